@@ -8,7 +8,7 @@ from sqlalchemy import Connection, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.settings import Settings
-from app.store.database.tables import metadata
+from app.store.tables import metadata
 
 # Two replicas that start at once migrate one after the other. Any fixed number of our own will do.
 MIGRATION_LOCK = 7_313_025_761

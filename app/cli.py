@@ -294,7 +294,7 @@ def alembic_config(url: SecretStr | None = None) -> "Config":
 
 def upgrade(url: SecretStr, revision: str) -> None:
     """Run the migrations of the database at `url` up to a revision."""
-    from app.store.database.engine import expected_revision
+    from app.store.engine import expected_revision
 
     # Importing alembic takes longer than to ask, and nearly always there is nothing to do.
     if revision == "head" and read_revision(url, 0) == expected_revision():
@@ -314,7 +314,7 @@ def refuse_outdated_schema(url: SecretStr, wait_seconds: float) -> None:
     Raises:
         CommandError: it has another one or none, or does not answer.
     """
-    from app.store.database.engine import expected_revision, known_revisions
+    from app.store.engine import expected_revision, known_revisions
 
     newest, present = expected_revision(), read_revision(url, wait_seconds)
     if present != newest:
@@ -335,7 +335,7 @@ def read_revision(url: SecretStr, wait_seconds: float) -> str | None:
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
 
-    from app.store.database.engine import revision_at
+    from app.store.engine import revision_at
 
     async def read() -> str | None:
         engine = create_async_engine(url.get_secret_value(), poolclass=NullPool)

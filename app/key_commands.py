@@ -16,7 +16,7 @@ from app.domain.identifiers import is_project_name
 from app.domain.operations import DEFAULT_PROJECT, Actor, KeyFacts, KeyMade, NewKey, Scope
 from app.services.access import KeyService
 from app.services.acting import act_as
-from app.store.database.engine import create_engine
+from app.store.engine import create_engine
 from app.store.keys import PostgresKeyStore
 
 _PAGE = 200

@@ -14,10 +14,10 @@ from app.api import documentation, operations, pages, problems
 from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, MetricsDoor
 from app.api.bodies.keyed import REPLAYED, Replay
 from app.api.jobs import DeferredRequests
+from app.api.middleware import Addresses, CrossOrigin, HeaderChecks, Observed, RequestEnvelope, UsageCount
 from app.api.ui import pages as ui
 from app.api.v1 import (
     comparisons,
-    consistency,
     curves,
     figures,
     gates,
@@ -34,7 +34,6 @@ from app.api.v1 import (
 )
 from app.api.v1.evaluations import batches, evaluations
 from app.api.v1.replays import replay
-from app.api.wire.middleware import Addresses, CrossOrigin, HeaderChecks, Observed, RequestEnvelope, UsageCount
 from app.protocol import LIMITS, REFUSED, ConnectionLimits
 from app.services.evaluate.reports import warm_up
 from app.settings import MetricsAccess, Settings
@@ -53,7 +52,6 @@ ROUTERS = (
     curves.router,
     comparisons.router,
     gates.router,
-    consistency.router,
     leaderboard.router,
     projections.router,
     slices.router,

@@ -32,7 +32,7 @@ from app.services.transfer import (
     WholeEvaluation,
     refused,
 )
-from app.store.database.engine import create_engine
+from app.store.engine import create_engine
 from app.store.transfer import PostgresArchive
 
 _MOST_SHOWN: Final = 100

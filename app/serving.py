@@ -170,7 +170,7 @@ def run(settings: Settings, sockets: list[socket.socket], *, before_end: Callabl
         http=GuardedProtocol,
         lifespan="on",
         log_level=settings.log_level.value,
-        # Lines about requests are our own: `app.api.wire.middleware`.
+        # Lines about requests are our own: `app.api.middleware`.
         access_log=False,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
@@ -288,7 +288,7 @@ def create_application() -> Any:
     from uvicorn.importer import import_from_string
 
     # The routes are known by now; commands that serve nothing do without them.
-    from app.api.wire.middleware import LineHandler
+    from app.api.middleware import LineHandler
 
     configure_logging()
     # Nothing but JSON on standard output, for what collects it.

@@ -42,9 +42,8 @@ from app.services.webhooks import Sender, WebhookService
 from app.settings import Authentication, MetricsAccess, Settings
 from app.store.audit import PostgresTrail
 from app.store.comparisons import PostgresComparisonStore
-from app.store.database.engine import DatabaseWatch, Disk, SchemaReadiness, create_engine
-from app.store.evaluations.evaluations import PostgresEvaluationStore, PostgresInventory
-from app.store.evaluations.writer import EvaluationWriter
+from app.store.engine import DatabaseWatch, Disk, SchemaReadiness, create_engine
+from app.store.evaluations import PostgresEvaluationStore, PostgresInventory
 from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
 from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
@@ -52,6 +51,7 @@ from app.store.keys import PostgresKeyStore
 from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker, Work, WorkerSettings
 from app.store.usage import PostgresUsageStore
 from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
+from app.store.writer import EvaluationWriter
 from app.telemetry import Telemetry, make_telemetry
 from app.telemetry.metrics import Exposition, Sampler, levels
 

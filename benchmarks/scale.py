@@ -32,11 +32,11 @@ from app.domain.named_metrics import HEADLINE
 from app.embedded import EmbeddedPostgres
 from app.services.history import HistoryQuery, HistoryService
 from app.settings import normalize_database_url
-from app.store.database.engine import create_engine
-from app.store.database.tables import evaluations
-from app.store.evaluations.evaluations import PostgresEvaluationStore
-from app.store.evaluations.writer import EvaluationWriter
+from app.store.engine import create_engine
+from app.store.evaluations import PostgresEvaluationStore
 from app.store.names import Names
+from app.store.tables import evaluations
+from app.store.writer import EvaluationWriter
 from benchmarks.processes import tree_seconds
 
 PROJECT = "default"

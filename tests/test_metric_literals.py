@@ -16,7 +16,7 @@ from app.kernel.metrics.families.combinations import COMBINATIONS
 ROOT = Path(app.__file__).parent
 NAMES = catalogue().by_name.keys() | COMBINATIONS.keys()
 # Metrics are declared here, advised, and named for what is shown and compared when nobody says what.
-KNOWN = ("kernel/metrics/families/", "domain/advice/", "domain/named_metrics.py")
+KNOWN = ("kernel/metrics/families/", "domain/advice.py", "domain/named_metrics.py")
 # Members of requests and answers that are called like a metric: the four cells, the shares of the classes and the
 # demands of a rule. Columns of tables and designs too.
 MEMBERS = {"tp", "fn", "fp", "tn", "prevalence", "mean", "min", "max", "range", "ratio"}

@@ -21,7 +21,7 @@ from app.api.bodies.parsing import Body, check_media_type, parse_body, read_body
 from app.api.bodies.received import put_down, put_down_form
 from app.api.deps import CARRIED_OUT_BY, Context, Services
 from app.api.documentation import address
-from app.api.presentation import AS_USUAL, Kind, view_of
+from app.api.presentation import AS_USUAL, AnswerKind, view_of
 from app.api.problems import RETRY_SECONDS, Problem, internal_error, refusal_of
 from app.domain.errors import DomainError
 from app.domain.operations import Job, KeptRequest, Task
@@ -57,7 +57,7 @@ class _Form:
     """Checks of a deferred request that can be made before it is carried out."""
 
     model: type[BaseModel]
-    written: Kind | None
+    written: AnswerKind | None
     large: bool
     files: bool
     admit: Callable[[Context, Body], Awaitable[object]] | None
@@ -65,7 +65,7 @@ class _Form:
 
 def deferrable(
     model: type[BaseModel],
-    written: Kind | None = None,
+    written: AnswerKind | None = None,
     *,
     large: bool = False,
     files: bool = False,

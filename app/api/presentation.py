@@ -63,7 +63,7 @@ class Characters(StrEnum):
 
 
 @dataclass(frozen=True)
-class Kind:
+class AnswerKind:
     """One kind of answer and the ways to write it.
 
     Attributes:
@@ -82,17 +82,17 @@ class Kind:
         return list(dict.fromkeys(name for shape in self.shapes for name in member_names(shape)))
 
 
-EVALUATION = Kind((Evaluation,), evaluation_document, ("id", "headline"))
+EVALUATION = AnswerKind((Evaluation,), evaluation_document, ("id", "headline"))
 # The member that is computed where it is named among `fields`.
 VALUES: Final = "values"
-COMPARISON = Kind((RunComparison, ModelComparison), comparison_document, ("id",))
-CHECK = Kind((CheckAnswer,), check_document, ("id", "verdict", "exit_code"))
-LEADERBOARD = Kind((Leaderboard,), leaderboard_document, ())
-SLICES = Kind((Slices,), slices_document, ("findings",))
-HISTORY = Kind((HistoryAnswer,), history_document, ("changes",))
+COMPARISON = AnswerKind((RunComparison, ModelComparison), comparison_document, ("id",))
+CHECK = AnswerKind((CheckAnswer,), check_document, ("id", "verdict", "exit_code"))
+LEADERBOARD = AnswerKind((Leaderboard,), leaderboard_document, ())
+SLICES = AnswerKind((Slices,), slices_document, ("findings",))
+HISTORY = AnswerKind((HistoryAnswer,), history_document, ("changes",))
 
 
-def written_as(kind: Kind, documented: Documented | None = None) -> Documented:
+def written_as(kind: AnswerKind, documented: Documented | None = None) -> Documented:
     """The member ``responses`` of a route with such an answer, or what is documented of it, with all media types."""
     shape: Any = kind.shapes[0] if len(kind.shapes) == 1 else Union[kind.shapes]  # noqa: UP007 - of a tuple
     texts = {media.value: {"schema": {"type": "string"}} for media in Media if media is not Media.JSON}
@@ -121,7 +121,7 @@ def _drawn(
     return FormatQuery(style=Style(width, style is Characters.UNICODE))
 
 
-def _asked_of(kind: Kind) -> Callable[..., FormatQuery]:
+def _asked_of(kind: AnswerKind) -> Callable[..., FormatQuery]:
     """The parameters that routes with such an answer share."""
 
     def asked(
@@ -173,7 +173,7 @@ class View:
         metrics: Of `values`, where these are kept; none are the headline.
     """
 
-    kind: Kind
+    kind: AnswerKind
     media: Media = Media.JSON
     fields: tuple[str, ...] | None = None
     style: Style = field(default_factory=Style)
@@ -220,7 +220,7 @@ class View:
         return self.response(self.write(answer), status, headers)
 
 
-def view_of(request: Request, kind: Kind, asked: FormatQuery) -> View:
+def view_of(request: Request, kind: AnswerKind, asked: FormatQuery) -> View:
     """Return the view that a request asks for.
 
     Raises:
@@ -231,7 +231,7 @@ def view_of(request: Request, kind: Kind, asked: FormatQuery) -> View:
     return view
 
 
-def json_view_of(request: Request, kind: Kind, asked: FormatQuery = AS_USUAL) -> View:
+def json_view_of(request: Request, kind: AnswerKind, asked: FormatQuery = AS_USUAL) -> View:
     """Return the JSON view of a request for many answers.
 
     Raises:
@@ -246,11 +246,11 @@ def requested_view(request: Request) -> View:
     return view
 
 
-def _view_of(request: Request, kind: Kind, asked: FormatQuery) -> View:
+def _view_of(request: Request, kind: AnswerKind, asked: FormatQuery) -> View:
     return _chosen_view(request, kind, _negotiated(request.headers.get("accept", "*/*")), asked)
 
 
-def _chosen_view(request: Request, kind: Kind, media: Media, asked: FormatQuery) -> View:
+def _chosen_view(request: Request, kind: AnswerKind, media: Media, asked: FormatQuery) -> View:
     if asked.fields is not None and media is not Media.JSON:
         raise InvalidQuery.at("fields", "not_json", f"fields chooses members of JSON, and {media} was asked for")
     kept = chosen_members(asked.fields, kind.members)

@@ -46,7 +46,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.over_slices import slice_findings, why_undefined
 from app.services.estimates.report_intervals import limit_findings
 from app.services.estimates.run_data import RunData, run_data
-from app.services.history import Held, HistoryService
+from app.services.history import HistoryService, Watched
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import progressed
@@ -54,7 +54,7 @@ from app.services.rank import LeaderboardQuery, LeaderboardService
 from app.services.reasons import gap_of
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences
-from app.services.runs.draws.matrices import CommonPrevalence, InferenceSettings
+from app.services.runs.matrix_draws import CommonPrevalence, InferenceSettings
 from app.services.runs.pairing import KeptSamples, read_labels, read_outputs
 from app.services.stored import Named, identified, inputs_of_all, query_of
 
@@ -473,7 +473,9 @@ class Checked:
     findings: Sequence[Finding]
 
 
-def check_gate(definition: Definition, estimands: Sequence[Estimand], runs: Runs, held: Sequence[Held] = ()) -> Checked:
+def check_gate(
+    definition: Definition, estimands: Sequence[Estimand], runs: Runs, held: Sequence[Watched] = ()
+) -> Checked:
     """Hold a run against all rules.
 
     Args:
@@ -519,7 +521,7 @@ def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
 _EXPECTED = "where the value was expected had nothing changed since the last change"
 
 
-def _watched(rule: Rule, held: Held) -> RuleResult:
+def _watched(rule: Rule, held: Watched) -> RuleResult:
     """Judge a rule on the history: it fails where a change is claimed, and that is where a value is unexpected."""
     one, band = held.value, held.value.expected
     verdict = Verdict.INCONCLUSIVE if band is None else Verdict.PASS if held.change is None else Verdict.FAIL

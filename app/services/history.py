@@ -165,7 +165,7 @@ class HistoryAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Watched:
     """A verdict on an evaluation by the series before it.
 
     Attributes:
@@ -201,7 +201,9 @@ class HistoryService:
         kept = await self._samples(project, whole, metrics)
         return await self.compute.run(partial(series, replace(query, metrics=metrics), whole, kept))
 
-    async def held(self, project: str, record: EvaluationRecord, levels: Sequence[tuple[str, float]]) -> Sequence[Held]:
+    async def held(
+        self, project: str, record: EvaluationRecord, levels: Sequence[tuple[str, float]]
+    ) -> Sequence[Watched]:
         """Hold an evaluation against those before it: did it change since the last change?
 
         Args:
@@ -406,15 +408,15 @@ class ChangeWatch:
         await self.announcer.tell(project, happening)
 
 
-def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples) -> Sequence[Held]:
+def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples) -> Sequence[Watched]:
     """Return what each metric says of the last evaluation of a series."""
     notes = _shared(whole, kept)
-    found, last, runs = list[Held](), range(len(whole))[-1:], dict[int, RunData]()
+    found, last, runs = list[Watched](), range(len(whole))[-1:], dict[int, RunData]()
     for metric, level in levels:
         known, alpha = _measured(metric, whole, kept, runs, last), (1.0 - level) / len(levels)
         (value,), changes = _judged(metric, whole, kept, known, notes, alpha, last)
         identifier = whole.record(-1).id
-        found.append(Held(value, next((one for _, one in changes if one.claimed_at == identifier), None)))
+        found.append(Watched(value, next((one for _, one in changes if one.claimed_at == identifier), None)))
     return found
 
 
@@ -447,7 +449,7 @@ def _shared(whole: Series, kept: KeptSamples) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Measured:
+class _MetricSeries:
     """A metric of the evaluations (n) of a series.
 
     Attributes:
@@ -468,7 +470,7 @@ class _Measured:
 
 def _measured(
     metric: str, whole: Series, kept: KeptSamples, runs: dict[int, RunData], shown: Sequence[int]
-) -> _Measured:
+) -> _MetricSeries:
     """Measure a metric: of matrices of independent samples all at once where its limits have a closed form, of others
     one by one; what several metrics need of these is computed once, in ``runs``.
 
@@ -519,14 +521,14 @@ def _measured(
         sizes[place] = _size(estimand, run) or whole.record(place).n_rows
         if one.reason is not None:
             reasons[place] = str(one.reason)
-    return _Measured(values, low, high, sizes, estimands, reasons)
+    return _MetricSeries(values, low, high, sizes, estimands, reasons)
 
 
 def _judged(
     metric: str,
     whole: Series,
     kept: KeptSamples,
-    known: _Measured,
+    known: _MetricSeries,
     notes: Sequence[str],
     alpha: float,
     shown: range,
@@ -557,7 +559,7 @@ def _judged(
     ], said
 
 
-def _covariances(whole: Series, kept: KeptSamples, known: _Measured, places: NDArray[np.intp]) -> Array | None:
+def _covariances(whole: Series, kept: KeptSamples, known: _MetricSeries, places: NDArray[np.intp]) -> Array | None:
     """Covariances (n, n) of values, by what each sample or group adds to all of them; None where that is not known of
     one, or they are too many.
     """
@@ -610,7 +612,7 @@ def _size(estimand: Estimand, run: RunData) -> float | None:
     return float(estimand.rates[0].counts(run.table)[1])
 
 
-def _value(known: _Measured, estimand: Estimand | str, place: int, low: float, high: float) -> HistoryValue:
+def _value(known: _MetricSeries, estimand: Estimand | str, place: int, low: float, high: float) -> HistoryValue:
     expected = None
     if isinstance(estimand, Estimand) and not isnan(low):
         # A value keeps to its range.
@@ -630,7 +632,7 @@ def _known(value: float) -> float | None:
 
 
 def _change(
-    metric: str, whole: Series, kept: KeptSamples, known: _Measured, looked_at: NDArray[np.intp], change: Change
+    metric: str, whole: Series, kept: KeptSamples, known: _MetricSeries, looked_at: NDArray[np.intp], change: Change
 ) -> HistoryChange:
     before, since = looked_at[change.start : change.after + 1], looked_at[change.after + 1 : change.claimed + 1]
     first, estimand = whole.record(since[0]), known.estimands[whole.part[before[-1]]]

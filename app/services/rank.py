@@ -43,7 +43,7 @@ from app.services.ports import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, proper_scores
-from app.services.runs.draws.matrices import CommonPrevalence, InferenceSettings
+from app.services.runs.matrix_draws import CommonPrevalence, InferenceSettings
 from app.services.runs.multiplicity import joint_adjustment
 from app.services.runs.pairing import (
     MOST_ENTRIES,

@@ -12,8 +12,8 @@ from app.domain.evaluation import Page
 from app.domain.identifiers import first_id_from, new_id, time_of
 from app.domain.operations import AuditEntry, Change, Kind
 from app.services.acting import actor
-from app.store.database.engine import read_page, reading, writing
-from app.store.database.tables import audit_entries
+from app.store.engine import read_page, reading, writing
+from app.store.tables import audit_entries
 
 
 async def note(connection: AsyncConnection, project: str, action: Change, kind: Kind, *changed: UUID | str) -> None:

@@ -13,9 +13,9 @@ from app.domain.evaluation import EvaluationName, Page
 from app.domain.identifiers import time_of
 from app.domain.operations import Change, Kind
 from app.store.audit import note
-from app.store.database.engine import read_one, read_page, writing
-from app.store.database.tables import COMPARED_RUNS, comparisons
+from app.store.engine import read_one, read_page, writing
 from app.store.idempotency import keep_result
+from app.store.tables import COMPARED_RUNS, comparisons
 
 
 class PostgresComparisonStore:

@@ -16,9 +16,9 @@ from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.domain.wording import run_title
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
-from app.store.database.engine import read_one, read_page, read_rows, writing
-from app.store.database.tables import gate_checks, gates
+from app.store.engine import read_one, read_page, read_rows, writing
 from app.store.idempotency import keep_result
+from app.store.tables import gate_checks, gates
 from app.store.webhooks import announce
 
 

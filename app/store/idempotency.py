@@ -31,8 +31,8 @@ from sqlalchemy.sql.dml import ReturningInsert
 from app.domain.operations import ClaimOutcome, KeptResult, Kind
 from app.services.idempotency import Mark, present_mark
 from app.services.ports import KeyTakenError
-from app.store.database.engine import read_rows, require_room, translated, writing
-from app.store.database.tables import idempotency_claims, idempotency_results
+from app.store.engine import read_rows, require_room, translated, writing
+from app.store.tables import idempotency_claims, idempotency_results
 
 _claims, _kept = idempotency_claims.c, idempotency_results.c
 

@@ -30,10 +30,10 @@ from app.domain.operations import (
 )
 from app.store import queue
 from app.store.audit import note
-from app.store.database.engine import read_one, read_page, reading, writing
-from app.store.database.tables import job_bodies, job_results, jobs
+from app.store.engine import read_one, read_page, reading, writing
 from app.store.idempotency import keep_result
 from app.store.queue import Work
+from app.store.tables import job_bodies, job_results, jobs
 from app.store.webhooks import announce
 
 _PIECE: Final = 1024 * 1024

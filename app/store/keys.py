@@ -12,9 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.evaluation import Page
 from app.domain.operations import ApiKey, AuditEntry, Change, Kind, Scope
 from app.store.audit import note, read_entries
-from app.store.database.engine import read_one, read_page, reading, writing
-from app.store.database.tables import api_keys, key_usage
+from app.store.engine import read_one, read_page, reading, writing
 from app.store.idempotency import keep_result
+from app.store.tables import api_keys, key_usage
 
 
 class PostgresKeyStore:

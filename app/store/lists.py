@@ -42,8 +42,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.domain.evaluation import Bound, EvaluationQuery, Position
 from app.domain.identifiers import first_id_from
 from app.domain.named_metrics import HEADLINE
-from app.store.database.tables import datasets, evaluations, former_models, model_names, models, value_in_slot
 from app.store.names import Names
+from app.store.tables import datasets, evaluations, former_models, model_names, models, value_in_slot
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import DatasetRef, ModelRef
-from app.store.database.tables import SLOT_LIMIT, datasets, evaluations, metric_slots, model_names, models
+from app.store.tables import SLOT_LIMIT, datasets, evaluations, metric_slots, model_names, models
 
 
 @dataclass(frozen=True, slots=True)

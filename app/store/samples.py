@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.domain.inputs.attributes import Attributes
 from app.domain.inputs.samples import Samples
-from app.store.database.tables import evaluation_samples, probability_reports, sample_columns
+from app.store.tables import evaluation_samples, probability_reports, sample_columns
 
 _CODEC = "zstd"
 _TEXT = "text"

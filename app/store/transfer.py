@@ -18,8 +18,12 @@ from app.domain.operations import Change, Kind
 from app.services.ports import ArchiveConflictError, Archived, ArchiveKind, SampleColumn
 from app.store import lists
 from app.store.audit import note
-from app.store.database.engine import reading, translated, writing
-from app.store.database.tables import (
+from app.store.engine import reading, translated, writing
+from app.store.evaluations import decode_record, encode_record
+from app.store.lists import SearchScope
+from app.store.names import Names
+from app.store.samples import COLUMN_NAMES, PackedSamples, StoredColumn, add_report, add_samples, pack, unpack
+from app.store.tables import (
     comparisons,
     evaluation_samples,
     evaluations,
@@ -28,11 +32,7 @@ from app.store.database.tables import (
     probability_reports,
     sample_columns,
 )
-from app.store.evaluations.evaluations import decode_record, encode_record
-from app.store.evaluations.writer import INSERT
-from app.store.lists import SearchScope
-from app.store.names import Names
-from app.store.samples import COLUMN_NAMES, PackedSamples, StoredColumn, add_report, add_samples, pack, unpack
+from app.store.writer import INSERT
 
 
 @dataclass(frozen=True, slots=True)

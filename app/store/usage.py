@@ -9,8 +9,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.operations import Used
-from app.store.database.engine import read_one, writing
-from app.store.database.tables import project_usage
+from app.store.engine import read_one, writing
+from app.store.tables import project_usage
 
 
 class PostgresUsageStore:

@@ -34,10 +34,10 @@ from app.domain.operations import (
 )
 from app.store import queue
 from app.store.audit import note
-from app.store.database.engine import read_one, read_page, reading, writing
-from app.store.database.tables import webhook_deliveries, webhooks
+from app.store.engine import read_one, read_page, reading, writing
 from app.store.idempotency import keep_result
 from app.store.queue import Work
+from app.store.tables import webhook_deliveries, webhooks
 
 _hooks, _rows = webhooks.c, webhook_deliveries.c
 # How long it is known who wants to be told of what.

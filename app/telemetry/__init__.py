@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.api.wire.middleware import RequestLog, RequestSink
+from app.api.middleware import RequestLog, RequestSink
 from app.services.observing import Observer, Observers
 from app.telemetry.metrics import DatabaseLog, ServiceMetrics
 

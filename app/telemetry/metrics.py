@@ -19,12 +19,12 @@ from prometheus_client.registry import Collector
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.api.answers import write_json
-from app.api.wire.middleware import LOGGER, RequestFacts
+from app.api.middleware import LOGGER, RequestFacts
 from app.domain.members import rfc3339
 from app.services.admission import Admission
 from app.services.observing import Observer
 from app.services.processes.compute import ComputePool
-from app.store.evaluations.writer import EvaluationWriter
+from app.store.writer import EvaluationWriter
 
 _log = logging.getLogger(LOGGER)
 

@@ -16,7 +16,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.wire.middleware import Addresses
+from app.api.middleware import Addresses
 from app.services.observing import Observer
 
 _SCOPE: Final = "prevail"

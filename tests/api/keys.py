@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from app.domain.operations import KeyMade, NewKey, Scope
 from app.services.access import KeyService
-from app.store.database.engine import create_engine
+from app.store.engine import create_engine
 from app.store.keys import PostgresKeyStore
 from tests.conftest import run_coroutine
 

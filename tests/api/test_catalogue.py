@@ -10,7 +10,7 @@ import pytest
 
 from app.api.answers import member_names
 from app.api.cursors import Items
-from app.domain.advice.recommendations import Recommendation
+from app.domain.advice import Recommendation
 from app.domain.catalogue import MetricCard
 from app.kernel.metrics.catalogue import catalogue
 from app.services.decide.h_mean_bounds import BoundsOfRecalls, BoundsOfWeakClasses

@@ -19,7 +19,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.api.bodies import received
-from app.api.wire.middleware import Lease
+from app.api.middleware import Lease
 from app.embedded.cluster import wait_until
 from app.services.processes.compute import ComputePool
 from app.settings import Settings

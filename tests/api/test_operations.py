@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from app.domain.errors import SchemaOutdated
 from app.settings import Settings
-from app.store.database.engine import expected_revision
+from app.store.engine import expected_revision
 from app.wiring import build_services
 from tests.api.answers import check_json, check_problem, count_stored, evaluation
 from tests.api.conftest import usual_settings

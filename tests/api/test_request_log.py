@@ -13,7 +13,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.api.wire.middleware import LOGGER, LineHandler, RequestFacts, RequestLog
+from app.api.middleware import LOGGER, LineHandler, RequestFacts, RequestLog
 from app.domain.operations import KeyMade
 from app.services.observing import Tally
 from app.settings import Authentication, Settings

@@ -29,7 +29,7 @@ from app.api.documents.reading import (
     said_once,
 )
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
-from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, Kind
+from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, AnswerKind
 from app.api.report import write_page
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.catalogue import spoken, titled
@@ -166,7 +166,7 @@ def test_a_leaderboard_says_among_whom_the_best_model_is() -> None:
         ("leaderboard", LEADERBOARD),
     ],
 )
-def test_every_recorded_answer_fits(kind: str, noun: Kind) -> None:
+def test_every_recorded_answer_fits(kind: str, noun: AnswerKind) -> None:
     answers = written(kind)
     assert len(answers) >= 15
     for (name, body), width in product(answers, (60, 80)):
@@ -251,7 +251,7 @@ def test_csv_has_every_value_exactly() -> None:
         ("leaderboard", LEADERBOARD),
     ],
 )
-def test_tables_have_one_number_of_columns(kind: str, noun: Kind) -> None:
+def test_tables_have_one_number_of_columns(kind: str, noun: AnswerKind) -> None:
     for name, body in written(kind):
         rows = [
             re.sub(r"\\\|", "", line).count("|")

@@ -10,13 +10,17 @@ import numpy as np
 import orjson
 import pytest
 
-from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node, trees
-from app.domain.advice.recommendations import (
+from app.domain.advice import (
     CLASSIFICATION,
     NO_PROBABILITIES,
+    Advice,
+    Fork,
+    Leaf,
+    Node,
     Recommendation,
     Request,
     recommend,
+    trees,
 )
 from app.domain.errors import InvalidInput
 from app.kernel.matrix.table import Table

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.advice.decision_tree import Advice, Fork, Leaf, Node, trees
-from app.domain.advice.recommendations import CLASSIFICATION, Recommendation, Request, recommend
+from app.domain.advice import CLASSIFICATION, Advice, Fork, Leaf, Node, Recommendation, Request, recommend, trees
 from app.domain.errors import InvalidInput
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.catalogue import catalogue

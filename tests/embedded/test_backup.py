@@ -25,10 +25,10 @@ from app.project_commands import recompute
 from app.services.evaluate.reports import evaluate
 from app.services.transfer import Checker, Discrepancy
 from app.settings import normalize_database_url
-from app.store.database.engine import create_engine
-from app.store.evaluations.evaluations import PostgresEvaluationStore
-from app.store.evaluations.writer import EvaluationWriter
+from app.store.engine import create_engine
+from app.store.evaluations import PostgresEvaluationStore
 from app.store.transfer import PostgresArchive
+from app.store.writer import EvaluationWriter
 
 pytestmark = pytest.mark.slow
 

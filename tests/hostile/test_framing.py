@@ -17,7 +17,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.api.wire.middleware import DisconnectWatch, HeaderChecks, Observed
+from app.api.middleware import DisconnectWatch, HeaderChecks, Observed
 from app.services.access import Quotas
 from app.settings import Authentication, Settings
 from tests.api.answers import check_problem

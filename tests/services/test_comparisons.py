@@ -18,7 +18,7 @@ from app.services.gate import check_gate, rule_estimands
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import BOTH_INFINITE, NO_VALUE, NOT_REACHED, ONE_INFINITE, RunDifference
-from app.services.runs.draws.matrices import InferenceSettings
+from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import KeptSamples
 from tests.bank import each
 

@@ -32,7 +32,7 @@ from app.services.project.what_if import project_input
 from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
-from app.services.runs.draws.matrices import InferenceSettings
+from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import KeptSamples
 from app.services.slices.slices import SlicesQuestion, judge_slices
 from app.services.stored import inputs_of_all

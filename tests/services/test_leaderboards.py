@@ -8,7 +8,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.services.compare.across_datasets import Tournament
 from app.services.estimands import parse_estimands
-from app.services.runs.draws.matrices import draw_independent, errors_in_one
+from app.services.runs.matrix_draws import draw_independent, errors_in_one
 from tests.services.memory import Bench, labelled, matrix
 
 

@@ -18,7 +18,7 @@ from app.domain.errors import BeyondMemory, InvalidExpression, InvalidInput, Too
 from app.domain.inputs.content import DataFacts
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import NewEvaluation, evaluate_alone
-from app.services.evaluate.streamed.rankings import streamed_rankings
+from app.services.evaluate.streamed.units import streamed_rankings
 from app.services.runs import rankings
 from tests.api.answers import Json
 from tests.engine import ENGINE

@@ -9,9 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
-from app.store.database.engine import create_engine
-from app.store.evaluations.evaluations import PostgresEvaluationStore
-from app.store.evaluations.writer import EvaluationWriter
+from app.store.engine import create_engine
+from app.store.evaluations import PostgresEvaluationStore
+from app.store.writer import EvaluationWriter
 
 MakeRecord = Callable[..., EvaluationRecord]
 

@@ -10,7 +10,7 @@ from app.domain.decisions import CheckFilter, ComparisonKind, ComparisonRecord, 
 from app.domain.identifiers import new_id
 from app.kernel.compare.gates import Verdict
 from app.store.comparisons import PostgresComparisonStore
-from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.evaluations import PostgresEvaluationStore
 from app.store.gates import PostgresGateStore
 from tests.store.conftest import MakeRecord
 

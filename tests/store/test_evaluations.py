@@ -10,9 +10,9 @@ from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord,
 from app.domain.identifiers import new_id, time_of
 from app.domain.inputs.content import Content
 from app.services.ports import EvaluationStore, Readiness
-from app.store.database.engine import SchemaReadiness, create_engine
-from app.store.evaluations.evaluations import PostgresEvaluationStore
-from app.store.evaluations.writer import EvaluationWriter
+from app.store.engine import SchemaReadiness, create_engine
+from app.store.evaluations import PostgresEvaluationStore
+from app.store.writer import EvaluationWriter
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio

@@ -20,9 +20,9 @@ from app.cli import upgrade
 from app.embedded import EmbeddedPostgres
 from app.services.ports import StoreFullError, StoreUnavailableError
 from app.settings import normalize_database_url
-from app.store.database.engine import Disk, create_engine, is_full, is_unavailable, require_room, translated, writing
-from app.store.evaluations.evaluations import PostgresEvaluationStore
-from app.store.evaluations.writer import EvaluationWriter
+from app.store.engine import Disk, create_engine, is_full, is_unavailable, require_room, translated, writing
+from app.store.evaluations import PostgresEvaluationStore
+from app.store.writer import EvaluationWriter
 from tests.folders import server_folder
 from tests.store.conftest import MakeRecord
 

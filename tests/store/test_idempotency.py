@@ -14,10 +14,10 @@ from app.domain.identifiers import new_id
 from app.domain.operations import KeptResult, Kind
 from app.services.idempotency import IdempotencyService, KeyedWork, Mark, keep_under
 from app.services.ports import KeyTakenError
-from app.store.database.tables import evaluations, idempotency_claims, idempotency_results
-from app.store.evaluations.evaluations import PostgresEvaluationStore
-from app.store.evaluations.writer import EvaluationWriter
+from app.store.evaluations import PostgresEvaluationStore
 from app.store.idempotency import PostgresIdempotencyStore
+from app.store.tables import evaluations, idempotency_claims, idempotency_results
+from app.store.writer import EvaluationWriter
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio

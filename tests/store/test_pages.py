@@ -19,7 +19,7 @@ from app.domain.evaluation import (
 )
 from app.domain.identifiers import first_id_from
 from app.domain.inputs.content import Content
-from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.evaluations import PostgresEvaluationStore
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio

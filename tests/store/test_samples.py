@@ -8,9 +8,9 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.inputs.samples import Samples
-from app.store.database.tables import evaluation_samples, probability_reports, sample_columns
-from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.evaluations import PostgresEvaluationStore
 from app.store.samples import pack, unpack
+from app.store.tables import evaluation_samples, probability_reports, sample_columns
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio

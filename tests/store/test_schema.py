@@ -14,9 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app import MIGRATIONS
 from app.domain.named_metrics import HEADLINE
-from app.store.database.engine import SchemaReadiness, create_engine, expected_revision, known_revisions
-from app.store.database.tables import metadata
-from app.store.evaluations.evaluations import PostgresEvaluationStore
+from app.store.engine import SchemaReadiness, create_engine, expected_revision, known_revisions
+from app.store.evaluations import PostgresEvaluationStore
+from app.store.tables import metadata
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio

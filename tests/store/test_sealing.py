@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Table, delete, func, or_, select, true, update
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 
-from app.store.database import tables
-from app.store.database.engine import UnsealedStatement, seal
-from app.store.database.tables import comparisons, datasets, evaluations, gates, metadata, models
+from app.store import tables
+from app.store.engine import UnsealedStatement, seal
+from app.store.tables import comparisons, datasets, evaluations, gates, metadata, models
 
 STORE = Path(tables.__file__).parents[1]
 MINE = evaluations.c.project == "mine"

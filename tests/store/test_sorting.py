@@ -14,10 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.evaluation import Bound, DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, ValueCondition
 from app.domain.identifiers import first_id_from, new_id
-from app.store.database.engine import create_engine
-from app.store.database.tables import evaluations
-from app.store.evaluations.evaluations import PostgresEvaluationStore
-from app.store.evaluations.writer import EvaluationWriter
+from app.store.engine import create_engine
+from app.store.evaluations import PostgresEvaluationStore
+from app.store.tables import evaluations
+from app.store.writer import EvaluationWriter
 from tests.store.conftest import MakeRecord
 from tests.store.test_pages import DATASETS, FILTERS, MODELS, expected_order, walk
 

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.identifiers import id_at, new_id, time_of
 from app.domain.operations import Change, Kind
 from app.store.audit import PostgresTrail, read_entries
-from app.store.database.engine import writing
-from app.store.database.tables import audit_entries
+from app.store.engine import writing
+from app.store.tables import audit_entries
 
 pytestmark = pytest.mark.anyio
 

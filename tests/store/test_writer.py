@@ -11,10 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.inputs.content import Content
 from app.services.ports import StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
-from app.store.database.tables import evaluations
-from app.store.evaluations.evaluations import encode_record
-from app.store.evaluations.writer import ENTRY_ID, INSERT, KEYED_INSERT, EvaluationWriter
+from app.store.evaluations import encode_record
 from app.store.names import NameIds
+from app.store.tables import evaluations
+from app.store.writer import ENTRY_ID, INSERT, KEYED_INSERT, EvaluationWriter
 from tests.store.conftest import MakeRecord
 
 pytestmark = pytest.mark.anyio
@@ -224,7 +224,7 @@ async def test_a_connection_lost_while_idle_is_replaced_unnoticed(
 
 
 async def test_no_database_is_an_answer(engine: AsyncEngine, make_row: Any) -> None:
-    from app.store.database.engine import create_engine
+    from app.store.engine import create_engine
 
     nowhere = create_engine("postgresql+asyncpg://nobody:x@127.0.0.1:1/none")
     writer = EvaluationWriter(nowhere)

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.store.database.engine import create_engine
+from app.store.engine import create_engine
 
 
 @pytest.fixture

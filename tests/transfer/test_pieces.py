@@ -44,10 +44,10 @@ from app.services.transfer import (
     write_evaluation,
     write_manifest,
 )
-from app.store.database.tables import evaluation_samples, evaluations, sample_columns
-from app.store.evaluations.evaluations import PostgresEvaluationStore
-from app.store.evaluations.writer import EvaluationWriter
+from app.store.evaluations import PostgresEvaluationStore
+from app.store.tables import evaluation_samples, evaluations, sample_columns
 from app.store.transfer import PostgresArchive
+from app.store.writer import EvaluationWriter
 
 pytestmark = pytest.mark.anyio
 

@@ -1,4 +1,4 @@
-"""Pages: evaluations, comparisons, and the catalogue; and all pages together."""
+"""Pages: evaluations, comparisons, history, and the catalogue; and all pages together."""
 
 import re
 from collections.abc import Sequence
@@ -8,22 +8,23 @@ from importlib import import_module
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
-from fastapi import FastAPI, Query, Request
+from fastapi import Depends, FastAPI, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
 from app.api.cursors import Cursor, Pages
-from app.api.deps import UseContext, UseSlice
+from app.api.deps import Context, UseContext, UseSlice
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Json
 from app.api.documents.evaluation import evaluation_document
+from app.api.documents.history import history_document
 from app.api.documents.slices import slices_document
 from app.api.plots.causes import falls_of_slices
 from app.api.plots.registry import PLOTS, FigureData, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
 from app.api.report import Picture, view
-from app.api.ui import compare, gates, history, home, simulator
+from app.api.ui import compare, gates, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import (
     comparison_page,
@@ -34,15 +35,20 @@ from app.api.v1.figures import (
     pictures_of_comparison,
     pictures_of_evaluation,
 )
+from app.api.v1.history import asked_history, newest_of, pictures_of_history
 from app.api.v1.listing import MetricFilters, Task, UseMetricFilters
 from app.api.v1.requests.fields import SOUGHT
-from app.domain.advice.recommendations import WORDS, recommended, walk
+from app.domain.advice import WORDS, recommended, walk
 from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, metric_by_name
 from app.domain.decisions import ComparisonFilter, ComparisonSummary
 from app.domain.errors import NotFound
+from app.domain.evaluation import EvaluationQuery
+from app.domain.expressions.syntax import write_label
 from app.domain.members import rfc3339
+from app.domain.named_metrics import PRECISION, RECALL, SHARE
 from app.domain.slices import attributes_of
 from app.domain.wording import dataset_name, printable, run_name
+from app.services.history import HistoryQuery
 from app.services.sliced import SLICE
 from app.services.slices.slices import SlicesQuestion, judge_slices
 
@@ -214,6 +220,44 @@ async def download_comparison_report(identifier: UUID, context: UseContext) -> R
     return attached(await comparison_page(context, identifier), identifier)
 
 
+@router.get("/history")
+async def show_history(
+    request: Request,
+    context: UseContext,
+    model: Annotated[str, Query(min_length=1, max_length=256), SOUGHT],
+    asked: Annotated[HistoryQuery, Depends(asked_history)],
+) -> Response:
+    """Show a model over time: did it change, when, and is it the model or the world?"""
+    metrics = asked.metrics or await _usual_metrics(context, model, asked)
+    answer = as_answered(await newest_of(context, replace(asked, model=model, metrics=metrics)))
+    pictures = await pictures_of_history(context, answer)
+    return respond(
+        await context.services.compute.run(partial(_written_history, answer, pictures, Web.of(request, "runs")))
+    )
+
+
+async def _usual_metrics(context: Context, model: str, asked: HistoryQuery) -> tuple[str, ...]:
+    """Return what is shown where nobody says: of two classes what is found, what alerts are worth, and the share."""
+    wanted = EvaluationQuery(model=model, dataset=asked.dataset.name, limit=1)
+    found = (await context.services.evaluations.page(context.project, wanted)).items
+    positive = found[0].input.positive if found else None
+    return () if positive is None else tuple(f"{key}@{write_label(positive)}" for key in (RECALL, PRECISION, SHARE))
+
+
+def _written_history(answer: Json, pictures: list[Picture], web: Web) -> bytes:
+    drawn = any(one.svg is not None for one in pictures)
+    document = history_document(answer)
+    return write(
+        "history.html",
+        web,
+        **view(document, web.at),
+        pictures=pictures,
+        drawn=drawn,
+        answer=answer,
+        asked=list(answer["items"][0]["metrics"]),
+    )
+
+
 # Words are one text, not a row of letters; what the converter has no name for is an operator by its name.
 _WORD: Final = re.compile(r"\\mathrm\{([^{}\\]{2,})\}")
 _UNKNOWN: Final = re.compile(r"\\arg(?![a-zA-Z])")
@@ -351,5 +395,5 @@ def install(app: FastAPI) -> None:
     """Serve the pages."""
     install_files(app)
     install_forms(app)
-    for each in (home.router, compare.router, simulator.router, gates.router, history.router, router):
+    for each in (home.router, compare.router, simulator.router, gates.router, router):
         app.include_router(each)

@@ -15,7 +15,7 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
 from app.api.v1.listing import Task, UseMetricFilters
 from app.api.v1.requests import metrics as requests
-from app.domain.advice.recommendations import Recommendation, recommend
+from app.domain.advice import Recommendation, recommend
 from app.domain.catalogue import MetricCard, MetricPage, combinations, describe_metric, find_metrics, metric_by_name
 from app.services.decide.h_mean_bounds import (
     BoundsOfRecalls,

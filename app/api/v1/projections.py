@@ -1,4 +1,6 @@
-"""Routes of what-if questions: other prevalences, and what the prevalence is where a model is used."""
+"""Routes of what-if questions: other prevalences, what the prevalence is where a model is used, and whether reported
+scores can be.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +17,7 @@ from app.api.deps import UseContext, UseSlice, routes
 from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.jobs import LATER, deferrable
 from app.api.v1.requests import questions as requests
+from app.services.consistency import ConsistencyAnswer, check_report
 from app.services.project.prevalence_estimate import PrevalenceEstimate
 from app.services.project.projection import Projection
 from app.services.project.what_if import Unlabelled, project_input
@@ -73,3 +76,16 @@ async def estimate_prevalence(identifier: UUID, request: Request, context: UseCo
 
 def _read_unlabelled(read: Callable[..., requests.EstimateRequest], file: BinaryIO) -> Unlabelled:
     return read(file, requests.EstimateRequest).to_domain()
+
+
+@router.post(
+    "/consistency-checks",
+    responses=answers(ConsistencyAnswer, name="ConsistencyResponse") | LATER,
+    openapi_extra=body_schema(requests.ConsistencyRequest),
+    operation_id="checkConsistency",
+)
+@deferrable(requests.ConsistencyRequest)
+async def check_consistency(request: Request, context: UseContext) -> Response:
+    """Check whether any confusion matrix could have produced reported scores; nothing is saved."""
+    report = parse_body(await read_body(request), requests.ConsistencyRequest).to_domain()
+    return json_response(await context.services.compute.run(partial(check_report, report)))

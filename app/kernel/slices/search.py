@@ -26,7 +26,7 @@ _FEWEST_UNITS = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Losses:
+class SampleLosses:
     """Losses of n samples, of which slices have means.
 
     Attributes:
@@ -44,20 +44,20 @@ class Losses:
         """Are they 0 or 1 of independent samples of one weight, so that tails are exact?"""
         return self.weights is None and self.groups is None and bool(np.isin(self.values, (0.0, 1.0)).all())
 
-    def taken(self, mask: Mask) -> "Losses":
+    def taken(self, mask: Mask) -> "SampleLosses":
         """Return those of some samples."""
-        return Losses(
+        return SampleLosses(
             self.values[mask],
             None if self.weights is None else self.weights[mask],
             None if self.groups is None else self.groups[mask],
         )
 
-    def counts(self) -> "Counts":
+    def counts(self) -> "SliceTables":
         """Return what is counted of slices."""
         return EventCounts(self.values) if self.are_events else MeanCounts.of(self)
 
 
-class Counts(ABC):
+class SliceTables(ABC):
     """Tables of slices of the same samples."""
 
     @abstractmethod
@@ -75,7 +75,7 @@ class Counts(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EventCounts(Counts):
+class EventCounts(SliceTables):
     """Events (n) in independent samples: samples and events of each slice, exact tails."""
 
     events: Array
@@ -92,7 +92,7 @@ class EventCounts(Counts):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeanCounts(Counts):
+class MeanCounts(SliceTables):
     """Weighted means of losses of groups, each of which may be a single sample: Welch's t against all other samples.
 
     The variance in a slice is at least what the variance of all makes of it: a slice of few different losses, such as
@@ -115,7 +115,7 @@ class MeanCounts(Counts):
     within: float
 
     @classmethod
-    def of(cls, losses: Losses) -> "MeanCounts":
+    def of(cls, losses: SampleLosses) -> "MeanCounts":
         """Add them up."""
         weights = np.ones(losses.values.size) if losses.weights is None else losses.weights
         units = None if losses.groups is None else np.unique(losses.groups, return_inverse=True)[1]
@@ -221,7 +221,7 @@ class _Table:
 
 
 def find_weak(
-    columns: Sequence[Codes], losses: Losses, *, depth: int = 3, fewest: int = 30, level: float = 0.05
+    columns: Sequence[Codes], losses: SampleLosses, *, depth: int = 3, fewest: int = 30, level: float = 0.05
 ) -> Search:
     """Find slices in which more is lost than by chance.
 
@@ -258,7 +258,7 @@ def _members(conditions: Sequence[Condition], columns: Sequence[Codes]) -> Mask:
     return members
 
 
-def _clearest(tables: Sequence[_Table], numbers: Sequence[int], counts: Counts) -> WeakSlice | None:
+def _clearest(tables: Sequence[_Table], numbers: Sequence[int], counts: SliceTables) -> WeakSlice | None:
     """The slice with the smallest adjusted p; None where there is none."""
     best: WeakSlice | None = None
     for table, number in zip(tables, numbers, strict=True):
@@ -274,7 +274,7 @@ def _clearest(tables: Sequence[_Table], numbers: Sequence[int], counts: Counts) 
     return best
 
 
-def _slice(conditions: tuple[Condition, ...], members: Mask, losses: Losses, numbers: Sequence[int]) -> WeakSlice:
+def _slice(conditions: tuple[Condition, ...], members: Mask, losses: SampleLosses, numbers: Sequence[int]) -> WeakSlice:
     """A slice of some samples (n), as one of so many by the number of their conditions."""
     counts = losses.counts()
     facts = counts.table(np.arange(members.size), members.astype(np.intp), 2)[1:]
@@ -284,7 +284,7 @@ def _slice(conditions: tuple[Condition, ...], members: Mask, losses: Losses, num
 
 
 def _widened(
-    best: WeakSlice, columns: Sequence[Codes], losses: Losses, numbers: Sequence[int], level: float
+    best: WeakSlice, columns: Sequence[Codes], losses: SampleLosses, numbers: Sequence[int], level: float
 ) -> WeakSlice:
     """The slice without the conditions that it does not need."""
     while len(best.conditions) > 1:
@@ -303,7 +303,7 @@ def _widened(
     return best
 
 
-def _tables(columns: Sequence[Codes], counts: Counts, depth: int, fewest: int) -> list[_Table]:
+def _tables(columns: Sequence[Codes], counts: SliceTables, depth: int, fewest: int) -> list[_Table]:
     """Slices with enough samples, by the number of their conditions."""
     found: list[list[_Table]] = [[] for _ in range(depth)]
     rows = np.arange(columns[0].size if columns else 0)
@@ -324,7 +324,7 @@ def _extend(
     slices: Codes,
     columns: Sequence[Codes],
     rows: Codes,
-    counts: Counts,
+    counts: SliceTables,
     fewest: int,
     found: Sequence[list[_Table]],
 ) -> None:

@@ -19,7 +19,7 @@ from app.services.estimands import Better
 from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.causes import Causes
-from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest, ResamplingDesign
+from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest, ResamplingDesign
 from app.services.runs.pairing import PairingDesign
 
 

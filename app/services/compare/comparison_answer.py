@@ -53,7 +53,7 @@ from app.services.processes.worker import progressed
 from app.services.runs.causes import causes_of, has_causes, has_loss_causes, loss_causes_of, said_causes
 from app.services.runs.comparison import ComparedValue, Comparison, improper_preferences
 from app.services.runs.differences import RunDifference
-from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest
+from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
 from app.services.runs.multiplicity import joint_adjustment
 
 ALL_DIFFERENCES = "all differences of the request"

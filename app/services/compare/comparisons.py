@@ -39,7 +39,7 @@ from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import has_causes
 from app.services.runs.comparison import Comparison, proper_scores
-from app.services.runs.draws.matrices import InferenceSettings
+from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
 from app.services.runs.pairing import PairingMode as PairingMode
 from app.services.stored import Named, identified, identified_once, inputs_of_all

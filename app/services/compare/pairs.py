@@ -31,7 +31,7 @@ from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Better, Preference
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
-from app.services.runs.draws.matrices import ChiSquaredTest, OmnibusTest
+from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
 from app.services.runs.pairing import PairingDesign
 
 

@@ -22,8 +22,8 @@ from app.services.estimates.estimates import estimate, picked_of
 from app.services.estimates.run_data import RunData, in_all_runs
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import RunDifference, Test, gap_bounds, mover_tests, why_no_difference
-from app.services.runs.draws.linear import LinearDifferences
-from app.services.runs.draws.matrices import (
+from app.services.runs.linear_draws import LinearDifferences
+from app.services.runs.matrix_draws import (
     CommonPrevalence,
     InferenceSettings,
     MatrixDraws,

@@ -9,7 +9,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.draws import generator, seed_of
 from app.services.runs.comparison import Comparison
 from app.services.runs.differences import RunDifference
-from app.services.runs.draws.linear import LinearDifferences
+from app.services.runs.linear_draws import LinearDifferences
 from app.services.runs.pairing import PairingDesign
 
 # Deviations of all differences together.

@@ -25,7 +25,7 @@ from app.kernel.metrics.expression import OverSlices, is_smooth, needs_counts, o
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.slices.extremes import level_of_pairs
-from app.kernel.slices.search import Losses, WeakSlice, find_weak
+from app.kernel.slices.search import SampleLosses, WeakSlice, find_weak
 from app.services.estimands import Better, Estimand, estimand_of, parse_estimands, usual_metrics
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, limits_of_many, picked_of, values_alone, work_of
@@ -97,7 +97,7 @@ def judge_slices(source: MatrixInput, asked: SlicesQuestion, identifier: UUID | 
         OutOfReach: more slices and metrics than one answer has.
     """
     attributes_of(source, "/by")
-    return _Judged(source, asked, identifier).answer()
+    return _Judgement(source, asked, identifier).answer()
 
 
 def _usual(source: MatrixInput) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ class _Measured:
     causes: dict[str, Causes] = field(default_factory=dict)
 
 
-class _Judged:
+class _Judgement:
     """One request about one input."""
 
     def __init__(self, source: MatrixInput, asked: SlicesQuestion, identifier: UUID | None) -> None:
@@ -536,7 +536,7 @@ class _Judged:
         slices = [_with_search(one, value.name, weak) for one, weak in zip(slices, found.found, strict=True)]
         return self._answer(slices, [], [], SlicesSearched(sum(found.looked_at), search.depth))
 
-    def _losses(self) -> tuple[_Value, Mask, Losses]:
+    def _losses(self) -> tuple[_Value, Mask, SampleLosses]:
         """The value of a search, the samples that it is of, and what is lost to it in each.
 
         Raises:
@@ -556,10 +556,10 @@ class _Judged:
                 truth, predicted = samples.truth.astype(np.intp), samples.predicted.astype(np.intp)
                 among, hits = (cells.hold(truth, predicted, rate.of) for cells in (rate.among, rate.hits))
                 lost = hits if sign * rate.line.slope > 0 else ~hits
-                return value, among & (whole.weights > 0), Losses(lost.astype(np.float64), weights, groups)
+                return value, among & (whole.weights > 0), SampleLosses(lost.astype(np.float64), weights, groups)
             each = whole.mean_of_samples(value.estimand, self.overall)
             if each is not None:
-                return value, whole.weights > 0, Losses(sign * each, weights, groups)
+                return value, whole.weights > 0, SampleLosses(sign * each, weights, groups)
         raise InvalidInput.at(
             "/search/metric",
             "not_a_mean",

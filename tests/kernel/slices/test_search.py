@@ -11,7 +11,7 @@ from scipy.stats import t as student
 
 from app.kernel.numerics.arrays import Mask
 from app.kernel.numerics.hypergeometric import hypergeometric_mid_p, hypergeometric_tails
-from app.kernel.slices.search import Codes, Condition, Losses, MeanCounts, Search, find_weak
+from app.kernel.slices.search import Codes, Condition, MeanCounts, SampleLosses, Search, find_weak
 
 
 def _exact_tail(events: int, size: int, all_events: int, total: int) -> Fraction:
@@ -57,8 +57,8 @@ def test_the_mid_p_is_the_same_from_both_sides() -> None:
     assert np.isnan(p[2])
 
 
-def lost(events: Mask) -> Losses:
-    return Losses(events.astype(float))
+def lost(events: Mask) -> SampleLosses:
+    return SampleLosses(events.astype(float))
 
 
 def _found(columns: list[Codes], events: Mask) -> Search:
@@ -140,7 +140,7 @@ def test_means_are_compared_as_scipy_does_by_welch() -> None:
     inside = np.arange(400) < 120
     # The slice varies more than all others, so that its own variance counts.
     losses = np.where(inside, random.exponential(1.6, 400), random.exponential(1.0, 400))
-    counts = MeanCounts.of(Losses(losses))
+    counts = MeanCounts.of(SampleLosses(losses))
     p = counts.p(counts.table(np.arange(400), inside.astype(np.intp), 2))[1]
     expected = ttest_ind(losses[inside], losses[~inside], equal_var=False, alternative="greater")
     t = counts.table(np.arange(400), inside.astype(np.intp), 2)[1, 2]
@@ -152,7 +152,7 @@ def test_groups_and_weights_are_added_up_as_by_hand() -> None:
     random = np.random.default_rng(4)
     groups, weights = np.repeat(np.arange(300), 4), random.lognormal(0, 0.3, 1200)
     losses, inside = random.normal(0, 1, 1200) + random.normal(0, 1, 300)[groups], random.random(1200) < 0.6
-    counts = MeanCounts.of(Losses(losses, weights, groups))
+    counts = MeanCounts.of(SampleLosses(losses, weights, groups))
     table = counts.table(np.arange(1200), inside.astype(np.intp), 2)[1]
     mean, rest = (np.average(losses[some], weights=weights[some]) for some in (inside, ~inside))
     w, other = weights[inside].sum(), weights[~inside].sum()
@@ -184,9 +184,9 @@ def test_noise_in_means_has_a_weak_slice_at_most_as_often_as_the_level_says(kind
         columns = [random.integers(0, 3, 2000) for _ in range(8)]
         rates = random.beta(4.5, 0.5, 500)[groups]
         some = {
-            "losses": Losses(random.exponential(size=2000)),
-            "weights": Losses((random.random(2000) < 0.9).astype(float), random.lognormal(0, 0.5, 2000)),
-            "groups": Losses((random.random(2000) < rates).astype(float), None, groups),
+            "losses": SampleLosses(random.exponential(size=2000)),
+            "weights": SampleLosses((random.random(2000) < 0.9).astype(float), random.lognormal(0, 0.5, 2000)),
+            "groups": SampleLosses((random.random(2000) < rates).astype(float), None, groups),
         }[kind]
         named.append(bool(find_weak(columns, some, fewest=100).found))
     assert np.mean(named) <= 0.1

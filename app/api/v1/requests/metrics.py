@@ -5,8 +5,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.domain.advice.recommendations import CLASSIFICATION
-from app.domain.advice.recommendations import Request as Question
+from app.domain.advice import CLASSIFICATION
+from app.domain.advice import Request as Question
 from app.domain.errors import InvalidInput
 from app.services.decide.h_mean_bounds import RecallGrid
 

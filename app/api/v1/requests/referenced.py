@@ -26,8 +26,8 @@ from app.domain.inputs.ranking import Ranking
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.streamed.labels import streamed_labels
-from app.services.evaluate.streamed.rankings import streamed_rankings
 from app.services.evaluate.streamed.scores import NoPart, streamed_scores
+from app.services.evaluate.streamed.units import streamed_rankings
 from app.services.ports import Engine
 from app.services.processes.worker import each_as_step
 

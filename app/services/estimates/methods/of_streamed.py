@@ -34,7 +34,7 @@ _PREFIX: Final = "folded_"
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class _ResampledValue:
     """One value that is resampled.
 
     Attributes:
@@ -83,7 +83,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     found = [
         [_not_drawn(one, value, run, settings) for value in own] for one, own in zip(estimands, values, strict=True)
     ]
-    orders: dict[int | None, list[_Value]] = {}
+    orders: dict[int | None, list[_ResampledValue]] = {}
     for place, (estimand, own) in enumerate(zip(estimands, values, strict=True)):
         metric = _streamed_metric(estimand, run)
         draw = None if metric is None else draw_of(metric)
@@ -94,7 +94,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
             if at is not None and isfinite(value):
                 measure = Measure(metric, metric.card.defaults, code)
                 of_cells = replace(measure, of=at[1])
-                one = _Value(measure, of_cells, value, estimand.bounds, (place, index))
+                one = _ResampledValue(measure, of_cells, value, estimand.bounds, (place, index))
                 orders.setdefault(at[0], []).append(one)
     grouped = {} if run.grouping is None or not orders else cells_of_groups(run.streamed, orders)
     for code, asked in orders.items():
@@ -132,7 +132,7 @@ def _not_drawn(estimand: Estimand, value: float, run: RunData, settings: LimitSe
 
 
 def _resampled(
-    cells: Cells | CellsOfGroups, asked: Sequence[_Value], run: RunData, settings: LimitSettings
+    cells: Cells | CellsOfGroups, asked: Sequence[_ResampledValue], run: RunData, settings: LimitSettings
 ) -> list[Estimate]:
     fixed = settings.sampling.shares is Shares.OBSERVED and cells.n_strata > 1
     given = Given.GROUPS if run.grouping is not None else Given.ACTUAL if fixed else Given.SAMPLES

@@ -1,16 +1,21 @@
-"""Inputs that are more than a matrix of classes, of any number of rows: what all of them share while parts are read."""
+"""Inputs that are more than a matrix of classes, of any number of rows: what they share while parts are read;
+and rankings.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, WEIGHTS_FACT, DataFacts
 from app.domain.inputs.matrices import MatrixInput, check_entries
+from app.domain.inputs.ranking import RELEVANT_FROM, counted_ranking
 from app.domain.inputs.samples import Samples
 from app.domain.report import SectionName
 from app.kernel.metrics.card import Task
@@ -19,7 +24,9 @@ from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import report_alone
-from app.services.evaluate.sections.unit import unit_section
+from app.services.evaluate.sections.unit import measures_of, unit_section
+from app.services.ports import OpenEngine
+from app.services.runs.rankings import kept_queries
 
 DATA: Final = "/input/data"
 
@@ -113,3 +120,35 @@ class StreamedParts:
         whole = replace(source, samples=None)
         report = report_alone(self.question(whole), {SectionName.UNITS: section})
         return replace(self._first, source=whole, report=report)
+
+
+def streamed_rankings(
+    parts: Iterable[NewEvaluation],
+    facts_of: Callable[[int], DataFacts],
+    *,
+    engine: OpenEngine,
+    budget: int,
+    folder: Path,
+) -> NewEvaluation:
+    """One evaluation of rankings made of parts. The report is that of the same items in memory.
+
+    Args:
+        parts: Items, in any order.
+        facts_of: Facts of all of the data by its number of rows.
+        engine: What holds the items.
+        budget: Bytes of memory, about, that one query or the values of all queries may take.
+        folder: Where the file of the values is made.
+
+    Raises:
+        InvalidInput: there is no part, or what is asked cannot be given.
+        TooLarge: there are too many queries, or too many items of one.
+    """
+    read = StreamedParts(parts, Task.RANKING, facts_of)
+    measures = measures_of(read.question(read.source), Task.RANKING)
+    least = read.source.facts.get(RELEVANT_FROM)
+    kept = kept_queries(read.samples(), measures, engine, budget, folder, relevant_from=least)
+    facts = {} if least is None else {RELEVANT_FROM: least}
+    # The items are gone, and the names of the queries are not.
+    nothing = np.zeros(0)
+    names = Samples(nothing, nothing.astype(np.int64), ids=kept.ids)
+    return read.reported(counted_ranking(kept.counts, read.source.facts["cutoffs"], names, facts), kept.units)

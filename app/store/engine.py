@@ -43,7 +43,7 @@ from app import MIGRATIONS
 from app.domain.evaluation import Page
 from app.services.observing import UNOBSERVED, Observers
 from app.services.ports import StoreFullError, StoreState, StoreUnavailableError
-from app.store.database.tables import api_keys, datasets, evaluations, model_names, models
+from app.store.tables import api_keys, datasets, evaluations, model_names, models
 
 # Ids that are given to names within one project, and found through it (`app/store/names.py`).
 _OWN_IDS: Final[Mapping[Table, frozenset[str]]] = {

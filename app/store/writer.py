@@ -20,9 +20,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.domain.operations import Change, Kind
 from app.services.ports import KeyTakenError, StoreFullError, StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
-from app.store.database.engine import DRIVER_ERRORS, is_unavailable, translated, watch_of
-from app.store.database.tables import audit_entries, evaluations
+from app.store.engine import DRIVER_ERRORS, is_unavailable, translated, watch_of
 from app.store.idempotency import MARKED, PRIMARY_KEY, beside_evaluation
+from app.store.tables import audit_entries, evaluations
 
 # Evaluations in one commit at most.
 _GROUP_LIMIT: Final = 128

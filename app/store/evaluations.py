@@ -42,9 +42,7 @@ from app.domain.wording import run_title
 from app.services.idempotency import present_mark
 from app.store import lists
 from app.store.audit import note, who
-from app.store.database.engine import read_rows, reading, require_room, translated, write_json, writing
-from app.store.database.tables import datasets, evaluations, former_models, models
-from app.store.evaluations.writer import INSERT, EvaluationWriter
+from app.store.engine import read_rows, reading, require_room, translated, write_json, writing
 from app.store.idempotency import keep_result, mark_values
 from app.store.lists import find_scope
 from app.store.names import NameIds, Names, NameTable, Ref
@@ -57,7 +55,9 @@ from app.store.samples import (
     read_report,
     remove_samples,
 )
+from app.store.tables import datasets, evaluations, former_models, models
 from app.store.webhooks import Listeners, announce, look_at
+from app.store.writer import INSERT, EvaluationWriter
 
 _COUNT_TYPES = tuple((np.dtype(name), int(np.iinfo(name).max)) for name in ("<u1", "<u2", "<u4"))
 _WIDEST_COUNT = np.dtype("<i8")

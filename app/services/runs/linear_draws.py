@@ -39,7 +39,7 @@ from app.services.estimates.run_data import RunData
 from app.services.reasons import requested_values
 from app.services.runs.aligned import Runs, ScoredRun
 from app.services.runs.differences import NOT_FOLDED, Test, linear_test, mover_tests, proportion_tests
-from app.services.runs.draws.matrices import (
+from app.services.runs.matrix_draws import (
     ChiSquaredTest,
     OmnibusTest,
     Resampling,

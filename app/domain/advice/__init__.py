@@ -1,1 +1,0 @@
-"""Advice on the choice of metrics, with its sources."""

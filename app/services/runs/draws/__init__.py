@@ -1,1 +1,0 @@
-"""Resampling of runs: matrices, pairs, groups and samples drawn again."""

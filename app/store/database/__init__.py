@@ -1,1 +1,0 @@
-"""Postgres: connections, tables, and what their failures mean."""

@@ -1,1 +1,0 @@
-"""Evaluations: rows, the store, and the writer that commits in groups."""
