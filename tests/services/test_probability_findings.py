@@ -2,6 +2,7 @@
 right.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from scipy.stats import binom
 
 from app.domain.findings import Finding
+from app.domain.inputs.classified import Predictions, Probabilities
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.samples import Samples
 from app.domain.members import numbers
 from app.domain.options import Options
@@ -156,21 +159,53 @@ def test_what_is_not_known_of_groups_and_weights() -> None:
     assert "independent samples" in miscalibrated.message
 
 
+# Class shares, and how far the classes lie apart: of calibrated models with probabilities, and with decisions alone.
+GOOD: list[tuple[tuple[float, ...], float, bool]] = [
+    *(((0.5, 0.5), 1.6, True), ((0.9, 0.1), 1.2, True), ((0.98, 0.02), 1.6, True), ((0.7, 0.2, 0.1), 2.0, True)),
+    *(((1 / 3,) * 3, 2.0, True), ((0.1,) * 10, 2.5, True)),
+    *(((0.5, 0.5), 4.0, True), ((0.9, 0.1), 4.0, True), ((0.2,) * 5, 4.0, True)),
+    *(((0.5, 0.5), 1.6, False), ((0.2,) * 5, 2.0, False)),
+]
+
+
+def labelled(size: int, random: np.random.Generator, share: float, *, decided: bool) -> MatrixInput:
+    """Six labels of as many samples, with calibrated probabilities or decisions at a half."""
+    truth = random.random((size, 6)) < share
+    apart = 2.5
+    found = random.normal(size=truth.shape) + apart * truth
+    p = 1.0 / (1.0 + np.exp(-np.log(share / (1.0 - share)) - apart * (found - apart / 2.0)))
+    one = Multilabel(y_true=truth, y_pred=p > 0.5) if decided else Multilabel(y_true=truth, probabilities=p)
+    return one.read("")
+
+
 @pytest.mark.slow
 def test_warnings_of_good_models_are_rare() -> None:
-    """40 calibrated models with a class of 10 %, and 40 nearly perfect ones."""
-    random = np.random.default_rng(0)
-    warned = {"accuracy_overstates": 0, "intervals_rest_on_few_samples": 0}
-    said = dict(warned)
-    for number in range(80):
-        y, p = calibrated((0.9, 0.1), 1000, random, apart=1.2 if number < 40 else 4.0)
-        for one in evaluate(source_of(y, p), Options()).findings:
-            if one.code in said:
-                said[one.code] += 1
-                warned[one.code] += one.severity != "note"
-    assert min(said.values()) > 20
-    # Where probabilities are calibrated the finding of miscalibration comes in one of a hundred cases.
-    assert max(warned.values()) <= 4
+    """25 calibrated models of each of 14 kinds, with 200 to 5,000 samples (benchmarks/RESULTS.md).
+
+    Decisions alone with a class of 10 % are not among them: that accuracy hides what is missed of it is true then.
+    """
+    random = np.random.default_rng(20)
+    warned: Counter[str] = Counter()
+    said: Counter[str] = Counter()
+    for number in range(25):
+        size = (200, 500, 1000, 2000, 5000)[number % 5]
+        sources = [labelled(size, random, share, decided=d) for share, d in ((0.3, True), (0.3, False), (0.1, False))]
+        for shares, apart, scored in GOOD:
+            y, p = calibrated(shares, size, random, apart)
+            names: list[str | int] = [chr(ord("A") + code) for code in range(len(shares))]
+            truth = [names[code] for code in y]
+            sources.append(
+                Probabilities(y_true=truth, probabilities=p, labels=names).read("")
+                if scored
+                else Predictions(y_true=truth, y_pred=[names[code] for code in p.argmax(1)], labels=names).read("")
+            )
+        for source in sources:
+            findings = evaluate(source, Options()).findings
+            said.update({one.code for one in findings})
+            warned.update({one.code for one in findings if one.severity != "note"})
+    assert min(said[one] for one in ("accuracy_overstates", "intervals_rest_on_few_samples")) > 20
+    assert said["area_intervals_of_few_samples"] > 20
+    assert max(warned.values()) <= 0.05 * 350, warned
 
 
 def test_columns_in_another_order_are_found() -> None:

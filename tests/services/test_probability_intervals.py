@@ -232,7 +232,12 @@ def test_what_to_be_careful_about() -> None:
     assert biased.severity == "warning"
     assert "ks_statistic@A" in biased.evidence["metrics"]
     few = next(f for f in part.findings if f.code == "area_intervals_of_few_samples")
-    assert few.evidence["smallest"] == np.bincount(y).min()
+    assert few.evidence["smallest"] == np.bincount(y).min() == 9
+    assert few.severity == "warning"
+    y, p = softmax_problem(120, 3, 9)
+    few = next(f for f in answered(source_of(y, p), Options()).findings if f.code == "area_intervals_of_few_samples")
+    assert 10 <= few.evidence["smallest"] < 30
+    assert few.severity == "note"
     large = answered(source_of(*softmax_problem(3000, 2, 9)), ALL)
     assert next(f for f in large.findings if f.code == "intervals_of_biased_values").severity == "note"
     assert "area_intervals_of_few_samples" not in codes(large)
@@ -245,8 +250,19 @@ def test_a_loss_of_one_confident_mistake_is_pointed_out() -> None:
     part = answered(source_of(y, np.column_stack([1 - p, p])), Options())
     thin = next(f for f in part.findings if f.code == "intervals_rest_on_few_samples")
     assert thin.evidence["effective_samples"] < 1.5
+    assert thin.severity == "warning"
     assert "log_loss" in thin.evidence["metrics"]
     assert "intervals_rest_on_few_samples" not in codes(answered(source_of(*softmax_problem(500, 2, 1)), Options()))
+
+
+def test_a_loss_of_some_mistakes_is_noted() -> None:
+    y = np.tile([0, 1], 100)
+    p = np.where(y == 1, 0.95, 0.05) + np.linspace(0, 0.01, 200)
+    p[1:12:2] = 0.02
+    found = answered(source_of(y, np.column_stack([1 - p, p])), Options()).findings
+    thin = next(f for f in found if f.code == "intervals_rest_on_few_samples")
+    assert 5 < thin.evidence["effective_samples"] < 10
+    assert thin.severity == "note"
 
 
 def test_curves_with_few_mistakes_are_pointed_out() -> None:
