@@ -37,10 +37,10 @@ def started(folder: Path | None) -> "Iterator[FastAPI]":
             home.chmod(0o711)
         database = start_embedded(home / "data" if folder is None else home)
         with ThreadPoolExecutor(1) as beside:
-            # It starts while the service is imported.
+            # A second interpreter imports the service too: the first long computation need not wait for it then.
+            begin_forking(("app.forked",))
+            # The database starts meanwhile.
             starting = beside.submit(database.__enter__)
-            # So is it by a second interpreter, for which the first long computation need not wait then.
-            beside.submit(begin_forking, ("app.forked",))
             try:
                 with _no_collection():
                     from pydantic import SecretStr

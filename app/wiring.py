@@ -48,7 +48,7 @@ from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
 from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
 from app.store.keys import PostgresKeyStore
-from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker, Work, WorkerSettings
+from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker, WorkerSettings
 from app.store.usage import PostgresUsageStore
 from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
 from app.store.writer import EvaluationWriter
@@ -215,7 +215,7 @@ async def build_services(
                 keep_seconds = settings.job_keep_hours * 3600.0
                 on_jobs = work_on_jobs(jobs, runner.run, keep_seconds=keep_seconds)
                 worker = _worker(url, settings, JOBS, settings.job_concurrency, job_grace_seconds)
-                await stack.enter_async_context(_at_work(worker, on_jobs))
+                await stack.enter_async_context(worker.at_work(on_jobs))
                 poster = _PosterWhenNeeded(private=settings.webhook_private_addresses)
                 sender = Sender(webhooks, poster, telemetry.observers)
                 keep = timedelta(days=settings.webhook_keep_days)
@@ -223,7 +223,7 @@ async def build_services(
                     webhooks, sender.send, ChangeWatch(apart.history, webhooks).look, keep=keep
                 )
                 worker = _worker(url, settings, DELIVERIES, _DELIVERIES_AT_ONCE, job_grace_seconds)
-                await stack.enter_async_context(_at_work(worker, on_deliveries))
+                await stack.enter_async_context(worker.at_work(on_deliveries))
             # Data that is named is read by jobs only.
             yield services_with(compute, admission, compute)
     finally:
@@ -261,18 +261,6 @@ def _worker(url: str, settings: Settings, queue: Queue, at_once: int, grace_seco
         queue,
         WorkerSettings(at_once=at_once, grace_seconds=grace_seconds, lost_seconds=settings.job_lost_seconds),
     )
-
-
-@asynccontextmanager
-async def _at_work(worker: QueueWorker, work: Work) -> AsyncIterator[None]:
-    """Work on what waits meanwhile."""
-    working = asyncio.create_task(worker.work(work), name="queue")
-    try:
-        yield
-    finally:
-        working.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await working
 
 
 def build_telemetry(settings: Settings, version: str) -> Telemetry:

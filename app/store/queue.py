@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -117,7 +117,7 @@ class WorkerSettings:
 
 
 class QueueWorker:
-    """One worker of a queue; `work` is its life."""
+    """One worker of a queue."""
 
     def __init__(self, url: str, queue: Queue, settings: WorkerSettings) -> None:
         """``url`` is that of the database, in SQLAlchemy's form."""
@@ -125,8 +125,16 @@ class QueueWorker:
         self._settings = settings
         self._url = libpq_url(url)
 
-    async def work(self, work: Work) -> NoReturn:
-        """Work on what waits until this is cancelled. A database that is away is waited for."""
+    @contextlib.asynccontextmanager
+    async def at_work(self, work: Work) -> AsyncIterator[None]:
+        """Work on what waits until the end of the context. A database that is away is waited for."""
+        working = asyncio.create_task(self._work_on(work), name="queue")
+        try:
+            yield
+        finally:
+            await _end(working, self._settings.grace_seconds + 1.0)
+
+    async def _work_on(self, work: Work) -> NoReturn:
         while True:
             try:
                 await self._work(work)
@@ -144,7 +152,9 @@ class QueueWorker:
         async def one(context: JobContext, /, **given: Any) -> None:
             await _one(work, context, given)
 
-        async with app.open_async():
+        try:
+            # Not as a context: that leaves what connects behind where its beginning is cancelled.
+            await app.open_async()
             tidying = asyncio.create_task(self._tidy(app, work))
             try:
                 await app.run_worker_async(
@@ -159,9 +169,10 @@ class QueueWorker:
                     stalled_worker_timeout=settings.lost_seconds,
                 )
             finally:
-                tidying.cancel()
                 # Whatever becomes of it: an error from here would take the place of what ends the work.
-                await asyncio.wait([tidying])
+                await _end(tidying, 1.0)
+        finally:
+            await app.close_async()
 
     async def _tidy(self, app: App, work: Work) -> None:
         """Let wait again what is in the hand of a worker that is lost, and forget what is old, again and again."""
@@ -178,6 +189,16 @@ class QueueWorker:
             except Exception:  # noqa: BLE001 - a fault of ours or of the library; the work is to go on
                 _log.exception("the queue %s cannot be tidied up", self._queue.name)
             await asyncio.sleep(self._settings.lost_seconds / 4)
+
+
+async def _end(task: asyncio.Task[Any], patience: float) -> None:
+    """Cancel a task, and again after so many seconds, until it has ended.
+
+    What waits for connections can lose a cancellation: the pool's check of one, `asyncio.wait_for` before Python 3.12.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=patience)
 
 
 async def _one(work: Work, context: JobContext, given: Given) -> None:

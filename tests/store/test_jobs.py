@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
@@ -228,13 +228,8 @@ class Hands:
 async def at_work(url: str, hands: Any, jobs: PostgresJobStore, **settings: Any) -> AsyncIterator[None]:
     usual: dict[str, Any] = {"at_once": 2, "grace_seconds": 0.0, "lost_seconds": 1.0}
     worker = QueueWorker(url, JOBS, WorkerSettings(**(usual | settings)))
-    working = asyncio.create_task(worker.work(work_on_jobs(jobs, hands, keep_seconds=3600.0)))
-    try:
+    async with worker.at_work(work_on_jobs(jobs, hands, keep_seconds=3600.0)):
         yield
-    finally:
-        working.cancel()
-        with suppress(asyncio.CancelledError):
-            await working
 
 
 def has(jobs: PostgresJobStore, project: str, identifier: UUID, status: JobStatus) -> Callable[[], Awaitable[bool]]:
@@ -290,6 +285,19 @@ async def test_at_a_stop_jobs_in_hand_wait_for_somebody_else(
     async with at_work(database_url, hands, jobs):
         await until(has(jobs, project, identifier, JobStatus.SUCCEEDED))
     assert hands.begun == [identifier, identifier]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.002])
+async def test_a_stop_while_it_connects_leaves_nothing_behind(
+    database_url: str, jobs: PostgresJobStore, seconds: float
+) -> None:
+    """What connects can lose a cancellation, and would hold up the end of the process."""
+    before = asyncio.all_tasks()
+    async with at_work(database_url, Hands(jobs), jobs):
+        while not any(task.get_name().startswith("pool-") for task in asyncio.all_tasks() - before):
+            await asyncio.sleep(0)
+        await asyncio.sleep(seconds)
+    assert not asyncio.all_tasks() - before
 
 
 async def test_at_a_stop_jobs_may_be_finished(database_url: str, jobs: PostgresJobStore, project: str) -> None:
