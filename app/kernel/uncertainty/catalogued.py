@@ -1,4 +1,4 @@
-"""Rates and headline metrics of the catalogue, and what their limits take as fixed."""
+"""Rates and headline metrics of the catalogue, what limits take as fixed, and why there may be none."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from app.kernel.metrics.card import Gradient, Mean, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import ConfusionCells, Proportion, Rate
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.draws import MOST_UNDEFINED
 
 
 class Given(StrEnum):
@@ -21,6 +22,43 @@ class Given(StrEnum):
     ACTUAL = "actual_counts"
     PREDICTED = "predicted_counts"
     GROUPS = "groups"
+
+
+class NoLimits(StrEnum):
+    """Why a value has no limits."""
+
+    UNDEFINED = "the metric is undefined for this matrix"
+    UNDEFINED_FOR_SAMPLES = "the metric is undefined for these samples"
+    UNDEFINED_DRAWS = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the simulated matrices"
+    UNDEFINED_RESAMPLES = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the resamples"
+    FIXED = "the value follows from the class counts, which are taken as fixed"
+    EMPTY_SLICE = "there are no samples"
+    FEW_SLICES = "too few slices have enough samples and a value"
+    DEGENERATE = "its estimated variance is zero, which says nothing about its uncertainty"
+    UNBOUNDED = "an end of the interval is infinite"
+    ABOUT_SAMPLE = "the metric describes this sample and is no property of the classifier"
+    ONE_GROUP = "all samples that it concerns are in one group, so how groups differ is not known"
+    FEW_AT_RATE = (
+        "too few samples hold the given rate: none of them bounds the threshold in the population (it takes 36 at a "
+        "rate of .9 and limits of 95 %)"
+    )
+    EMPTY_CLASS = "a class has no samples, so what it adds to a mean over the classes is not known"
+    NO_COUNTS = "limits need the number of samples behind every entry of the matrix"
+    NO_WEIGHTS = "limits need the weight of every sample, and these are not known here"
+    NO_GROUPS = "the samples come in groups, and which of them belong together is not known here"
+    BIASED = "noise biases the value to one side, and resampling adds the same bias again"
+    FEW_FOR_CELLS = (
+        "there are fewer samples than cells of classes and clusters, and noise moves the value by more than it varies"
+    )
+    TOO_MANY_POINTS = "so many points with so many samples or classes cannot be simulated in reasonable time"
+    TOO_MANY_CLASSES = "there are too many classes for simulating the matrix in reasonable time"
+    TOO_MANY_RUNS = "there are too many runs with so many samples or classes for simulating each in reasonable time"
+    FOLDED = "they need all samples at once, and there are more than were held in memory"
+    EQUAL_ROWS = (
+        "too many rows are equal, or too few of them were saved, for knowing how the areas of the classes vary together"
+    )
+    SLOW = "they take a while for so many samples or classes, and are made with intervals of everything"
+    TOO_LARGE = "there are too many samples, classes or expressions for resampling them in reasonable time"
 
 
 # What limits of a rate among such samples take as fixed.

@@ -17,7 +17,7 @@ from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently, some
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.catalogued import GIVEN as GIVEN
 from app.kernel.uncertainty.catalogued import Given as Given
-from app.kernel.uncertainty.catalogued import SmoothMetrics, catalogue_rates, headline_metrics
+from app.kernel.uncertainty.catalogued import NoLimits, SmoothMetrics, catalogue_rates, headline_metrics
 from app.kernel.uncertainty.designs import Design
 from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, Summary, pseudo_counts
 from app.kernel.uncertainty.intervals import Limits, jeffreys, two_sided_z, wilson
@@ -33,15 +33,6 @@ class Method(StrEnum):
     DELTA_LOGIT = "delta_logit"
     DELTA_FISHER_Z = "delta_fisher_z"
     CLUSTER_BOOTSTRAP = "cluster_bootstrap"
-
-
-class Refusal(StrEnum):
-    """Why there is no interval."""
-
-    UNDEFINED_ESTIMATE = "undefined_estimate"
-    ZERO_STANDARD_ERROR = "zero_standard_error"
-    ONE_GROUP = "one_group"
-    EMPTY_CLASS = "empty_class"
 
 
 # Relative step of a numeric derivative: its truncation and its rounding are both near 1e-10.
@@ -197,7 +188,7 @@ class OverallInterval(NamedTuple):
     high: float
     method: str
     given: Given
-    refusal: Refusal | None = None
+    refusal: NoLimits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +272,8 @@ def headline_limits(metric: AnyMetric, design: Design, level: float = 0.95) -> L
         mean = next((kind for one, kind in headline_metrics().means if one is metric), None)
         if mean is not None:
             hits, worth = design.recalls(level)
-            # Of many matrices most recalls come again, and quantiles are what takes long.
+            # Of many matrices most recalls come again, and quantiles are what takes long. Hits and samples as one complex
+            # number are told apart by both.
             pairs, places = np.unique(hits + 1j * worth, return_inverse=True)
             recalls = (ends[places] for ends in jeffreys(pairs.real, pairs.imag, level))
             ends = intervals.mean_limits(design.table.recall[design.of], *recalls, spread=design.spread)
@@ -310,10 +302,10 @@ def _intervals(
         yield OverallInterval(metric.key, low, high, named, given, refusal)
 
 
-def _refusal(metric: Metric[Table], design: Design) -> Refusal:
+def _refusal(metric: Metric[Table], design: Design) -> NoLimits:
     """Why a rate or a mean of rates has no limits."""
     alone = design.given is Given.GROUPS and not isnan(float(metric(design.table)))
-    return Refusal.ONE_GROUP if alone else Refusal.UNDEFINED_ESTIMATE
+    return NoLimits.ONE_GROUP if alone else NoLimits.UNDEFINED
 
 
 def _shares(design: Design, level: float) -> Iterator[list[OverallInterval]]:
@@ -397,9 +389,9 @@ def _smooth_intervals(design: Design, smooth: SmoothMetrics, found: _Ends) -> It
         for value, low, high, moved, lacks in zip(*ends, empty, strict=True):
             refusal = None
             if isnan(low):
-                refusal = Refusal.UNDEFINED_ESTIMATE if isnan(value) else Refusal.ZERO_STANDARD_ERROR
+                refusal = NoLimits.UNDEFINED if isnan(value) else NoLimits.DEGENERATE
             elif lacks and metric.card.inference.over_classes:
-                low, high, refusal = *_NONE, Refusal.EMPTY_CLASS
+                low, high, refusal = *_NONE, NoLimits.EMPTY_CLASS
             given = design.given or (Given.ACTUAL if moved else Given.SAMPLES)
             method = _method(Method.MOVER if moved else plain, design)
             made.append(OverallInterval(metric.key, low, high, method, given, refusal))
@@ -510,10 +502,10 @@ def _interval(metric: Metric[Table], value: float, below: float, above: float) -
     high = value + above if highest is None else min(value + above, highest)
     refusal = None
     if isnan(value):
-        refusal = Refusal.UNDEFINED_ESTIMATE
+        refusal = NoLimits.UNDEFINED
     elif not low < high:
         low = high = float("nan")
-        refusal = Refusal.ZERO_STANDARD_ERROR
+        refusal = NoLimits.DEGENERATE
     return OverallInterval(metric.key, low, high, Method.MOVER.value, Given.ACTUAL, refusal)
 
 

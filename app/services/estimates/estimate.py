@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cache
 from math import isfinite, isnan, nan
 from typing import Final, Self
@@ -18,8 +17,9 @@ from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Bounds, Combination, Every, Expression, Measure, usual_measure
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.closed_forms import OverallInterval, Refusal
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, Alternative, AreaInterval, bonferroni_level, generator, seed_of
+from app.kernel.uncertainty.catalogued import NoLimits as NoLimits
+from app.kernel.uncertainty.closed_forms import OverallInterval
+from app.kernel.uncertainty.draws import Alternative, AreaInterval, bonferroni_level, generator, seed_of
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import Estimand
 
@@ -134,51 +134,6 @@ def _names() -> dict[str, Metric[Table]]:
 _SAMPLING: Final = Sampling()
 
 
-class NoLimits(StrEnum):
-    """Why a value has no limits."""
-
-    UNDEFINED = "the metric is undefined for this matrix"
-    UNDEFINED_FOR_SAMPLES = "the metric is undefined for these samples"
-    UNDEFINED_DRAWS = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the simulated matrices"
-    UNDEFINED_RESAMPLES = f"the metric is undefined in more than {MOST_UNDEFINED:.0%} of the resamples"
-    FIXED = "the value follows from the class counts, which are taken as fixed"
-    EMPTY_SLICE = "there are no samples"
-    FEW_SLICES = "too few slices have enough samples and a value"
-    DEGENERATE = "its estimated variance is zero, which says nothing about its uncertainty"
-    UNBOUNDED = "an end of the interval is infinite"
-    ABOUT_SAMPLE = "the metric describes this sample and is no property of the classifier"
-    ONE_GROUP = "all samples that it concerns are in one group, so how groups differ is not known"
-    FEW_AT_RATE = (
-        "too few samples hold the given rate: none of them bounds the threshold in the population (it takes 36 at a "
-        "rate of .9 and limits of 95 %)"
-    )
-    EMPTY_CLASS = "a class has no samples, so what it adds to a mean over the classes is not known"
-    NO_COUNTS = "limits need the number of samples behind every entry of the matrix"
-    NO_WEIGHTS = "limits need the weight of every sample, and these are not known here"
-    NO_GROUPS = "the samples come in groups, and which of them belong together is not known here"
-    BIASED = "noise biases the value to one side, and resampling adds the same bias again"
-    FEW_FOR_CELLS = (
-        "there are fewer samples than cells of classes and clusters, and noise moves the value by more than it varies"
-    )
-    TOO_MANY_POINTS = "so many points with so many samples or classes cannot be simulated in reasonable time"
-    TOO_MANY_CLASSES = "there are too many classes for simulating the matrix in reasonable time"
-    TOO_MANY_RUNS = "there are too many runs with so many samples or classes for simulating each in reasonable time"
-    FOLDED = "they need all samples at once, and there are more than were held in memory"
-    EQUAL_ROWS = (
-        "too many rows are equal, or too few of them were saved, for knowing how the areas of the classes vary together"
-    )
-    SLOW = "they take a while for so many samples or classes, and are made with intervals of everything"
-    TOO_LARGE = "there are too many samples, classes or expressions for resampling them in reasonable time"
-
-
-REFUSALS = {
-    Refusal.UNDEFINED_ESTIMATE: NoLimits.UNDEFINED,
-    Refusal.ZERO_STANDARD_ERROR: NoLimits.DEGENERATE,
-    Refusal.ONE_GROUP: NoLimits.ONE_GROUP,
-    Refusal.EMPTY_CLASS: NoLimits.EMPTY_CLASS,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitSettings:
     """Settings of limits.
@@ -275,7 +230,7 @@ class Estimate:
     def of(cls, form: OverallInterval, value: float, level: float) -> Self:
         """A value with its limits in closed form at a level."""
         found = cls(value=value, low=form.low, high=form.high, level=level, method=form.method, given=form.given.value)
-        return found if form.refusal is None else found.without_limits(REFUSALS[form.refusal])
+        return found if form.refusal is None else found.without_limits(form.refusal)
 
     def without_limits(self, reason: NoLimits) -> Self:
         """The value alone, and why."""

@@ -50,7 +50,7 @@ from app.kernel.uncertainty.draws import Prior, Shares
 from app.kernel.uncertainty.influence import effective_samples
 from app.kernel.uncertainty.intervals import undercovers
 from app.services.estimands import Estimand, estimand_of
-from app.services.estimates.estimate import REFUSALS, ClassShares, Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, estimate_at, values_alone, work_of
 from app.services.estimates.methods import shifted
 from app.services.estimates.methods.of_samples import FEW_EFFECTIVE, resampling_plan
@@ -136,8 +136,7 @@ def _overall(form: OverallInterval, level: float) -> Interval:
     method, given = form.method, form.given.value
     if form.refusal is None:
         return {"low": form.low, "high": form.high, "level": level, "method": method, "given": given}
-    reason = REFUSALS[form.refusal].value
-    return {"low": None, "high": None, "level": level, "method": method, "given": given, "reason": reason}
+    return {"low": None, "high": None, "level": level, "method": method, "given": given, "reason": form.refusal.value}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from app.kernel.compare.differences import Differences, HybridDifferences, Reach
 from app.kernel.compare.linear import LinearRuns
 from app.kernel.compare.paired.effects import Effects, PairedScore, rate_effects, weighted_rate_effects
 from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.paired.tests import pairing_bounds
+from app.kernel.compare.paired.tests import discordant_bounds
 from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.expression import Bounds
 from app.kernel.metrics.proportion import Rate
@@ -270,18 +270,19 @@ def _of_pairs(asked: Sequence[_RateOfRuns], joint: JointCounts, *, level: float,
 
 
 def _of_any_pairing(asked: Sequence[_RateOfRuns], *, level: float, rope: float) -> list[Test]:
-    """Limits and p at the pairing with the most discordant samples, by the hits and members of each class."""
-    bounds = [
-        pairing_bounds(one.hits[first], one.hits[second], one.members[first])
-        for one in asked
-        for first, second in one.testable
-    ]
-    difference, most = np.array([(bound.difference, bound.most) for bound in bounds]).T
-    sizes = np.concatenate([one.own for one in asked])
-    score = PairedScore(rate_effects((most + difference) / 2, (most - difference) / 2, sizes))
+    """Limits and p at the pairing with the most discordant samples, and p at that with the fewest."""
+    first, second = (
+        np.concatenate([one.hits[[pair[side] for pair in one.testable]] for one in asked]) for side in (0, 1)
+    )
+    members = np.concatenate([one.members[[pair[0] for pair in one.testable]] for one in asked])
+    difference, size = (first - second).sum(axis=1), members.sum(axis=1)
+    closest, widest = (
+        rate_effects((discordant + difference) / 2, (discordant - difference) / 2, size)
+        for discordant in discordant_bounds(first, second, members)
+    )
     names = {"method": "mcnemar_mid_p_of_any_pairing", "limits": "tango_of_widest_pairing"}
-    tests = read_off(score, level=level, rope=_ropes(asked, rope), **names)
-    return [replace(test, smallest=bound.smallest_p) for test, bound in zip(tests, bounds, strict=True)]
+    tests = read_off(PairedScore(widest), level=level, rope=_ropes(asked, rope), **names)
+    return [replace(test, smallest=least) for test, least in zip(tests, (2.0 * closest.tail).tolist(), strict=True)]
 
 
 def _of_independent(one: _RateOfRuns, weighted: Weights, *, level: float, rope: float) -> list[Test]:

@@ -7,7 +7,7 @@ import pytest
 
 from app.kernel.compare.paired.effects import PairSlopes, coupled
 from app.kernel.compare.paired.joint import JointCounts, combine
-from app.kernel.compare.paired.tests import pairing_bounds
+from app.kernel.compare.paired.tests import discordant_bounds
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 
@@ -42,8 +42,8 @@ def test_bounds_are_those_of_all_pairings(key: str) -> None:
 
 def test_accuracy_has_the_bounds_of_its_discordant_items() -> None:
     first, second = np.array([[40.0, 10.0], [5.0, 45.0]]), np.array([[45.0, 5.0], [6.0, 44.0]])
-    bounds = pairing_bounds(np.diag(first), np.diag(second), first.sum(axis=1))
-    for opposed, discordant in ((True, bounds.most), (False, bounds.fewest)):
+    fewest, most = discordant_bounds(np.diag(first), np.diag(second), first.sum(axis=1))
+    for opposed, discordant in ((True, most), (False, fewest)):
         joint = coupled(first, second, np.eye(2), opposed=opposed)
         right = joint.correct()
         assert float(joint.counts @ (right[0] != right[1])) == discordant

@@ -10,11 +10,11 @@ from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty.catalogued import NoLimits
 from app.kernel.uncertainty.closed_forms import (
     Given,
     Method,
     OverallInterval,
-    Refusal,
     equal_share_headlines,
     headlines,
 )
@@ -96,8 +96,8 @@ def test_what_has_no_value_has_no_limits() -> None:
     without_errors, without_class = at_equal_shares(perfect, empty)
     for key in SMOOTH:
         assert without_errors[key].low < without_errors[key].high == 1.0
-        assert without_class[key].refusal is Refusal.UNDEFINED_ESTIMATE
-    assert without_class["accuracy"].refusal is Refusal.UNDEFINED_ESTIMATE
+        assert without_class[key].refusal is NoLimits.UNDEFINED
+    assert without_class["accuracy"].refusal is NoLimits.UNDEFINED
 
 
 def test_they_hold_the_value_and_stay_in_its_range() -> None:

@@ -7,8 +7,8 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.catalogued import headline_metrics
-from app.kernel.uncertainty.closed_forms import Given, Refusal, headlines
+from app.kernel.uncertainty.catalogued import NoLimits, headline_metrics
+from app.kernel.uncertainty.closed_forms import Given, headlines
 from app.kernel.uncertainty.designs import Grouped, Independent, additive_influences, design_effects
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping, group_variance
 from app.kernel.uncertainty.influence import Influences, by_groups, limits
@@ -106,7 +106,7 @@ def test_what_one_group_has_alone_has_no_interval() -> None:
     recall = found.rates.keys.index("recall")
     assert np.isnan(found.rates.low[recall]).tolist() == [False, True]
     refused = {item.key: item.refusal for item in found.overall[0]}
-    assert refused["balanced_accuracy"] is Refusal.ONE_GROUP
+    assert refused["balanced_accuracy"] is NoLimits.ONE_GROUP
     assert refused["accuracy"] is None
 
 
@@ -205,4 +205,4 @@ def test_what_is_rounding_is_no_variance_in_any_order(alike: str) -> None:
         runs = GroupedCounts.gather(names[groups[order]], truth[order], predicted[order], 3)
         found = {one.key: one for one in headlines(Grouped(runs)).overall[0]}
         for key in keys:
-            assert found[key].refusal is Refusal.ZERO_STANDARD_ERROR
+            assert found[key].refusal is NoLimits.DEGENERATE

@@ -10,12 +10,11 @@ from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, 
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.catalogued import headline_metrics
+from app.kernel.uncertainty.catalogued import NoLimits, headline_metrics
 from app.kernel.uncertainty.closed_forms import (
     Given,
     Method,
     OverallInterval,
-    Refusal,
     headlines,
 )
 from app.kernel.uncertainty.designs import Independent
@@ -95,7 +94,7 @@ def test_rates_without_denominator_are_nan() -> None:
 def test_an_empty_class_leaves_no_mean_of_recalls() -> None:
     found = overall(np.array([[5, 0, 1], [0, 0, 0], [2, 0, 3]]))
     for key in ("balanced_accuracy", "g_mean", "h_mean", "macro_f1"):
-        assert found[key].refusal is Refusal.UNDEFINED_ESTIMATE
+        assert found[key].refusal is NoLimits.UNDEFINED
         assert np.isnan(found[key].low)
     assert found["mcc"].refusal is None
 
@@ -161,7 +160,7 @@ def test_where_nothing_varies_limits_are_those_of_the_recalls(counts: Array) -> 
 
 def test_what_the_class_counts_decide_has_no_limits() -> None:
     found = overall(np.array([[5, 5], [0, 0]]))["cohen_kappa"]
-    assert (found.refusal, np.isnan(found.low)) == (Refusal.ZERO_STANDARD_ERROR, True)
+    assert (found.refusal, np.isnan(found.low)) == (NoLimits.DEGENERATE, True)
 
 
 def exact_coverage(sizes: tuple[int, int], recalls: tuple[float, float]) -> dict[str, float]:
@@ -176,7 +175,7 @@ def exact_coverage(sizes: tuple[int, int], recalls: tuple[float, float]) -> dict
     held, defined = dict.fromkeys(SMOOTH, 0.0), dict.fromkeys(SMOOTH, 0.0)
     for intervals, weight in zip(headlines(Independent(Table(counts[:, None]))).overall, chance, strict=True):
         for one in intervals:
-            if one.key in SMOOTH and one.refusal is not Refusal.UNDEFINED_ESTIMATE:
+            if one.key in SMOOTH and one.refusal is not NoLimits.UNDEFINED:
                 defined[one.key] += weight
                 held[one.key] += weight * (one.low <= values[one.key] <= one.high)
     return {key: held[key] / defined[key] for key in SMOOTH}

@@ -33,39 +33,18 @@ def mcnemar_mid_p(b: ArrayLike, c: ArrayLike) -> Array:
     return np.where(b == c, 1.0, p)
 
 
-@dataclass(frozen=True, slots=True)
-class PairingBounds:
-    """Bounds of McNemar's test of two runs on one test set whose pairing is unknown.
+def discordant_bounds(first: Array, second: Array, sizes: Array) -> tuple[Array, Array]:
+    """Fewest and most items (...) that two runs on the same items can differ on, whichever of these go together.
 
-    Attributes:
-        difference: b - c, known without the pairing.
-        fewest: smallest possible number of discordant items.
-        most: largest possible number.
-        smallest_p: mid-p at ``fewest``; it grows with the discordant items.
-    """
-
-    difference: float
-    fewest: float
-    most: float
-    smallest_p: float
-
-
-def pairing_bounds(first: Array, second: Array, sizes: Array) -> PairingBounds:
-    """Range of McNemar's p over every pairing of two runs on the same items.
-
-    The discordant items number at least sum |a_i - b_i| and at most sum min(a_i + b_i, 2 n_i - a_i - b_i); p grows with
-    them.
+    The p of McNemar's test grows with them.
 
     Args:
-        first: Items (K) of each class that the first run has right, a.
-        second: The same of the second run, b.
-        sizes: Items (K) of each class, n.
+        first: Items (..., K) of each class that the first run has right.
+        second: The same of the second run.
+        sizes: Items (..., K) of each class.
     """
-    difference = float(first.sum() - second.sum())
-    fewest = float(np.abs(first - second).sum())
-    most = float(np.minimum(first + second, 2 * sizes - first - second).sum())
-    smallest_p = mcnemar_mid_p((fewest + difference) / 2.0, (fewest - difference) / 2.0)
-    return PairingBounds(difference, fewest, most, float(smallest_p))
+    fewest, most = np.abs(first - second), np.minimum(first + second, 2 * sizes - first - second)
+    return fewest.sum(axis=-1), most.sum(axis=-1)
 
 
 @dataclass(frozen=True, slots=True)
