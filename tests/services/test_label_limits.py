@@ -8,11 +8,11 @@ import pytest
 from app.domain.inputs.classified import Predictions
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import Multilabel
-from app.kernel.metrics.card import INPUTS_OF, Task
+from app.kernel.metrics.card import INPUTS_OF, Scale, Task
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_influences
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.intervals import logit_limits, two_sided_z
+from app.kernel.uncertainty.intervals import limits_around, two_sided_z
 from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.estimate import NoLimits
 from app.services.estimates.estimates import estimate
@@ -103,7 +103,8 @@ def test_areas_of_labels_have_the_limits_of_each_alone() -> None:
         areas, influence = area_influences(alone)
         half = two_sided_z(0.95) * float(np.sqrt(influence[1] @ influence[1]))
         assert found.value == pytest.approx(areas[1], rel=1e-12)
-        assert (found.low, found.high) == pytest.approx(logit_limits(float(areas[1]), half), rel=1e-12)
+        expected = np.array(limits_around(areas[1], np.array(half), Scale.LOGIT, 0.0, 1.0))
+        assert (found.low, found.high) == pytest.approx(expected, rel=1e-12)
         assert found.method == "delong_logit"
 
 
@@ -129,7 +130,8 @@ def test_the_mean_area_has_the_variance_of_the_mean_influence(n_labels: int) -> 
     value, influence = np.mean([one[0][1] for one in alone]), np.mean([one[1][1] for one in alone], axis=0)
     half = two_sided_z(0.95) * float(np.sqrt(influence @ influence))
     assert found.value == pytest.approx(value, rel=1e-12)
-    assert (found.low, found.high) == pytest.approx(logit_limits(float(value), half), rel=1e-12)
+    expected = np.array(limits_around(np.array(value), np.array(half), Scale.LOGIT, 0.0, 1.0))
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-12)
     assert (found.method, found.seed) == ("influence_logit", None)
 
 

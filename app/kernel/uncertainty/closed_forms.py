@@ -20,7 +20,7 @@ from app.kernel.uncertainty.catalogued import Given as Given
 from app.kernel.uncertainty.catalogued import NoLimits, SmoothMetrics, catalogue_rates, headline_metrics
 from app.kernel.uncertainty.designs import Design
 from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, Summary, pseudo_counts
-from app.kernel.uncertainty.intervals import Limits, jeffreys, two_sided_z, wilson
+from app.kernel.uncertainty.intervals import Limits, jeffreys, limits_around, two_sided_z, wilson
 
 
 class Method(StrEnum):
@@ -115,44 +115,6 @@ def scale_for(low: float | None, high: float | None) -> Scale:
     return Scale.LOG if low == 0 else Scale.LINEAR
 
 
-def limits(
-    estimate: Array,
-    error: Array,
-    *,
-    scale: Scale,
-    level: float = 0.95,
-    low: float | None = None,
-    high: float | None = None,
-) -> tuple[Array, Array]:
-    """Delta-method limits (V) around estimates (V) with standard errors (V); NaN where the error is 0 or the value at
-    an end.
-
-    The logit maps the range [low, high] to the whole line and back, which for correlations is Fisher's z; the logarithm
-    maps [0, inf]. Linear limits, those of Wald, are cut to the range.
-    """
-    z = two_sided_z(level)
-    with silently():
-        if scale is Scale.LINEAR:
-            ends = estimate - z * error, estimate + z * error
-            bottom, top = -np.inf if low is None else low, np.inf if high is None else high
-            ends = np.maximum(ends[0], bottom), np.minimum(ends[1], top)
-        elif scale is Scale.LOG:
-            factor = np.exp(z * error / estimate)
-            ends = estimate / factor, estimate * factor
-        else:
-            ends = _on_logit_scale(estimate, z * error, *((0.0, 1.0) if low is None or high is None else (low, high)))
-        absent = ~(error > 0) | ~np.isfinite(ends[0]) | ~np.isfinite(ends[1])
-    return np.where(absent, np.nan, ends[0]), np.where(absent, np.nan, ends[1])
-
-
-def _on_logit_scale(estimate: Array, half_width: Array, low: Array | float, high: Array | float) -> Limits:
-    """Ends (...) of estimate -+ half_width, symmetric on the logit scale of a range."""
-    width = high - low
-    share = (estimate - low) / width
-    odds, spread = (1.0 - share) / share, half_width / width / (share * (1.0 - share))
-    return low + width / (1.0 + odds * np.exp(spread)), low + width / (1.0 + odds * np.exp(-spread))
-
-
 def delta_interval(
     counts: Array,
     functional: Functional,
@@ -175,7 +137,7 @@ def delta_interval(
     with silently():
         estimate = np.atleast_1d(functional(Table(counts)))
     error = np.sqrt(variance(counts, functional, class_counts=class_counts, squares=squares))
-    low, high = limits(estimate, error, scale=scale_for(*bounds), level=level, low=bounds[0], high=bounds[1])
+    low, high = limits_around(estimate, two_sided_z(level) * error, scale_for(*bounds), *bounds)
     none = np.zeros(estimate.shape)
     return Summary(estimate, low, high, error, none, none, none.astype(np.bool_))
 
@@ -272,8 +234,8 @@ def headline_limits(metric: AnyMetric, design: Design, level: float = 0.95) -> L
         mean = next((kind for one, kind in headline_metrics().means if one is metric), None)
         if mean is not None:
             hits, worth = design.recalls(level)
-            # Of many matrices most recalls come again, and quantiles are what takes long. Hits and samples as one complex
-            # number are told apart by both.
+            # Of many matrices most recalls come again, and quantiles are what takes long. Hits and samples are told
+            # apart together as the parts of one complex number.
             pairs, places = np.unique(hits + 1j * worth, return_inverse=True)
             recalls = (ends[places] for ends in jeffreys(pairs.real, pairs.imag, level))
             ends = intervals.mean_limits(design.table.recall[design.of], *recalls, spread=design.spread)
@@ -404,9 +366,7 @@ def _by_derivatives(design: Design, smooth: SmoothMetrics, gradients: AdditiveGr
     half_widths = (design.reach(level) * np.sqrt(design.variances(gradients)))[(slice(None), *of)].reshape(shape)
     values = np.array([metric(design.table)[of] for metric, _ in smooth]).reshape(shape)
     bottom, top = np.array([metric.card.range for metric, _ in smooth]).T[..., None]
-    low, high = _on_logit_scale(values, half_widths, bottom, top)
-    absent = ~(half_widths > 0.0) | np.isnan(low + high)
-    low[absent] = high[absent] = nan
+    low, high = limits_around(values, half_widths, Scale.LOGIT, bottom, top)
     return _Ends(values, low, high, np.zeros(values.shape, np.bool_))
 
 

@@ -24,7 +24,7 @@ from app.kernel.uncertainty.catalogued import RECALL
 from app.kernel.uncertainty.closed_forms import FEW
 from app.kernel.uncertainty.designs import RatesInGroups, surer, worth_of
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.intervals import ProportionInterval, jeffreys, logit_limits, proportion_limits, two_sided_z
+from app.kernel.uncertainty.intervals import ProportionInterval, jeffreys, limits_around, proportion_limits, two_sided_z
 from app.kernel.uncertainty.units import WeightedLabels
 
 Bounds = tuple[float | None, float | None]
@@ -190,7 +190,7 @@ def limits(
     low, high = linearisation.bounds
     if spread == 0.0 and linearisation.scale is not Scale.LOGIT:
         return None
-    ends = limits_on_scale(linearisation, linearisation.reach(level) * spread**0.5)
+    ends = _limits_on_scale(linearisation, linearisation.reach(level) * spread**0.5)
     if ends is None and linearisation.sizes is not None and low is not None and high is not None:
         width, method = high - low, LinearMethod.NEWCOMBE
         of_area = newcombe_area_limits((value - low) / width, *linearisation.sizes, level)
@@ -198,14 +198,19 @@ def limits(
     return None if ends is None else LinearLimits(*ends, method)
 
 
-def limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[float, float] | None:
-    """Ends value -+ half_width on the scale of the metric, within its range; None where the logit scale has none."""
+def _limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[float, float] | None:
+    """Ends of a value on the scale of the metric; None where the logit scale has none, or they have no width."""
     value, (low, high) = linearisation.value - linearisation.bias, linearisation.bounds
-    inside = not linearisation.bias or (low is not None and high is not None and low < value < high)
-    if linearisation.scale is Scale.LOGIT and low is not None and high is not None and inside:
-        return logit_limits(value, half_width, low, high)
-    lowest, highest = -np.inf if low is None else low, np.inf if high is None else high
-    return max(value - half_width, lowest), min(value + half_width, highest)
+    bounded = low is not None and high is not None and (not linearisation.bias or low < value < high)
+    scale = Scale.LOGIT if linearisation.scale is Scale.LOGIT and bounded else Scale.LINEAR
+    return _ends(value, half_width, scale, low, high)
+
+
+def _ends(
+    value: float, half_width: float, scale: Scale, low: float | None, high: float | None
+) -> tuple[float, float] | None:
+    below, above = map(float, limits_around(np.asarray(value), np.asarray(half_width), scale, low, high))
+    return None if np.isnan(below) else (below, above)
 
 
 def effective_samples(linearisation: Linearisation) -> float:
@@ -221,7 +226,7 @@ def area_limits(
     area: float, variance: float, positives: int, negatives: int, level: float = 0.95
 ) -> tuple[float, float, LinearMethod]:
     """Limits of one area and the method: DeLong on the logit scale, or Newcombe's where that has no width."""
-    ends = logit_limits(area, two_sided_z(level) * float(np.sqrt(variance)))
+    ends = _ends(area, two_sided_z(level) * float(np.sqrt(variance)), Scale.LOGIT, 0.0, 1.0)
     if ends is not None:
         return *ends, LinearMethod.DELONG_LOGIT
     return *newcombe_area_limits(area, positives, negatives, level), LinearMethod.NEWCOMBE

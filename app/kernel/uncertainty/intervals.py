@@ -1,8 +1,7 @@
-"""Intervals of binomial proportions and of means of them: Wilson, Jeffreys, logit limits, MOVER. All functions are
-elementwise.
+"""Intervals of binomial proportions and of means of them: Wilson, Jeffreys, MOVER; limits around values with a
+standard error. All functions are elementwise.
 """
 
-import math
 from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
@@ -10,6 +9,7 @@ from math import fsum, hypot, nan
 
 import numpy as np
 
+from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, ones, silently
 from app.kernel.numerics.scipy_bridge import beta_quantile, binomial_upper_tail, normal_quantile
 
@@ -24,9 +24,6 @@ class ProportionInterval(StrEnum):
 
 
 Limits = tuple[Array, Array]
-
-# exp overflows beyond it; an interval that wide on the logit scale is everything.
-_LARGEST_EXPONENT = 700.0
 
 
 # The last double before 1.
@@ -149,19 +146,33 @@ def _closed(low: Array, high: Array, x: Array, n: Array) -> Limits:
     return np.where(rate > 0, low, rate), np.where(rate < 1, high, rate)
 
 
-def logit_limits(value: float, half_width: float, low: float = 0.0, high: float = 1.0) -> tuple[float, float] | None:
-    """Limits value -+ half_width, symmetric on the logit scale of a range that no end leaves; for [-1, 1] this is
-    Fisher's z. None where value or half width make them degenerate.
+def limits_around(
+    values: Array, half_widths: Array, scale: Scale, low: Array | float | None = None, high: Array | float | None = None
+) -> Limits:
+    """Limits (...) of values (...) by the delta method; NaN where these have no width or lie at an end of the scale.
+
+    Args:
+        values: The estimates.
+        half_widths: Of intervals around them, as far as the metric is linear.
+        scale: On which limits are symmetric. The logit maps the range to the whole line and back, which of correlations
+            is Fisher's z; the logarithm maps what is above 0. Linear limits, those of Wald, are cut to the range.
+        low: End of the range; None where there is none.
+        high: The other end.
     """
-    width = high - low
-    share, half_width = (value - low) / width, half_width / width
-    if not (half_width > 0.0 and 0.0 < share < 1.0):
-        return None
-    spread, odds = half_width / (share * (1.0 - share)), (1.0 - share) / share
-    if spread > _LARGEST_EXPONENT:
-        return low, high
-    factor = math.exp(spread)
-    return low + width / (1.0 + odds * factor), low + width / (1.0 + odds / factor)
+    bottom, top = -np.inf if low is None else low, np.inf if high is None else high
+    with silently():
+        if scale is Scale.LOGIT:
+            width = top - bottom
+            share = (values - bottom) / width
+            odds, spread = (1.0 - share) / share, half_widths / width / (share * (1.0 - share))
+            ends = bottom + width / (1.0 + odds * np.exp(spread)), bottom + width / (1.0 + odds * np.exp(-spread))
+        elif scale is Scale.LOG:
+            factor = np.exp(half_widths / values)
+            ends = values / factor, values * factor
+        else:
+            ends = np.maximum(values - half_widths, bottom), np.minimum(values + half_widths, top)
+        absent = ~(half_widths > 0.0) | ~np.isfinite(ends[0]) | ~np.isfinite(ends[1])
+    return np.where(absent, nan, ends[0]), np.where(absent, nan, ends[1])
 
 
 # Limits of H were seen to hold the truth less than 93 times in 100 where the reciprocals of the class sizes add up to

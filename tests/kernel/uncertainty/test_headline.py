@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, stack
-from app.kernel.metrics.card import Scope
+from app.kernel.metrics.card import Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.catalogued import NoLimits, headline_metrics
@@ -18,7 +18,7 @@ from app.kernel.uncertainty.closed_forms import (
     headlines,
 )
 from app.kernel.uncertainty.designs import Independent
-from app.kernel.uncertainty.intervals import logit_limits, mean_limits, two_sided_z, undercovers, wilson
+from app.kernel.uncertainty.intervals import limits_around, mean_limits, two_sided_z, undercovers, wilson
 from app.kernel.uncertainty.simulation import posterior
 from tests.bank import each
 
@@ -203,8 +203,8 @@ def test_a_class_that_shows_no_spread_only_widens_limits() -> None:
             low, high = metric.card.range
             assert low is not None
             assert high is not None
-            plain = logit_limits(float(metric(table)), error, low, high)
-            if plain is not None:
+            plain = limits_around(metric(table), np.asarray(error), Scale.LOGIT, low, high)
+            if not np.isnan(plain[0]):
                 assert found[metric.key].low < plain[0] < plain[1] < found[metric.key].high + 1e-12
 
 
@@ -258,15 +258,17 @@ def test_additive_variance_equals_the_sum_over_cells() -> None:
 
 
 def test_scales_keep_limits_inside_the_range() -> None:
-    assert logit_limits(0.99, 0.2) == pytest.approx((1 / (1 + np.exp(0.2 / 0.0099) / 99), 1.0), rel=1e-6)
-    assert logit_limits(0.5, 1e6) == (0.0, 1.0)
+    def logit(value: float, half_width: float, low: float = 0.0, high: float = 1.0) -> list[float]:
+        return [float(end) for end in limits_around(np.array(value), np.array(half_width), Scale.LOGIT, low, high)]
+
+    assert logit(0.99, 0.2) == pytest.approx((1 / (1 + np.exp(0.2 / 0.0099) / 99), 1.0), rel=1e-6)
+    assert logit(0.5, 1e6) == [0.0, 1.0]
     spread = 0.1 / (1 - 0.98**2)
     fisher_z = np.tanh(np.arctanh(0.98) + np.array([-spread, spread]))
-    assert logit_limits(0.98, 0.1, -1.0, 1.0) == pytest.approx(fisher_z)
+    assert logit(0.98, 0.1, -1.0, 1.0) == pytest.approx(fisher_z)
     assert -1 < fisher_z[0] < 0.98 < fisher_z[1] <= 1
-    assert logit_limits(0.0, 1e6, -1.0, 1.0) == (-1.0, 1.0)
-    assert logit_limits(1.0, 0.1) is None
-    assert logit_limits(0.3, 0.0, -1.0, 1.0) is None
+    assert logit(0.0, 1e6, -1.0, 1.0) == [-1.0, 1.0]
+    assert np.isnan([logit(1.0, 0.1), logit(0.3, 0.0, -1.0, 1.0)]).all()
 
 
 def test_published_values_of_the_two_definitions_of_macro_f1() -> None:

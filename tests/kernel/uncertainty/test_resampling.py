@@ -10,6 +10,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import closed_forms
 from app.kernel.uncertainty.draws import ClassCounts, evaluate_draws, generator
+from app.kernel.uncertainty.intervals import limits_around, two_sided_z
 from app.kernel.uncertainty.simulation import (
     BootstrapInterval,
     acceleration,
@@ -139,17 +140,18 @@ def test_sensitivities_of_a_ratio_sum_to_zero() -> None:
 
 def test_scales() -> None:
     estimate, error = np.array([0.95, 0.5, 1.0, 0.5]), np.array([0.05, 0.1, 0.1, 0.0])
-    low, high = closed_forms.limits(estimate, error, scale=Scale.LOGIT)
+    z = two_sided_z(0.95)
+    low, high = limits_around(estimate, z * error, Scale.LOGIT, 0.0, 1.0)
     assert 0 < low[0] < 0.95 < high[0] < 1
     assert low[1] + high[1] == pytest.approx(1.0)
     assert np.isnan(low[2:]).all()
-    wald = closed_forms.limits(estimate, error, scale=Scale.LINEAR, low=0.0, high=1.0)
+    wald = limits_around(estimate, z * error, Scale.LINEAR, 0.0, 1.0)
     assert wald[1][0] == 1.0
     assert np.isnan(wald[0][3])
-    z = closed_forms.limits(np.array([0.8]), np.array([0.1]), scale=Scale.LOGIT, low=-1.0, high=1.0)
+    found = limits_around(np.array([0.8]), np.array([0.1 * z]), Scale.LOGIT, -1.0, 1.0)
     center, spread = np.arctanh(0.8), 1.959964 * 0.1 / (1 - 0.64)
-    assert (z[0][0], z[1][0]) == pytest.approx((np.tanh(center - spread), np.tanh(center + spread)), rel=1e-5)
-    log = closed_forms.limits(np.array([8.0]), np.array([2.0]), scale=Scale.LOG)
+    assert (found[0][0], found[1][0]) == pytest.approx((np.tanh(center - spread), np.tanh(center + spread)), rel=1e-5)
+    log = limits_around(np.array([8.0]), np.array([2.0 * z]), Scale.LOG)
     assert log[0][0] * log[1][0] == pytest.approx(64.0)
     assert closed_forms.scale_for(0.0, 1.0) is Scale.LOGIT
     assert closed_forms.scale_for(-1.0, 1.0) is Scale.LOGIT
