@@ -13,6 +13,7 @@ from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.compare.answers import ComparedPair
 from app.services.compare.comparisons import compare
+from app.services.runs.differences import SameRuns
 from tests.services.paired_models import Model, asked_of
 from tests.services.test_comparisons import paired, unpaired
 
@@ -97,3 +98,16 @@ def test_the_same_predictions_are_said_to_be_the_same() -> None:
     for pair in differences([first, first]):
         assert pair.identical is True
         assert (pair.difference, pair.p_value) == (0.0, 1.0)
+
+
+def test_no_discordant_samples_leave_tangos_limits() -> None:
+    asked: dict[str, Any] = {"level": 0.95, "rope": 0.02, "method": "t"}
+    square = stats.norm.isf(0.025) ** 2
+    found = SameRuns(100.0, 2.0).test(**asked)
+    assert (-found.low, found.high) == pytest.approx([2 * square / (100 + square)] * 2)
+    # The rope is the limit at the level that leaves as much beyond it.
+    deviate = stats.norm.isf(found.larger)
+    assert 2 * deviate**2 / (100 + deviate**2) == pytest.approx(0.02)
+    assert found.equivalent == pytest.approx(1 - 2 * found.larger)
+    assert np.isnan(SameRuns(100.0, np.inf).test(**asked).high)
+    assert SameRuns(100.0, 0.01).test(**asked).equivalent == 1.0

@@ -71,40 +71,6 @@ class StudentDifferences:
             return (self.gaps - threshold) / np.where(self.errors > 0, self.errors, np.nan)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SameDifferences:
-    """No difference, of runs that say the same of every unit: what the share of units can be that they differ on.
-
-    Of n units without any on which the runs differ that is at most z^2 / (n + z^2) at a deviate z, Tango's (1998)
-    limit, and a unit moves a mean by the width of its range at most.
-
-    Attributes:
-        units: (V) n.
-        widths: (V) of the ranges of the values, infinite where these have none.
-    """
-
-    units: Array
-    widths: Array
-
-    @property
-    def p(self) -> Array:
-        """1 each (V)."""
-        return np.ones(self.units.shape)
-
-    def limits(self, level: float) -> tuple[Array, Array]:
-        """Lower and upper limits (V); NaN where the range of the values has an open end."""
-        square = two_sided_z(level) ** 2
-        reach = np.where(np.isfinite(self.widths), self.widths * square / (self.units + square), np.nan)
-        return -reach, reach
-
-    def chance_above(self, threshold: Array | float) -> Array:
-        """Confidence (V) that differences on other units are larger than a threshold."""
-        with silently():
-            share = np.where(np.isfinite(self.widths), np.minimum(np.abs(threshold) / self.widths, 1.0), np.nan)
-            deviate = np.sqrt(self.units * share / (1.0 - share))
-        return normal_cdf(np.where(np.asarray(threshold) >= 0.0, -deviate, deviate))
-
-
 # Normal deviates at which limits of single runs are made; at another level they are interpolated.
 _DEVIATES = np.array([0.02, *np.arange(0.125, 4.0, 0.125), 4.0, 4.5, 5.0, 6.0, 7.0, 8.0])
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isinf, isnan, nan
+from math import isfinite, isinf, isnan, nan, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.compare.differences import Differences, HybridDifferences, Reach, SameDifferences
+from app.kernel.compare.differences import Differences, HybridDifferences, Reach
 from app.kernel.compare.linear import LinearRuns
 from app.kernel.compare.paired.effects import Effects, PairedScore, rate_effects, weighted_rate_effects
 from app.kernel.compare.paired.joint import JointCounts
@@ -16,6 +17,7 @@ from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.expression import Bounds
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.designs import DesignedRate
 from app.kernel.uncertainty.draws import Alternative
@@ -351,6 +353,28 @@ def mover_tests(
     return found
 
 
+class SameRuns(NamedTuple):
+    """Two runs that say the same of every unit.
+
+    Attributes:
+        units: How many there are, n.
+        width: Of the range of the values, by which a unit moves their mean at most; infinite where it has no end.
+    """
+
+    units: float
+    width: float
+
+    def test(self, *, level: float, rope: float, method: str) -> Test:
+        """The share of units that the runs can differ on is at most z^2 / (n + z^2) at a deviate z (Tango 1998)."""
+        if not isfinite(self.width):
+            return Test(p=1.0, method=method, limits="tango", identical=True)
+        square, share = two_sided_z(level) ** 2, min(rope / self.width, 1.0)
+        reach = self.width * square / (self.units + square)
+        larger = float(normal_cdf(-sqrt(self.units * share / (1.0 - share)))) if share < 1.0 else 0.0
+        found = Test(low=-reach, high=reach, p=1.0, method=method, limits="tango", identical=True)
+        return replace(found, larger=larger, equivalent=1.0 - 2.0 * larger)
+
+
 _LINEAR_NAMES = {LinearMethod.DELONG_LOGIT: "delong", LinearMethod.T: "t", LinearMethod.JACKKNIFE: "jackknife_t"}
 
 
@@ -363,7 +387,7 @@ def linear_test(
     level: float,
     rope: float,
     grouped: bool = False,
-    same: SameDifferences | None = None,
+    same: SameRuns | None = None,
 ) -> Test:
     """Return the test of a value that is a sum over the samples, from its covariance between the runs.
 
@@ -386,8 +410,7 @@ def linear_test(
     if runs.against is not None:
         name = f"{name}_of_any_pairing"
     if same is not None:
-        (test,) = read_off(same, level=level, rope=rope, method=name, limits="tango")
-        return replace(test, identical=True)
+        return same.test(level=level, rope=rope, method=name)
     found = runs.difference(first, second)
     (test,) = read_off(found, level=level, rope=rope, method=name)
     if np.isnan(test.p):

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
-from app.kernel.compare.differences import SameDifferences
 from app.kernel.compare.linear import Linear, LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.paired.joint import combine
 from app.kernel.compare.rankings import cochran_q
@@ -38,7 +37,7 @@ from app.services.estimates.methods.of_matrix import affordable_draws
 from app.services.estimates.run_data import RunData
 from app.services.reasons import requested_values
 from app.services.runs.aligned import Runs, ScoredRun
-from app.services.runs.differences import NOT_FOLDED, Test, linear_test, mover_tests, proportion_tests
+from app.services.runs.differences import NOT_FOLDED, SameRuns, Test, linear_test, mover_tests, proportion_tests
 from app.services.runs.matrix_draws import (
     ChiSquaredTest,
     OmnibusTest,
@@ -488,16 +487,15 @@ class LinearDifferences(Resampling):
             for pair, test in zip(self.setup.pairs, known, strict=True)
         ]
 
-    def _same(self, form: LinearForm, estimand: Estimand, pair: tuple[int, int]) -> SameDifferences | None:
-        """Return the difference of two runs that agree on every sample; None where they do not."""
+    def _same(self, form: LinearForm, estimand: Estimand, pair: tuple[int, int]) -> SameRuns | None:
+        """Return what is known of two runs that agree on every sample; None where they do not."""
         first, second = pair
         if not self.runs.pairing.paired or not form.runs.varies(first) or form.runs.variance(first, second) > 0.0:
             return None
         if form.runs.difference(first, second).gaps[0] != 0.0:
             return None
         low, high = estimand.bounds
-        width = np.inf if low is None or high is None else high - low
-        return SameDifferences(np.array([form.units]), np.array([width]))
+        return SameRuns(form.units, np.inf if low is None or high is None else high - low)
 
     def omnibus(self, index: int, place: int) -> OmnibusTest | None:
         """Three or more paired runs: the chi-squared test that all have the same value."""

@@ -11,7 +11,6 @@ from app.kernel.compare.differences import (
     DrawnDifferences,
     HybridDifferences,
     Reach,
-    SameDifferences,
     StudentDifferences,
     matrix_reach,
 )
@@ -79,7 +78,6 @@ DISTRIBUTIONS: list[Differences] = [
     of_rates(0, 10, 4, 12),
     *(of_matrices("macro_f1", *pair) for pair in _MATRICES),
     DrawnDifferences(np.array([0.1, 0.3]), _RANDOM.normal([0.1, 0.3], 0.1, (4000, 2))),
-    SameDifferences(np.array([50.0]), np.array([1.0])),
 ]
 
 
@@ -121,10 +119,3 @@ def test_what_does_not_vary_has_no_limits() -> None:
     constant = DrawnDifferences(np.array([0.1]), np.full((100, 1), 0.1))
     assert np.isnan(constant.p).all()
     assert np.isnan(constant.limits(0.95)).all()
-
-
-def test_no_discordant_samples_leave_tangos_limits() -> None:
-    found = SameDifferences(np.array([100.0, 100.0]), np.array([1.0, np.inf]))
-    square = stats.norm.isf(0.025) ** 2
-    assert float(found.limits(0.95)[1][0]) == pytest.approx(square / (100 + square))
-    assert np.isnan(found.limits(0.95)[1][1])
