@@ -185,13 +185,13 @@ def by_counts(matched: int, largest: int, minimum: float) -> Pairing | str:
 def _too_few(matched: int, largest: int, minimum: float, named: str = _IDS) -> str | None:
     if matched == 0:
         return f"the runs have no {named} in common"
-    return f"only {matched} of {largest} {named} are common to all runs" if matched < minimum * largest else None
+    return f"only {matched:,} of {largest:,} {named} are common to all runs" if matched < minimum * largest else None
 
 
 def _matched(matched: int, largest: int, named: str = _IDS) -> str:
     same = "same " if matched == largest else ""
-    rest = "" if matched == largest else f" in common; the others, of at most {largest}, are left out"
-    return f"{same}{matched} {named}{rest}"
+    rest = "" if matched == largest else f" in common; the others, of at most {largest:,}, are left out"
+    return f"{same}{matched:,} {named}{rest}"
 
 
 def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:
