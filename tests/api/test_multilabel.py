@@ -163,14 +163,6 @@ def test_runs_are_compared_sample_by_sample(client: httpx.Client) -> None:
     assert {"recall@cat", "recall@dog", "recall@bird"} <= found["metrics"].keys()
 
 
-def test_limits_that_are_too_narrow_are_said_to_be(client: httpx.Client) -> None:
-    """Few samples of each of several labels; with ten times as many there is nothing to say."""
-    for times, expected in ((1, True), (10, False)):
-        truth, predicted = (np.tile(part, (times, 1)) for part in (TRUTH, PREDICTED))
-        codes = {one["code"] for one in compute(client, source_of(truth, predicted))["findings"]}
-        assert ("label_limits_narrow" in codes) is expected
-
-
 def test_gates_and_leaderboards_take_labels(client: httpx.Client) -> None:
     dataset = {"name": "pets of gates"}
     ids = list(range(60))

@@ -54,7 +54,6 @@ from app.kernel.metrics.families.label_sets import hamming_loss
 from app.kernel.metrics.families.rate_means import g_mean, h_mean
 from app.kernel.metrics.families.rates import precision, recall
 from app.kernel.samples.label_units import LabelPairs
-from app.kernel.uncertainty.intervals import undercovers
 from app.kernel.uncertainty.units import LabelUnits
 
 # Samples times labels: a table of so many bytes, of which some are held at once.
@@ -174,15 +173,6 @@ def _findings(source: MatrixInput, _: Subject, values: Values, per_class: PerCla
                 f"Fewer than {_FEW} samples have {names(few)}: little is known of "
                 f"{'these labels' if few[1:] else 'this label'}.",
                 labels=few[:_MOST_NAMED],
-            )
-        if not source.is_grouped and undercovers(with_label):
-            smallest = int(with_label[with_label > 0].min())
-            yield Finding.note(
-                "label_limits_narrow",
-                f"With {len(source.labels)} labels, and only {smallest} samples with one of them, the limits of "
-                f"{h_mean.key} and {g_mean.key} are too narrow and too low.",
-                labels=len(source.labels),
-                smallest=smallest,
             )
     yield from _hidden(source, values, per_class)
 

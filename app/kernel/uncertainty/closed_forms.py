@@ -217,11 +217,12 @@ def headlines(design: Design, level: float = 0.95) -> Headlines:
         rates = catalogue_rates()
         limits_of_rates = rates.limits(*wilson(*design.rates(level), level))
         given = rates.given if design.given is None else (design.given,) * len(rates.given)
-        recalls = jeffreys(*design.recalls(level), level)
+        hits, worth = design.recalls(level)
+        recalls = jeffreys(hits, worth, level)
         known = headline_metrics().smooth
         gradients = stack([gradient(table) for _, gradient in known])
         smooth = _smooth_intervals(design, known, _smooth_ends(design, known, gradients, level))
-        parts = (*_shares(design, level), *_recall_means(design, recalls), *smooth)
+        parts = (*_shares(design, level), *_recall_means(design, recalls, worth, level), *smooth)
     of_rates = RateIntervals(rates.limited, given, *limits_of_rates, _method(Method.WILSON, design))
     return Headlines(level, tuple(zip(*parts, strict=True)), of_rates, recalls, gradients)
 
@@ -237,9 +238,12 @@ def headline_limits(metric: AnyMetric, design: Design, level: float = 0.95) -> L
             # Of many matrices most recalls come again, and quantiles are what takes long. Hits and samples are told
             # apart together as the parts of one complex number.
             pairs, places = np.unique(hits + 1j * worth, return_inverse=True)
-            recalls = (ends[places] for ends in jeffreys(pairs.real, pairs.imag, level))
-            ends = intervals.mean_limits(design.table.recall[design.of], *recalls, spread=design.spread)
-            return ends[mean, 0], ends[mean, 1]
+            recalls = np.array(jeffreys(pairs.real, pairs.imag, level))[:, places]
+            rates = design.table.recall[design.of]
+            ((low, high),) = intervals.mean_limits(
+                rates, recalls[0], recalls[1], worth, level=level, spread=design.spread, means=(mean,)
+            )
+            return low, high
         smooth = tuple(pair for pair in headline_metrics().smooth if pair[0] is metric)
         if not smooth:
             return None
@@ -277,8 +281,9 @@ def _shares(design: Design, level: float) -> Iterator[list[OverallInterval]]:
         yield list(_intervals(metric, ends, Method.WILSON, Given.SAMPLES, design))
 
 
-def _recall_means(design: Design, recalls: Limits) -> Iterator[list[OverallInterval]]:
-    ends = intervals.mean_limits(design.table.recall[design.of], *recalls, spread=design.spread)
+def _recall_means(design: Design, recalls: Limits, worth: Array, level: float) -> Iterator[list[OverallInterval]]:
+    rates = design.table.recall[design.of]
+    ends = intervals.mean_limits(rates, *recalls, worth, level=level, spread=design.spread)
     for metric, mean in headline_metrics().means:
         yield list(_intervals(metric, (ends[mean, 0], ends[mean, 1]), Method.MOVER, Given.ACTUAL, design))
 

@@ -543,7 +543,7 @@ class LabelInfluences(UnitInfluences):
         error = np.sqrt(variance)
 
         def spread(moved: Array) -> Array:
-            """For two sides (2, L): moves in standard errors are weights of the errors of the recalls."""
+            """For several moves (M, L): moves in standard errors are weights of the errors of the recalls."""
             varies = error > 0
             with silently():
                 shares = np.where(varies, moved / error, 0.0) * per_sample
@@ -554,7 +554,7 @@ class LabelInfluences(UnitInfluences):
 
         with silently():
             recall = table.recall
-        ends = intervals.mean_limits(recall, *jeffreys(hits, among, level), spread=spread)
+        ends = intervals.mean_limits(recall, *jeffreys(hits, among, level), among, level=level, spread=spread)
         return {mean: (float(ends[mean, 0]), float(ends[mean, 1])) for mean in Mean}
 
     def _of_recalls(self, slopes: Array) -> float:

@@ -2,14 +2,16 @@
 standard error. All functions are elementwise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from math import fsum, hypot, nan
+from math import hypot, nan
+from typing import Final
 
 import numpy as np
 
-from app.kernel.metrics.card import Scale
+from app.kernel.metrics.card import Mean, Scale
 from app.kernel.numerics.arrays import Array, ones, silently
 from app.kernel.numerics.scipy_bridge import beta_quantile, binomial_upper_tail, normal_quantile
 
@@ -175,20 +177,10 @@ def limits_around(
     return np.where(absent, nan, ends[0]), np.where(absent, nan, ends[1])
 
 
-# Limits of H were seen to hold the truth less than 93 times in 100 where the reciprocals of the class sizes add up to
-# more than this: 88 times with 10 classes of 25 samples each and 94 with 10 of 100, 64 to 94 with 35 of 25 and 86 to
-# 94 with 35 of 100, depending on the recalls (benchmarks/coverage.py). Every class adds its skewness.
-_MOST_RECIPROCALS = 1.0 / 8.0
-_FEWEST_CLASSES = 3
+# From so many rates on the corrections of `_moves_of_sum` outweigh how few values the mean of two takes.
+_MANY = 3
 # From moves (..., K) to how far their sum moves (...).
 Spread = Callable[[Array], Array]
-
-
-def undercovers(actual: Array) -> bool:
-    """Are limits of means over classes of these sizes (K) known to be too narrow? The posterior is then better."""
-    # Plain numbers, which take a fifth of the time for a handful of classes.
-    present = [size for size in actual.tolist() if size > 0]
-    return len(present) >= _FEWEST_CLASSES and fsum(1.0 / size for size in present) > _MOST_RECIPROCALS
 
 
 def independent(moved: Array) -> Array:
@@ -197,44 +189,148 @@ def independent(moved: Array) -> Array:
     return root
 
 
-def mean_limits(rates: Array, low: Array, high: Array, *, spread: Spread = independent) -> Array:
-    """Limits of the arithmetic, the geometric and the harmonic mean of rates.
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """The scale on which a mean of rates is a sum, and what of x hits among n has next to no bias on it.
+
+    Attributes:
+        part: Of rates (...), and its inverse.
+        range: Of parts.
+        estimate: Of hits and sizes (...).
+        variance: Of the estimate.
+    """
+
+    part: np.ufunc
+    inverse: np.ufunc
+    range: tuple[float, float]
+    estimate: Callable[[Array, Array], Array]
+    variance: Callable[[Array, Array], Array]
+
+
+_SCALES: Final[Mapping[Mean, _Scale]] = {
+    Mean.ARITHMETIC: _Scale(
+        np.positive,
+        np.positive,
+        (0.0, 1.0),
+        lambda x, n: x / n,
+        lambda x, n: x * (n - x) / (n * n * np.maximum(n - 1.0, 1.0)),
+    ),
+    # Haldane (1956).
+    Mean.GEOMETRIC: _Scale(
+        np.log,
+        np.exp,
+        (-np.inf, 0.0),
+        lambda x, n: np.log((x + 0.5) / (n + 0.5)),
+        lambda x, n: (n - x) / (n * (x + 0.5)),
+    ),
+    # Chapman (1951).
+    Mean.HARMONIC: _Scale(
+        np.reciprocal,
+        np.reciprocal,
+        (1.0, np.inf),
+        lambda x, n: (n + 1.0) / (x + 1.0),
+        lambda x, n: (n + 1.0) * (n - x) / ((x + 1.0) ** 2 * (x + 2.0)),
+    ),
+}
+
+
+def mean_limits(
+    rates: Array,
+    low: Array,
+    high: Array,
+    sizes: Array,
+    *,
+    level: float = 0.95,
+    spread: Spread = independent,
+    means: Sequence[Mean] = tuple(Mean),
+) -> Array:
+    """Limits of the arithmetic, the geometric and the harmonic mean of rates, by MOVER (Zou & Donner 2008).
 
     Args:
         rates: (..., K), NaN where undefined.
-        low: lower limits of each, (..., K).
-        high: upper limits of each, (..., K).
-        spread: how far the sum moves when every rate moves to its limit: for correlated rates the root of the sum of
+        low: Lower limits of each, (..., K).
+        high: Upper limits of each, (..., K).
+        sizes: Samples of each, or what they are worth, (..., K).
+        level: Of the limits.
+        spread: How far the sum moves when every rate moves to its limit: for correlated rates the root of the sum of
             all products of two moves and their correlation.
+        means: Which of them, M.
 
     Returns:
-        (3, 2, ...): A, G, H by low, high. NaN where a rate is.
+        (M, 2, ...): by low, high. NaN where a rate is.
     """
-    size = rates.shape[-1]
-    weights = ones(size)
+    weights = ones(rates.shape[-1])
     with silently():
         limits = np.array([low, high])
         zero = rates == 0
         degenerate = bool(zero.any())
         positive = np.where(zero, high, rates) if degenerate else rates
-        logarithms = _ends(np.log(positive), np.log(limits), spread)
-        reciprocals = _ends(1.0 / positive, 1.0 / limits, spread)
-        ends = np.array([_ends(rates, limits, spread), np.exp(logarithms), 1.0 / reciprocals])
+        ends = np.empty((len(means), 2, *rates.shape[:-1]))
+        for place, mean in enumerate(means):
+            scale, own = _SCALES[mean], rates if mean is Mean.ARITHMETIC else positive
+            parts = scale.part(own)
+            moved, sums = scale.part(limits) - parts, parts.dot(weights)
+            hits = own * sizes
+            bias = parts - scale.estimate(hits, sizes) if weights.size >= _MANY else None
+            if degenerate and mean is not Mean.ARITHMETIC:
+                # Of H and G only the upper limit is asked for then, at which these stand already.
+                moved, bias = np.where(zero, 0.0, moved), None if bias is None else np.where(zero, 0.0, bias)
+            found = sums + _moves_of_sum(moved, scale.variance(hits, sizes), bias, level, spread)
+            ends[place] = scale.inverse(np.clip(found / weights.size, *scale.range))
         if degenerate:
             some = zero.any(axis=-1) & ~np.isnan(rates.dot(weights))
-            ends[1:, 0] = np.where(some, 0.0, ends[1:, 0])
+            for place, mean in enumerate(means):
+                if mean is not Mean.ARITHMETIC:
+                    ends[place, 0] = np.where(some, 0.0, ends[place, 0])
     return ends
 
 
-def _ends(parts: Array, limits: Array, spread: Spread) -> Array:
-    """Mean of parts (..., K) moved towards either set of limits (2, ..., K): (2, ...)."""
-    size = parts.shape[-1]
-    weights = ones(size)
-    moved = limits - parts
-    # The limits of one side move a mean all the same way, up or down with the direction of its transformation.
-    distance = np.copysign(spread(moved), moved.dot(weights))
-    ends: Array = (parts.dot(weights) + distance) / size
-    return ends
+def share_limits(
+    rates: Array, low: Array, high: Array, sizes: Array, shares: Array, level: float, spread: Spread
+) -> Array:
+    """Limits (2) of the mean of rates (K) in shares (K) of at least 0 that add up to 1; see `mean_limits`.
+
+    Rates whose share is 0 may be undefined.
+    """
+    present = shares > 0
+    with silently():
+        rates = np.where(present, rates, 0.0)
+        moved = np.where(present, (np.array([low, high]) - rates) * shares, 0.0)
+        variances = np.where(present, shares**2 * _SCALES[Mean.ARITHMETIC].variance(rates * sizes, sizes), 0.0)
+        bias = np.zeros_like(rates) if np.count_nonzero(present) >= _MANY else None
+        return np.clip(shares @ rates + _moves_of_sum(moved, variances, bias, level, spread), 0.0, 1.0)
+
+
+def _moves_of_sum(moved: Array, variances: Array, bias: Array | None, level: float, spread: Spread) -> Array:
+    """Moves (2, ...) of a sum of parts to its limits, from those of each part (2, ..., K).
+
+    MOVER adds the skewness and the bias of each part, by which its limits lie to one side of it, as if they were error.
+    Over K parts skewness fades with the root of K, and bias adds up. So half the widths are added by squares, the
+    skewness of each part counts by its share of the variance (Cornish & Fisher 1938), and the bias is taken off. Of few
+    samples half the width of Jeffreys' limits is less than the standard error, which one part makes up for by its
+    centre. Of one part all of this gives its own limits. Coverage: benchmarks/coverage.py.
+
+    Args:
+        moved: Of the parts.
+        variances: Of the parts (..., K).
+        bias: Of the parts (..., K); None where there are so few that MOVER is taken as it is.
+        level: Of the limits.
+        spread: How far a sum moves by moves of its parts.
+    """
+    weights = ones(moved.shape[-1])
+    # The limits of one side move a sum all the same way, up or down with the direction of its scale.
+    way = np.sign((moved[1] - moved[0]).dot(weights))
+    if bias is None:
+        return np.array([-way, way]) * spread(moved)
+    half, aside = np.abs(moved[1] - moved[0]) / 2.0, moved.sum(axis=0) / 2.0
+    squares = half**2
+    lacking = np.where(half > 0.0, np.maximum(two_sided_z(level) ** 2 * variances - squares, 0.0), 0.0)
+    squares += lacking * (1.0 - 1.0 / np.maximum(np.count_nonzero(half, axis=-1), 1))[..., None]
+    total = squares.dot(weights)[..., None]
+    shares = np.divide(squares, total, out=np.zeros_like(squares), where=total > 0.0)
+    centre = (shares * (aside + bias) - bias).dot(weights)
+    moves: Array = centre + np.array([-way, way]) * spread(np.sqrt(squares)[None])[0]
+    return moves
 
 
 def limits_at_rate(value: float, rate: float, fixed: Array, other: Array, level: float = 0.95) -> tuple[float, float]:

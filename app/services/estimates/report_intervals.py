@@ -48,7 +48,6 @@ from app.kernel.uncertainty.closed_forms import (
 from app.kernel.uncertainty.designs import Independent
 from app.kernel.uncertainty.draws import Prior, Shares
 from app.kernel.uncertainty.influence import effective_samples
-from app.kernel.uncertainty.intervals import undercovers
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, estimate_at, values_alone, work_of
@@ -309,21 +308,7 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
     actual = source.counts.sum(axis=1)
     if options.intervals is IntervalChoice.ALL or source.is_grouped:
         return []
-    found = []
-    if few_samples(actual).any():
-        found.append(_worded(Caution.FEWER_THAN_FIVE, actual, source.labels, Prior.EDGE))
-    if undercovers(actual):
-        smallest = int(actual[actual > 0].min())
-        found.append(
-            Finding.note(
-                "headline_intervals_narrow",
-                f"With {len(actual)} classes and only {samples(smallest)} in one, the quick intervals of h_mean, "
-                'g_mean and balanced_accuracy are a little too narrow. Use "intervals": "all".',
-                n_classes=len(actual),
-                smallest=smallest,
-            )
-        )
-    return found
+    return [_worded(Caution.FEWER_THAN_FIVE, actual, source.labels, Prior.EDGE)] if few_samples(actual).any() else []
 
 
 def caution_findings(counts: Array, labels: Sequence[str], prior: Prior = Prior.EDGE) -> tuple[Finding, ...]:

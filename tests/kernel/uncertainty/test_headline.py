@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, stack
-from app.kernel.metrics.card import Scale, Scope
+from app.kernel.metrics.card import Mean, Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.catalogued import NoLimits, headline_metrics
@@ -18,7 +18,7 @@ from app.kernel.uncertainty.closed_forms import (
     headlines,
 )
 from app.kernel.uncertainty.designs import Independent
-from app.kernel.uncertainty.intervals import limits_around, mean_limits, two_sided_z, undercovers, wilson
+from app.kernel.uncertainty.intervals import jeffreys, limits_around, mean_limits, two_sided_z, wilson
 from app.kernel.uncertainty.simulation import posterior
 from tests.bank import each
 
@@ -105,26 +105,37 @@ def test_a_recall_of_zero_stands_at_its_upper_limit() -> None:
     assert found["g_mean"].low == 0.0
     assert found["balanced_accuracy"].low > 0.0
     rates, low, high = np.array([0.0, 0.875]), np.array([0.0, 0.75]), np.array([0.1166, 0.95])
-    ends = mean_limits(rates, low, high)
+    sizes = np.array([1000.0, 1000.0])
+    ends = mean_limits(rates, low, high, sizes)
     assert ends[2, 1] == pytest.approx(2 / (1 / 0.1166 + 1 / 0.95))
     assert ends[1, 1] == pytest.approx(np.sqrt(0.1166 * 0.95))
     assert ends[0, 0] == pytest.approx(0.875 / 2 - 0.125 / 2)
-    just_above = mean_limits(np.array([1e-7, 0.875]), np.array([0.0, 0.75]), high)
+    just_above = mean_limits(np.array([1e-7, 0.875]), np.array([0.0, 0.75]), high, sizes)
     assert just_above[2, 1] < ends[2, 1] < 1.01 * just_above[2, 1]
 
 
 def test_several_recalls_of_zero_stand_at_their_upper_limits() -> None:
-    ends = mean_limits(np.array([0.0, 0.0, 0.5]), np.array([0.0, 0.0, 0.4]), np.array([0.2, 0.1, 0.5]))
+    rates, low, high = np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.4], [0.2, 0.1, 0.5]])
+    ends = mean_limits(rates, low, high, np.full(3, 1000.0))
     assert ends[2].tolist() == pytest.approx([0.0, 3 / (5 + 10 + 2)])
     assert ends[1].tolist() == pytest.approx([0.0, (0.2 * 0.1 * 0.5) ** (1 / 3)])
 
 
-def test_mover_knows_where_it_undercovers() -> None:
-    for classes, size in ((10, 25), (20, 100), (5, 25), (3, 10)):
-        assert undercovers(np.full(classes, float(size))), classes
-    for classes, size in ((10, 100), (20, 200), (5, 50), (3, 25), (2, 10)):
-        assert not undercovers(np.full(classes, float(size))), classes
-    assert not undercovers(np.array([0.0, 0.0, 5.0, 5.0]))
+@pytest.mark.parametrize(("classes", "size"), [(3, 25), (5, 5), (10, 25), (35, 25), (35, 100)])
+def test_means_over_many_small_classes_hold_the_truth(classes: int, size: int) -> None:
+    """By MOVER alone H is held in 43 to 94 of 100 cases over 35 classes of 25 samples."""
+    rng = np.random.default_rng(4)
+    for recalls in (np.full(classes, 0.6), np.full(classes, 0.97), np.linspace(0.2, 0.99, classes)):
+        sizes = np.full((1000, classes), float(size))
+        hits = rng.binomial(size, recalls, sizes.shape).astype(float)
+        ends = mean_limits(hits / sizes, *jeffreys(hits, sizes), sizes)
+        truth = [recalls.mean(), np.exp(np.log(recalls).mean()), 1.0 / (1.0 / recalls).mean()]
+        for mean, value in zip(Mean, truth, strict=True):
+            low, high = ends[mean]
+            # Where a recall is 0, so are G and H, and their limits are another question.
+            drawn = hits.all(axis=-1) if mean is not Mean.ARITHMETIC else np.full(1000, fill_value=True)
+            assert ((low <= value) & (value <= high))[drawn].mean() > 0.9, (mean, recalls[0])
+            assert 0.0 <= low.min() <= high.max() <= 1.0
 
 
 def test_mover_works_on_batches() -> None:
@@ -132,10 +143,12 @@ def test_mover_works_on_batches() -> None:
     rates = rng.uniform(0.2, 0.9, (4, 5, 3))
     rates[1, 2, 0] = 0.0
     rates[3, 4, 1] = np.nan
-    ends = mean_limits(rates, np.maximum(rates - 0.1, 0), rates + 0.05)
+    # Some are of many small classes, and some are not.
+    sizes = rng.choice([5.0, 500.0], (4, 5, 1)) * np.ones(3)
+    ends = mean_limits(rates, np.maximum(rates - 0.1, 0), rates + 0.05, sizes)
     assert ends.shape == (3, 2, 4, 5)
     for where in np.ndindex(4, 5):
-        single = mean_limits(rates[where], np.maximum(rates[where] - 0.1, 0), rates[where] + 0.05)
+        single = mean_limits(rates[where], np.maximum(rates[where] - 0.1, 0), rates[where] + 0.05, sizes[where])
         np.testing.assert_allclose(ends[(..., *where)], single, rtol=1e-12)
 
 

@@ -22,7 +22,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import Given, Method
 from app.kernel.uncertainty.draws import ClassCounts, generator, summarise
 from app.kernel.uncertainty.groups import expanded_level
-from app.kernel.uncertainty.intervals import ValueWithEnds, clopper_pearson, jeffreys, ratio_limits
+from app.kernel.uncertainty.intervals import ValueWithEnds, clopper_pearson, jeffreys, ratio_limits, share_limits
 from app.kernel.uncertainty.resampling import (
     Resampled,
     ShiftedShares,
@@ -180,13 +180,13 @@ def _headline(estimand: Estimand, run: RunData, shares: Array, settings: LimitSe
 
 def _accuracy(rate: Rate, run: RunData, shares: Array, settings: LimitSettings) -> Estimate:
     """A line of the mean of the recalls in weights (K), by MOVER on their Jeffreys limits."""
-    design, level, present = run.design, settings.level_of_each, shares > 0
+    design, level = run.design, settings.level_of_each
+    recall, (hits, worth) = design.table.recall, design.recalls(level)
     with silently():
-        recall = np.where(present, design.table.recall, 0.0)
-        ends = np.stack(jeffreys(*design.recalls(level), level))
-        below, above = design.spread(np.where(present, (ends - recall) * shares, 0.0)).tolist()
-    value = float(shares @ recall)
-    low, high = (float(end) for end in rate.line.limits(np.asarray(value - below), np.asarray(value + above)))
+        recalls = jeffreys(hits, worth, level)
+    ends = share_limits(recall, *recalls, worth, shares, level, design.spread)
+    value = float(shares @ np.where(shares > 0, recall, 0.0))
+    low, high = (float(end) for end in rate.line.limits(*ends))
     method, given = run.in_design(Method.MOVER.value), design.given or Given.ACTUAL
     found = Estimate(value=float(rate.line(np.asarray(value))), level=settings.level, method=method, given=given.value)
     return replace(found, low=low, high=high) if low < high else found.without_limits(NoLimits.ONE_GROUP)
