@@ -243,7 +243,17 @@ FAIRNESS: Final = (
         ("predictive_equality", "false_positive_rate"),
         (),
     ),
-    ("equalised odds", "both; the larger gap counts", ("equalized_odds",), ()),
+    (
+        "equalised odds",
+        "both; the larger gap counts, or their mean",
+        ("equalized_odds",),
+        (
+            "equalized_odds_difference(agg=mean)",
+            "equalized_odds_ratio(agg=mean)",
+            "average_abs_odds_difference",
+            "average_odds_difference",
+        ),
+    ),
     ("treatment equality", "how many are missed for each false alarm", ("treatment_equality",), ()),
     (
         "predictive parity",
@@ -291,7 +301,8 @@ def fairness() -> str:
     rows = []
     for criterion, same, compared, others in FAIRNESS:
         names = [*(f"{one}_{end}" for one in compared for end in ("difference", "ratio")), *others]
-        read = [parse(f"{one}(by=sex)", ("0", "1"), 1, inputs=INPUTS_OF_CLASSES, sliceable=True) for one in names]
+        asked = [f"{one[:-1]}, by=sex)" if one.endswith(")") else f"{one}(by=sex)" for one in names]
+        read = [parse(one, ("0", "1"), 1, inputs=INPUTS_OF_CLASSES, sliceable=True) for one in asked]
         written = dict.fromkeys(render(one, ("0", "1")) for one in read)
         rows.append((criterion, same, *(", ".join(f"`{one}`" for one in each) for each in (written, names))))
     return (
@@ -301,7 +312,10 @@ def fairness() -> str:
                 "<!-- Written by `make docs` from `scripts/metric_pages.py`: edit there. -->",
                 "Criteria of fairness are differences or ratios of a value over [slices](../slices.md). They are "
                 "written as expressions, or by the names that Fairlearn and AIF360 have for them, such as "
-                "`demographic_parity_difference(by=sex)`. AIF360's differences are signed, these are not.",
+                "`demographic_parity_difference(by=sex)`. AIF360's differences are signed: the value of the "
+                "unprivileged group less that of the privileged one. These are not, and of more than two slices they "
+                "are those of the two that lie furthest apart. In its `average_odds_difference` gaps of opposite signs "
+                "cancel, in `average_abs_odds_difference` they do not.",
                 table(("criterion", "the same in all slices", "expression", "names"), rows),
                 EXCLUDED,
             ]

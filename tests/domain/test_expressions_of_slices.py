@@ -45,6 +45,14 @@ def test_brackets_hold_conditions_of_the_whole_behind_which_they_stand() -> None
             "max(range(recall@D, by=sex), range(fpr@D, by=sex))[age<50]",
         ),
         ("equalized_odds_ratio(by=sex)", "min(ratio(recall, by=sex), ratio(fpr, by=sex))"),
+        ("equalized_odds_difference(by=sex, agg=worst_case)", "max(range(recall, by=sex), range(fpr, by=sex))"),
+        (
+            "equalized_odds_difference(by=sex, agg=mean)@D[age<50]",
+            "mean(range(recall@D, by=sex), range(fpr@D, by=sex))[age<50]",
+        ),
+        ('equalized_odds_ratio(agg="mean", by=sex)', "mean(ratio(recall, by=sex), ratio(fpr, by=sex))"),
+        ("average_odds_difference(by=sex, minimum_samples=5)", "range(mean(recall, fpr), by=sex, minimum_samples=5)"),
+        ("average_abs_odds_difference(by=sex)@D", "mean(range(recall@D, by=sex), range(fpr@D, by=sex))"),
         ("treatment_equality_ratio(by=sex)", "ratio(fn_per_fp, by=sex)"),
         ("false_positive_rate_difference(by=sex)", "range(fpr, by=sex)"),
         ("overall_accuracy_equality_difference(by=sex)", "range(accuracy, by=sex)"),
@@ -95,6 +103,7 @@ def test_over_slices_a_function_has_one_part_an_attribute_and_a_size() -> None:
         "range(min(recall@*), by=site)",
         "max(roc_auc@D, by=site)",
         "max(range(recall@D, by=sex), range(fpr@D, by=sex))[age<50]",
+        'wmean(mean(recall@D, by=sex), recall@D[site="B"], weights="3,1")',
     ],
 )
 def test_the_canonical_text_is_read_as_the_same(text: str) -> None:
@@ -106,19 +115,27 @@ def test_facts_follow_from_the_metric_inside() -> None:
     assert bounds(of("min(mcc, by=site)")) == bounds(of("mcc")) == (-1.0, 1.0)
     assert bounds(of("range(mcc, by=site)")) == (0.0, None)
     assert bounds(of("ratio(recall, by=site)")) == (0.0, 1.0)
+    assert bounds(of("mean(mcc, by=site)")) == (-1.0, 1.0)
     assert is_list(of("recall@*[age<50]"))
     directions = {text: preference(of(text)) for text in ("recall[age<50]", "max(fpr, by=x)", "range(recall, by=x)")}
     assert [one and one.better for one in directions.values()] == [Better.HIGHER, Better.LOWER, Better.LOWER]
+    odds = preference(of("average_odds_difference(by=x)")), preference(of("equalized_odds_ratio(by=x, agg=mean)"))
+    assert [one and one.better for one in odds] == [Better.LOWER, Better.HIGHER]
 
 
 @each(
     ("text", "words"),
     [
-        ('mean(recall[site="B"], recall)', "mean takes values of the same samples: the brackets stand behind it"),
+        ('gps(recall[site="B"], recall)', "gps takes values of the same samples: the brackets stand behind it"),
         ("range(recall[age<5], recall[age>5])", "range takes values of the same samples"),
         ("min(recall@*, by=site)", "min over slices takes one value of each slice"),
         ("min(recall, precision, by=site)", "min over slices takes one value of each slice"),
-        ("mean(recall, by=site)", "mean takes no by; min, max, range, ratio do"),
+        ("wmean(recall, by=site)", "wmean takes no by; mean, min, max, range, ratio do"),
+        ("mean(recall, weights=3)", "mean takes no weights; wmean does"),
+        ("equalized_odds_ratio(by=site, agg=best)", "agg of equalized_odds_ratio is worst_case or mean, once"),
+        ("recall_difference(by=site, agg=mean)", "range takes metrics, by and minimum_samples, and no parameter 'agg'"),
+        ("average_odds_difference", "write average_odds_difference(by=<attribute>)"),
+        ("average_odds_ratio(by=site)", "there is no metric or function"),
         ("min(recall, minimum_samples=3)", "minimum_samples is about slices"),
         ("min(recall, by=site, minimum_samples=0)", "minimum_samples of min is a whole number from 1, not '0'"),
         ("range(recall, where=site)", "range takes metrics, by and minimum_samples, and no parameter 'where'"),

@@ -20,6 +20,7 @@ from app.domain.slices import restricted
 from app.kernel.compare.gates import Verdict
 from app.kernel.numerics.arrays import Mask
 from app.kernel.uncertainty.draws import Alternative
+from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import parse_estimands, preference
 from app.services.estimates.estimate import LimitSettings
 from app.services.estimates.estimates import estimate
@@ -80,6 +81,7 @@ def again(**more: Any) -> MatrixInput:
 
 WEIGHTED = again(weights=np.random.default_rng(4).uniform(0.5, 2.0, 3000))
 GROUPED = again(groups=np.arange(3000) // 4)
+PLAIN_LIMITS = LimitSettings()
 PLAIN = ("recall@D", "precision@D", "h_mean", "recall@*", "min(recall@*)")
 
 
@@ -103,10 +105,10 @@ def test_a_value_in_brackets_has_value_and_limits_of_the_slice_by_itself(
         assert estimates_of(source, f"{name}[{where}]") == estimates_of(alone(source, mask), name), name
 
 
-def estimates_of(source: MatrixInput, text: str) -> Any:
+def estimates_of(source: MatrixInput, text: str, settings: LimitSettings = PLAIN_LIMITS) -> Any:
     inputs = inputs_of_all([kept(source)[0]])
     (one,) = parse_estimands([text], source.labels, source.positive, inputs=inputs, sliceable=True)
-    return estimate([one], RunData(source), LimitSettings())[0]
+    return estimate([one], RunData(source), settings)[0]
 
 
 @each("text", ["min(recall@D, by=site)", "max(mcc, by=site)", "range(h_mean, by=sex)", "ratio(precision@D, by=age)"])
@@ -343,6 +345,108 @@ def test_what_is_picked_from_values_over_slices_follows_from_their_limits() -> N
     assert found.test.low < found.value < found.test.high
     nothing = reported(CLINIC, "max(range(recall@D, by=site, minimum_samples=2000), accuracy)")
     assert [one.code for one in nothing.undefined if one.metric.startswith("max(range")] == ["few_slices"]
+
+
+MEAN = "mean(recall@D, by=site)"
+# Of each site the samples of D.
+SITES = [f'recall@D[site="{site}"]' for site in "ABC"]
+MEAN_GAP = "equalized_odds_difference(by=site, agg=mean)"
+
+
+def test_a_mean_over_slices_counts_each_the_same() -> None:
+    """Its limits move as the root of squares does, but where groups have samples in several slices."""
+    for source, independent in (
+        (CLINIC, True),
+        (WEIGHTED, True),
+        (again(groups=np.arange(3000)), True),
+        (GROUPED, False),
+    ):
+        (found,) = estimates_of(source, MEAN)
+        exact = LimitSettings(proportions=ProportionInterval.CLOPPER_PEARSON)
+        each = [estimates_of(source, text, exact)[0] for text in SITES]
+        values, low, high = np.array([(one.value, one.low, one.high) for one in each]).T
+        reach = np.sqrt((((values - low) ** 2 + (high - values) ** 2) / 2).sum()) / 3
+        ends = (values.mean() - reach, values.mean() + reach) if independent else (low.mean(), high.mean())
+        assert (found.value, found.low, found.high) == pytest.approx((values.mean(), *ends), rel=1e-12)
+        assert found.method == "mover"
+        assert (found.note is None) is independent
+    assert [one.evidence["slices"] for one in reported(CLINIC, MEAN).findings if one.code == "over_slices"] == [3]
+
+
+def test_average_odds_are_those_of_aif360() -> None:
+    """Its differences are those of the unprivileged group less those of the privileged one; here they have no sign."""
+    samples, women = CLINIC.samples, attributes_of(CLINIC)["sex"] == "f"
+    assert samples is not None
+    rates = [
+        [samples.predicted[group & (samples.truth == code)].mean() for code in (1, 0)] for group in (women, ~women)
+    ]
+    tpr, fpr = np.array(rates[0]) - np.array(rates[1])
+    names = "average_odds_difference(by=sex)", "average_abs_odds_difference(by=sex)"
+    report = reported(CLINIC, *names)
+    assert tpr < 0.0 < fpr, "gaps of opposite signs, of which the first hides a part"
+    assert [*report.requested.values()] == pytest.approx([abs(tpr + fpr) / 2, (abs(tpr) + abs(fpr)) / 2], rel=1e-12)
+    for name in names:
+        assert report.intervals[name]["low"] < report.requested[name] < report.intervals[name]["high"]
+
+
+def test_a_mean_of_values_of_slices_has_limits_that_hold_for_all_of_them() -> None:
+    together = LimitSettings().of_any(2)
+    (found,) = estimates_of(CLINIC, MEAN_GAP)
+    each = [estimates_of(CLINIC, text, together)[0] for text in GAPS]
+    assert (found.value, found.low, found.high) == pytest.approx(
+        [np.mean([getattr(one, name) for one in each]) for name in ("value", "low", "high")]
+    )
+    (weighted,) = estimates_of(CLINIC, f'wmean({", ".join(GAPS)}, weights="3,1")')
+    assert weighted.low == pytest.approx(0.75 * each[0].low + 0.25 * each[1].low)
+    some = reported(CLINIC, "mean(range(recall@D, by=site, minimum_samples=2000), accuracy)")
+    assert [one.code for one in some.undefined if one.metric.startswith("mean(")] == ["few_slices"]
+
+
+@pytest.mark.parametrize("ids", [np.arange(3000), None])
+@pytest.mark.parametrize("text", [MEAN, MEAN_GAP, f'wmean({SITES[0]}, recall@*[site="B"], weights="2,1,1")'])
+def test_differences_of_means_are_means_of_differences(text: str, ids: NDArray[Any] | None) -> None:
+    """Of paired runs no further than those of the parts, whose limits know what the runs have in common."""
+    assert CLINIC.samples is not None
+    copies = np.random.default_rng(3).random(3000) < 0.9
+    own = second().samples
+    assert own is not None
+    other = classified(
+        CLINIC.samples.truth, np.where(copies, CLINIC.samples.predicted, own.predicted), attributes_of(CLINIC)
+    )
+    comparison = compared(runs_of(CLINIC, other, ids=ids), text)
+    ((found,),) = comparison.differences(0)
+    values = [reported(one, text).requested[text] for one in (CLINIC, other)]
+    assert found.value == pytest.approx(values[0] - values[1], abs=1e-15)
+    assert found.test.low < found.value < found.test.high
+    assert "as independent" not in " ".join(comparison.notes)
+    ((apart,),) = compared(runs_of(CLINIC, other), text).differences(0)
+    width, widest = found.test.high - found.test.low, apart.test.high - apart.test.low
+    assert width < 0.8 * widest if ids is not None else width == widest
+
+
+def test_means_over_slices_go_wherever_other_values_of_slices_do() -> None:
+    runs = runs_of(second(), CLINIC, ids=IDS)
+    rules = [{"metric": MEAN_GAP, "max": 0.5}, {"metric": MEAN, "not_worse_than": "baseline", "margin": 0.2}]
+    definition = definition_of({"rules": [{**rule, "bound": "lower", "level": 0.95} for rule in rules]})
+    assert [one.verdict for one in check_gate(definition, rule_estimands(definition, runs), runs).results] == [
+        Verdict.PASS,
+        Verdict.PASS,
+    ]
+    known = [kept(source, IDS) for source in (second(), CLINIC)]
+    (one,) = parse_estimands([MEAN_GAP], CLINIC.labels, 1, sliceable=True)
+    better = preference(one.expression)
+    assert better is not None
+    query = LeaderboardQuery(dataset=DatasetRef("d"), metric=MEAN_GAP, limit=10)
+    candidates = [Candidate(record, None, stored=False) for record, _ in known]
+    board = rank_candidates(query, better, candidates, KeptSamples.of({record.id: some for record, some in known}))
+    assert [line.value for line in board.items] == sorted(
+        estimates_of(run, MEAN_GAP)[0].value for run in (second(), CLINIC)
+    )
+    texts = ("mean(precision@D, by=site)", 'mean(precision@D[site="A"], range(precision@D, by=sex))')
+    moved: Any = project_input(CLINIC, texts, Scenario(sweep=Sweep(label="D", start=0.1, end=0.5, steps=2))).metrics
+    for text in texts:
+        at = moved[text]
+        assert all(low < value < high for low, value, high in zip(at.low, at.value, at.high, strict=True))
 
 
 def test_a_slice_takes_part_in_a_comparison_where_all_runs_have_it() -> None:

@@ -1,5 +1,6 @@
 """Values over slices as Fairlearn has them: of each group, their difference, ratio, smallest and largest."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -49,6 +50,7 @@ def test_groups_differences_and_ratios_are_those_of_metric_frames() -> None:
         ends = values(*(f"{function}({name}, by=site)" for function in ("min", "max", "range")))
         of_frame = (frame.group_min(), frame.group_max(), frame.difference(method="between_groups"))
         assert ends == pytest.approx([one[name] for one in of_frame], rel=1e-12)
+        assert values(f"mean({name}, by=site)") == pytest.approx([frame.by_group[name].mean()], rel=1e-12)
         if name != "mcc":
             ratio = frame.ratio(method="between_groups")[name]
             assert values(f"ratio({name}, by=site)") == pytest.approx([ratio], rel=1e-12)
@@ -62,6 +64,8 @@ def test_groups_differences_and_ratios_are_those_of_metric_frames() -> None:
         "equal_opportunity_ratio(by=site)": equal_opportunity_ratio,
         "equalized_odds_difference(by=site)": equalized_odds_difference,
         "equalized_odds_ratio(by=site)": equalized_odds_ratio,
+        "equalized_odds_difference(by=site, agg=mean)": partial(equalized_odds_difference, agg="mean"),
+        "equalized_odds_ratio(by=site, agg=mean)": partial(equalized_odds_ratio, agg="mean"),
         "treatment_equality_ratio(by=site)": lambda *_, **__: frame.ratio(method="between_groups")["fn_per_fp@D"],
     }
     for text, function in criteria.items():

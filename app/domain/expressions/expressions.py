@@ -298,8 +298,8 @@ def _over_slices(
 
 
 def _refuse_slices_inside(card: CombinationCard, given: Sequence[Call | Literal], parts: Sequence[Expression]) -> None:
-    """Limits of what is picked from values follow from theirs, whatever samples these are of; nothing else's do."""
-    if card.picks is not None:
+    """Limits of what is picked from values, and of their mean, follow from theirs, whatever samples these are of."""
+    if card.of_slices:
         return
     for argument, part in zip(given, parts, strict=True):
         if is_of_slices(part):
@@ -323,7 +323,8 @@ def _values(parts: Sequence[Expression], context: Context) -> list[int | None] |
     for part in parts:
         if is_list(part) and not context.complete:
             return None
-        of = part.of if isinstance(part, Measure) else None
+        inside = part.part if isinstance(part, Sliced) else part
+        of = inside.of if isinstance(inside, Measure) else None
         found.extend(range(len(context.labels)) if isinstance(of, Every) else [of])
     return found
 
@@ -518,6 +519,8 @@ def _follows_from_proportions(expression: Expression) -> bool:
         return of_counts or (fact.influence is not None and fact.influence.is_share)
     if isinstance(expression, Combination):
         return expression.card.picks is not None and all(map(_follows_from_proportions, expression.parts))
+    if isinstance(expression, OverSlices) and expression.card.linear:
+        return False
     return _follows_from_proportions(expression.part)
 
 

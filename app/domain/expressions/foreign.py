@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from app.domain.errors import UnknownMetric
-from app.domain.expressions.syntax import Assignment, Call
+from app.domain.errors import InvalidParameter, UnknownMetric
+from app.domain.expressions.syntax import Argument, Assignment, Call
 from app.domain.wording import shown
 from app.kernel.metrics.card import AnyMetric, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families import accuracy, detection, discrimination, proper_scores, rates, score_ranking
-from app.kernel.metrics.families.combinations import MAX, MIN, RANGE, RATIO
+from app.kernel.metrics.families.combinations import MAX, MEAN, MIN, RANGE, RATIO
 
 _WRITTEN: Final = re.compile(r"(?P<name>[^\W\d][\w .-]*?)\s*(?:\((?P<arguments>[^()]*)\))?")
 # Functions of scikit-learn with an average, and its scorers, are a dimension of their own: `f1_score(average=macro)`,
@@ -49,7 +49,17 @@ _BETWEEN: Final[Mapping[str, tuple[str, str]]] = {
     "_difference": (RANGE.key, MAX.key),
     "_ratio": (RATIO.key, MIN.key),
 }
-_RENAMED: Final[Mapping[str, str]] = {"disparate_impact": "demographic_parity_ratio"}
+_RENAMED: Final[Mapping[str, str]] = {
+    "disparate_impact": "demographic_parity_ratio",
+    "average_odds_difference": "equalized_odds_difference",
+    "average_abs_odds_difference": "equalized_odds_difference",
+}
+# AIF360's mean of differences is the difference of means: what one rate gains the other may lose. That of absolute
+# differences is Fairlearn's with this argument.
+_OF_MEANS: Final = "average_odds_difference"
+_OF_GAPS: Final = "average_abs_odds_difference"
+_HOW: Final = "agg"
+_WORST: Final = "worst_case"
 # Any value is meant: it is handed on to the parameter of that name.
 _ANY: Final = "..."
 
@@ -123,6 +133,7 @@ def between_slices(call: Call, task: Task | None) -> Call | None:
 
     Raises:
         UnknownMetric: it lacks an attribute, or what is compared is not said.
+        InvalidParameter: how several gaps become one is neither of Fairlearn's ways.
     """
     name, given = _RENAMED.get(call.name, call.name), call.arguments or ()
     written, said = "", any(isinstance(one, Assignment) and one.name == "by" for one in given)
@@ -131,14 +142,30 @@ def between_slices(call: Call, task: Task | None) -> Call | None:
         if name in _PARITIES:
             written += f"{' or ' if written else ''}{name}{ending}(by=<attribute>)"
         elif name.endswith(ending) and (catalogue().named(metrics[0], task) or resolve(metrics[0], {}, task)):
-            inside = [Call(metric, None, call.selector, call.position) for metric in metrics]
+            inside, of_gaps = [Call(metric, None, call.selector, call.position) for metric in metrics], furthest
+            if call.name == _OF_MEANS:
+                inside = [Call(MEAN.key, tuple(inside), None, call.position)]
+            elif inside[1:]:
+                of_gaps, given = _aggregated(call, furthest)
             gaps = [replace(call, name=function, arguments=(one, *given), selector=None, where=()) for one in inside]
             written = f"{call.name}(by=<attribute>)"
             if said:
-                return replace(gaps[0], name=furthest, arguments=tuple(gaps)) if gaps[1:] else gaps[0]
+                return replace(gaps[0], name=of_gaps, arguments=tuple(gaps)) if gaps[1:] else gaps[0]
     if written:
         raise UnknownMetric(f"{call.name} is over slices: write {written}", position=call.position)
     return None
+
+
+def _aggregated(call: Call, furthest: str) -> tuple[str, tuple[Argument, ...]]:
+    """The function by which several gaps become one, and the arguments without what says so."""
+    given = call.arguments or ()
+    said = [one for one in given if isinstance(one, Assignment) and one.name == _HOW]
+    ways = {_WORST: furthest, MEAN.key: MEAN.key}
+    if call.name == _OF_GAPS or not said:
+        return MEAN.key if call.name == _OF_GAPS else furthest, given
+    if said[1:] or said[0].value.text not in ways:
+        raise InvalidParameter(f"{_HOW} of {call.name} is {' or '.join(ways)}, once", position=said[-1].position)
+    return ways[said[0].value.text], tuple(one for one in given if one is not said[0])
 
 
 def resolve(name: str, given: Mapping[str, str], task: Task | None = None) -> Resolved | None:

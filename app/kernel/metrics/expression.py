@@ -131,7 +131,7 @@ def of_each_class(expression: Expression, n_classes: int) -> list[Expression]:
 
 
 def is_of_slices(expression: Expression) -> bool:
-    """True if the expression, or one that it picks from, is of slices, which samples fall into by their attributes."""
+    """True if the expression, or a part of it, is of slices, which samples fall into by their attributes."""
     if isinstance(expression, Combination):
         return any(map(is_of_slices, expression.parts))
     return not isinstance(expression, Measure)

@@ -1,5 +1,5 @@
-"""The range and the ratio of the values of S disjoint slices, with limits that hold though the slices were picked for
-their values, and the levels at which limits of the smallest and the largest do.
+"""The range, the ratio and the mean of the values of S disjoint slices, with limits that hold though the slices were
+picked for their values, and the levels at which limits of the smallest and the largest do.
 
 All follow from the limits of the single slices, by whatever method these are made: at the level that is asked
 for, and further out at a level of their own where the slice that came out first was not known beforehand.
@@ -82,6 +82,27 @@ def ratio_of(values: Array, alone: Limits, of_pairs: Limits) -> ValueWithEnds:
     high = np.minimum(_off_diagonal(above[1], np.inf).min(axis=(-2, -1)), 1.0)
     missing = np.isnan(ratios)
     return ratios, np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
+
+def mean_of(values: Array, limits: Limits, *, independent: bool) -> Limits:
+    """Limits (...) of the mean of S values, at the level of theirs.
+
+    Where the samples have nothing in common, the mean moves by the root of the sum of the squares of their moves, as in
+    MOVER (Zou & Donner 2008). A slice whose value is at its end has nowhere to go on that side, though the mean has: so
+    its square is the mean of those of both sides, and the mean goes no further than if all values moved at once.
+    Otherwise it goes as far as that: no standard error of a sum is above the sum of the standard errors.
+
+    Args:
+        values: (..., S).
+        limits: Limits (..., S) of each; of rates those of Clopper & Pearson, whose errors do not add up.
+        independent: Has no group samples in several slices?
+    """
+    low, high = (end.mean(axis=-1) for end in limits)
+    if not independent:
+        return low, high
+    squares = ((values - limits[0]) ** 2 + (limits[1] - values) ** 2) / 2.0
+    mean, reach = values.mean(axis=-1), np.sqrt(squares.sum(axis=-1)) / values.shape[-1]
+    return np.maximum(mean - reach, low), np.minimum(mean + reach, high)
 
 
 def apart_in_slices(card: CombinationCard, own: Limits, apart: ValueWithEnds) -> Limits:

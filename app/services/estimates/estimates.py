@@ -1,15 +1,16 @@
 """The one way from estimands and a run to values with limits: which method a value has is decided here.
 
 What is of slices follows from runs of these alone. For all else in this order: nothing for what only describes the
-sample; for the smallest or largest of several values what follows from their own limits; the exact methods of rates;
-closed forms, unless simulation is preferred to approximations; simulation. At another class prevalence what it does not
-move stays as it is; for what it moves the order is the same.
+sample; for the smallest or largest of several values, and the mean of values of slices, what follows from their own
+limits; the exact methods of rates; closed forms, unless simulation is preferred to approximations; simulation. At
+another class prevalence what it does not move stays as it is; for what it moves the order is the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from math import isfinite, isnan, nan
+from typing import TypeGuard
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from app.domain.options import IntervalMethod
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import (
     Combination,
+    Expression,
     OverSlices,
     Sliced,
     is_about_sample,
@@ -28,7 +30,7 @@ from app.kernel.metrics.expression import (
 )
 from app.kernel.metrics.families.combinations import Ends
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.slices.extremes import level_of_any, level_of_pairs, range_of, ratio_of
+from app.kernel.slices.extremes import level_of_any, level_of_pairs, mean_of, range_of, ratio_of
 from app.kernel.uncertainty.closed_forms import Given, Method
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import Limits, ProportionInterval, ValueWithEnds
@@ -55,6 +57,13 @@ _OF_PAIRS: Mapping[Ends | None, OfPairs] = {Ends.DISTANCE: range_of, Ends.RATIO:
 _NOTE_OF_PAIRS = (
     "Which two of several values lie furthest apart was not known beforehand: so the limit on the side of equal values "
     "holds for all pairs together."
+)
+_NOTE_OF_MEAN = (
+    "How the values vary together is not known: so its limits are the means of limits that hold for all of them "
+    "together, and wider than need be."
+)
+_NOTE_OF_GROUPS = (
+    "Groups have samples in several slices, whose values may move together: so the limits are the means of theirs."
 )
 
 
@@ -140,7 +149,7 @@ def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> A
     expression = estimand.expression
     if isinstance(expression, Combination) and is_of_slices(expression):
         parts = [values_at_shares(part, run, shares) for part in estimands_in(estimand, expression, run.source.labels)]
-        return expression.card.compute(np.concatenate(parts, axis=1))[:, None]
+        return expression.card.compute(np.concatenate(parts, axis=1), **expression.parameters)[:, None]
     if isinstance(expression, Sliced | OverSlices):
         inside, slices = _slices_at(estimand, run, shares)
         each = np.array([values_at_shares(inside, one, shares) for one in slices])
@@ -182,8 +191,8 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
     reason = _refusal(estimand, run)
     if reason is not None:
         return values_alone(estimand, run, settings, reason)
-    if isinstance(estimand.expression, Combination) and estimand.expression.card.picks is not None:
-        return _picked(estimand, estimand.expression, run, None, settings)[0]
+    if _follows_from_parts(estimand.expression):
+        return _of_parts(estimand, estimand.expression, run, None, settings)[0]
     if estimand.task is not None:
         return of_labels.in_closed_form(estimand, run, settings) or of_samples.in_closed_form(estimand, run, settings)
     if estimand.scored:
@@ -204,10 +213,14 @@ def _at_without_simulation(
     if reason is not None:
         form = Estimate(value=np.nan, level=settings.level).without_limits(reason)
         return [form.of_values(values) for values in values_at_shares(estimand, run, shares)]
-    expression = estimand.expression
-    if not isinstance(expression, Combination) or expression.card.picks is None:
-        return shifted.in_closed_form(estimand, run, shares, settings)
-    return [*_picked(estimand, expression, run, shares, settings)]
+    if _follows_from_parts(estimand.expression):
+        return [*_of_parts(estimand, estimand.expression, run, shares, settings)]
+    return shifted.in_closed_form(estimand, run, shares, settings)
+
+
+def _follows_from_parts(expression: Expression) -> TypeGuard[Combination]:
+    """Do its limits follow from those of its parts?"""
+    return isinstance(expression, Combination) and (expression.card.picks is not None or is_of_slices(expression))
 
 
 def _refusal(estimand: Estimand, run: RunData) -> NoLimits | None:
@@ -256,18 +269,23 @@ def _at(
     return estimate_at(estimands, run, shares, settings)
 
 
-def _picked(
+def _of_parts(
     estimand: Estimand, expression: Combination, run: RunData, shares: ClassShares | None, settings: LimitSettings
 ) -> list[Estimates]:
-    """The smallest or largest of P values at each point, from their own limits."""
+    """The smallest, the largest or the mean of P values at each point, from their own limits."""
     parts, pick = estimands_in(estimand, expression, run.source.labels), expression.card.picks
-    assert pick is not None  # noqa: S101 - what this is called for
-    alone = _at(parts, run, shares, settings)
-    together = _at(parts, run, shares, settings.of_any(sum(len(part.names) for part in parts)))
     values = run.values(estimand)[None] if shares is None else values_at_shares(estimand, run, shares)
+    of_any = settings.of_any(sum(len(part.names) for part in parts))
+    together = [_flat(one) for one in zip(*_at(parts, run, shares, of_any), strict=True)]
+    if pick is None:
+        return [
+            (_mean(estimand, expression, float(value[0]), far, settings),)
+            for value, far in zip(values, together, strict=True)
+        ]
+    alone = [_flat(one) for one in zip(*_at(parts, run, shares, settings), strict=True)]
     return [
-        (_pick(estimand, pick, float(value[0]), _flat(one), _flat(of_any), settings),)
-        for value, one, of_any in zip(values, zip(*alone, strict=True), zip(*together, strict=True), strict=True)
+        (_pick(estimand, pick, float(value[0]), one, far, settings),)
+        for value, one, far in zip(values, alone, together, strict=True)
     ]
 
 
@@ -306,12 +324,13 @@ def _of_slices(
         without = _without_slices(settings, NoLimits.EMPTY_CLASS if some else NoLimits.EMPTY_SLICE)
         return [without.of_values(np.full(len(estimand.names), nan))] * n_points
     found: list[Estimates] = []
+    independent = run.slices(expression).independent
     for place in range(n_points):
 
         def of_each(asked: LimitSettings, place: int = place) -> list[Estimate]:
             return [own[place][0] for own in at(asked)]
 
-        found.append((picked_of(estimand, expression, of_each, settings),))
+        found.append((picked_of(estimand, expression, of_each, settings, independent=independent),))
     return found
 
 
@@ -325,6 +344,8 @@ def picked_of(
     expression: OverSlices,
     of_each: Callable[[LimitSettings], Sequence[Estimate]],
     settings: LimitSettings,
+    *,
+    independent: bool = True,
 ) -> Estimate:
     """A function of the values that disjoint slices have, from their own limits.
 
@@ -333,6 +354,7 @@ def picked_of(
         expression: The same as a tree.
         of_each: The value of each slice with limits by some settings.
         settings: Of the limits.
+        independent: Has no group samples in several slices? Limits of the mean follow from it.
     """
     card, level = expression.card, settings.level_of_each
     plain = replace(
@@ -347,6 +369,13 @@ def picked_of(
     if isnan(value):
         enough = len(known) > (1 if card.picks is None else 0)
         return _without_slices(settings, NoLimits.UNDEFINED if enough else NoLimits.FEW_SLICES)
+    if card.linear:
+        each = of_each(replace(plain, proportions=ProportionInterval.CLOPPER_PEARSON))
+        known = tuple(one for one in each if isfinite(one.value))
+        low, high = mean_of(np.array([one.value for one in known]), _limits(known), independent=independent)
+        note = None if independent else _NOTE_OF_GROUPS
+        found = _from_several(estimand, (value, float(low), float(high)), known, (), settings, note)
+        return replace(found, method=Method.MOVER.value)
     if card.picks is not None:
         far = replace(plain, level=level_of_any(level, len(known)), proportions=ProportionInterval.CLOPPER_PEARSON)
     else:
@@ -386,6 +415,14 @@ def _of_pairs(
     return _from_several(estimand, (value, float(low), float(high)), alone, together, settings, _NOTE_OF_PAIRS)
 
 
+def _mean(
+    estimand: Estimand, expression: Combination, value: float, together: Estimates, settings: LimitSettings
+) -> Estimate:
+    """The mean of P values of any samples, from limits that hold for all of them together (Bonferroni)."""
+    low, high = (float(expression.card.compute(end, **expression.parameters)) for end in _limits(together))
+    return _from_several(estimand, (value, low, high), together, (), settings, _NOTE_OF_MEAN)
+
+
 def _limits(found: Estimates) -> Limits:
     return np.array([one.low for one in found]), np.array([one.high for one in found])
 
@@ -396,7 +433,7 @@ def _from_several(
     alone: Estimates,
     together: Estimates,
     settings: LimitSettings,
-    note: str,
+    note: str | None,
 ) -> Estimate:
     """A value with its limits, as they were made of those of several values."""
     value, low, high = of

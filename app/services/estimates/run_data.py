@@ -189,7 +189,8 @@ class RunData:
                 values = np.array([one.of(part)[0] for one in self.slices(expression).runs])
                 return np.atleast_1d(value_over_slices(expression, values))
         if isinstance(expression, Combination) and is_of_slices(expression):
-            return np.atleast_1d(expression.card.compute(np.concatenate([*map(self.of, expression.parts)])))
+            values = np.concatenate([*map(self.of, expression.parts)])
+            return np.atleast_1d(expression.card.compute(values, **expression.parameters))
         scored = self.source.task is not None or of_probabilities(expression)
         return np.atleast_1d(compute(expression, self.subject if scored else self.table))
 
@@ -371,6 +372,13 @@ class SlicesOfRun:
     parts: Sequence[Part]
     runs: Sequence[RunData]
     small: Sequence[Part]
+
+    @property
+    def independent(self) -> bool:
+        """Has no group samples in several of them?"""
+        known = [run.source.samples.groups for run in self.runs if run.source.samples is not None]
+        groups = [np.unique(one) for one in known if one is not None]
+        return not groups or np.unique(np.concatenate(groups)).size == sum(one.size for one in groups)
 
 
 def in_all_runs(parts: Sequence[Sequence[Part]]) -> list[tuple[Where, list[Places]]]:

@@ -13,8 +13,8 @@ from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, OverSlices, Sliced, is_improper, value_over_slices
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.slices.extremes import apart_in_slices
-from app.kernel.uncertainty.draws import Alternative
+from app.kernel.slices.extremes import apart_in_slices, mean_of
+from app.kernel.uncertainty.draws import Alternative, bonferroni_level
 from app.kernel.uncertainty.intervals import Limits
 from app.services.estimands import Estimand, estimands_in, parse_estimands
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
@@ -327,7 +327,8 @@ class Comparison:
 
 class SliceDifferences(Resampling):
     """An estimand of slices. In one slice runs are compared as runs of its samples alone are. Of what is picked from
-    several slices, or from several values of slices, differences have limits by MOVER over those of each run.
+    several slices, or from several values of slices, and of their mean, differences have limits by MOVER over those of
+    each run.
 
     Args:
         setup: The runs.
@@ -342,9 +343,12 @@ class SliceDifferences(Resampling):
 
     def __init__(self, setup: Setup, estimand: Estimand, compared: Callable[[Runs, Estimand], Comparison]) -> None:
         expression, whole = estimand.expression, [RunData(setup.runs.source(run)) for run in range(len(setup.runs))]
+        self._independent = True
         self._over = expression if isinstance(expression, OverSlices | Combination) else None
         if isinstance(expression, OverSlices):
-            chosen = [places for _, places in in_all_runs([run.slices(expression).parts for run in whole])]
+            divided = [run.slices(expression) for run in whole]
+            chosen = [places for _, places in in_all_runs([one.parts for one in divided])]
+            self._independent = all(one.independent for one in divided)
         elif isinstance(expression, Sliced):
             chosen = [[places_of(run.source, expression.where, "/metrics") for run in whole]]
         else:
@@ -361,7 +365,7 @@ class SliceDifferences(Resampling):
         if self._over is None:
             return values[0]
         if isinstance(self._over, Combination):
-            return self._over.card.compute(np.concatenate(values, axis=1))[:, None]
+            return self._over.card.compute(np.concatenate(values, axis=1), **self._over.parameters)[:, None]
         known = [one[:, 0] for one in values if np.isfinite(one).all()]
         return value_over_slices(self._over, np.array(known).reshape(len(known), -1).T.reshape(-1, len(known)))[:, None]
 
@@ -383,10 +387,12 @@ class SliceDifferences(Resampling):
             one = self._slices[0]
             return [*one.notes, f"{text} is of {one.runs.n_common:g} samples: {one.runs.pairing.reason}."]
         if isinstance(self._over, Combination):
-            return [
-                *(note for one in self._slices for note in one.notes),
-                f"Differences of {text} take the runs as independent: of paired runs limits are wider than need be.",
-            ]
+            notes = [note for one in self._slices for note in one.notes]
+            if not self._over.card.linear:
+                notes.append(
+                    f"Differences of {text} take the runs as independent: of paired runs limits are wider than need be."
+                )
+            return notes
         return [
             f"{text} is over the {len(self._slices)} slices that have at least {self._over.fewest} samples in each run."
         ]
@@ -416,10 +422,20 @@ class SliceDifferences(Resampling):
         if isinstance(self._over, Combination):
             whole = (RunData(self.runs.source(run)) for run in range(len(self.runs)))
             own = [estimate(self.estimands, run, settings)[0][0] for run in whole]
+            if self._over.card.linear and self.runs.pairing.paired:
+                mean = partial(self._over.card.compute, **self._over.parameters)
+                n_values = sum(len(one.estimands[0].names) for one in self._slices)
+                both = [
+                    np.moveaxis(ends, -1, 0) for ends in _limits_apart(self._slices, bonferroni_level(level, n_values))
+                ]
+                paired = [(0.0, (np.atleast_1d(mean(low)), np.atleast_1d(mean(high)))) for low, high in both]
         else:
             known = [one for one in self._slices if np.isfinite(one.values[0]).all()]
             of_each = [cache(partial(_own_limits, known, run)) for run in range(len(self.runs))]
-            own = [picked_of(self.estimands[0], self._over, limits, settings) for limits in of_each]
+            own = [
+                picked_of(self.estimands[0], self._over, limits, settings, independent=self._independent)
+                for limits in of_each
+            ]
             if self.runs.pairing.paired:
                 paired = self._paired(self._over, known, [limits(settings) for limits in of_each], level)
         pairs = self.setup.pairs
@@ -437,21 +453,28 @@ class SliceDifferences(Resampling):
         values, low, high = np.moveaxis(known_limits, -1, 0)
         steps = _STEP * np.eye(len(known))
         slopes = value_over_slices(over, values[:, None] + steps) - value_over_slices(over, values[:, None] - steps)
-        tests = [way.tests(place, level) for way, place in (one.way(0) for one in known)]
-        ends = np.array([[(one.low, one.high) for (one,) in each] for each in tests])
-        found = []
+        ends, found = _limits_apart(known, level), []
         for place, pair in enumerate(self.setup.pairs):
-            both, (least, most) = [*pair], ends[:, place].T
+            both, (least, most) = [*pair], ends[place].T
             widths = (high - low)[both]
             common = ((widths**2).sum(axis=0) - (most - least) ** 2) / 2.0
             alone = ((slopes[both] * widths) ** 2).sum(axis=1)
             with silently():
                 rho = np.nansum(slopes[both].prod(axis=0) * common) / np.sqrt(alone.prod())
             apart = np.subtract(*values[both]), least, most
-            limits = apart_in_slices(over.card, (low[both], high[both]), apart)
+            if over.card.linear:
+                limits = mean_of(apart[0], apart[1:], independent=self._independent)
+            else:
+                limits = apart_in_slices(over.card, (low[both], high[both]), apart)
             # Limits of values and of differences are made in several ways, so that they may not fit together.
             found.append((float(np.clip(np.nan_to_num(rho), -1.0, 0.0)), limits))
         return found
+
+
+def _limits_apart(of: Sequence[Comparison], level: float) -> Array:
+    """Limits (pairs, V, 2) of the differences in the V values that some comparisons are of."""
+    tests = [way.tests(place, level) for way, place in (one.way(0) for one in of)]
+    return np.array([[(one.low, one.high) for each in of_pair for one in each] for of_pair in zip(*tests, strict=True)])
 
 
 def _own_limits(slices: Sequence[Comparison], run: int, settings: LimitSettings) -> list[Estimate]:

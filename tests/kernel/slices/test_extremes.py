@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import studentized_range
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.slices.extremes import level_of_any, level_of_pairs, range_cdf, range_of, ratio_of
-from app.kernel.uncertainty.intervals import Limits, wilson
+from app.kernel.slices.extremes import level_of_any, level_of_pairs, mean_of, range_cdf, range_of, ratio_of
+from app.kernel.uncertainty.intervals import Limits, clopper_pearson, wilson
 
 _HITS, _SIZES = np.array([90.0, 85.0, 70.0, 92.0]), np.full(4, 100.0)
 
@@ -57,6 +57,28 @@ def test_limits_of_any_slice_hold_for_all_with_half_of_the_error(count: int) -> 
 def test_levels_of_two_slices() -> None:
     # Of two the difference is one, at the level that leaves half of the error on this side.
     assert level_of_pairs(0.95, 2) == pytest.approx(0.975, abs=1e-9)
+
+
+def test_limits_of_the_mean_of_two_slices() -> None:
+    values, limits = np.array([0.5, 1.0]), (np.array([0.4, 0.9]), np.array([0.7, 1.0]))
+    # Moves of 0.1 and 0.2, of 0.1 and 0: their squares are 0.025 and 0.005 in the mean.
+    reach = 0.03**0.5 / 2.0
+    assert mean_of(values, limits, independent=True) == pytest.approx((0.75 - reach, 0.75 + reach))
+    assert mean_of(values, limits, independent=False) == pytest.approx((0.65, 0.85))
+    # Where every slice is at its end, so is the mean.
+    assert mean_of(np.ones(2), (np.full(2, 0.9), np.ones(2)), independent=True)[1] == 1.0
+
+
+@pytest.mark.parametrize("count", [2, 5, 50])
+@pytest.mark.parametrize("size", [30, 300])
+def test_limits_of_a_mean_hold_the_truth(count: int, size: int) -> None:
+    for rates in (np.full(count, 0.98), np.full(count, 0.5), np.linspace(0.7, 0.95, count)):
+        hits = np.random.default_rng(3).binomial(size, rates, (4000, count))
+        known = clopper_pearson(np.arange(size + 1.0), np.full(size + 1, float(size)))
+        low, high = mean_of(hits / size, (known[0][hits], known[1][hits]), independent=True)
+        missed = float((low > rates.mean() + 1e-12).mean()), float((high < rates.mean() - 1e-12).mean())
+        assert sum(missed) < 0.055
+        assert max(missed) < 0.04
 
 
 @pytest.mark.slow

@@ -92,6 +92,7 @@ class CombinationCard:
         picks: ``min`` or ``max`` if it selects one of the parts. The limits of a part selected by its value hold for
             all parts together.
         ends: What it says of the largest and the smallest part, if it compares these.
+        linear: It is a sum of the parts, each times a share that does not depend on them.
     """
 
     key: str
@@ -110,12 +111,18 @@ class CombinationCard:
     slopes: Callable[..., Array] | None = None
     picks: Callable[[Iterable[float]], float] | None = None
     ends: Ends | None = None
+    linear: bool = False
     references: tuple[str, ...] = ()
 
     @property
     def over_slices(self) -> bool:
-        """Does it take `by`? Limits of what was picked from slices are known."""
-        return self.picks is not None or self.ends is not None
+        """Does it take `by`? Limits of what was picked from slices, and of their mean, are known."""
+        return self.picks is not None or self.ends is not None or (self.linear and self.weighted is None)
+
+    @property
+    def of_slices(self) -> bool:
+        """Does it take values of other samples each? Its limits follow from theirs."""
+        return self.picks is not None or self.linear
 
 
 GPS = CombinationCard(
@@ -146,6 +153,7 @@ MEAN = CombinationCard(
     sentence="Arithmetic mean of the parts.",
     compute=mean,
     slopes=lambda parts: np.full(parts.size, 1.0 / parts.size),
+    linear=True,
 )
 GMEAN = CombinationCard(
     key="gmean",
@@ -177,6 +185,7 @@ WMEAN = CombinationCard(
     compute=lambda parts, weights: weighted_mean(parts, np.array(weights)),
     weighted=MEAN.key,
     slopes=lambda _, weights: np.array(weights) / sum(weights),
+    linear=True,
     references=("aguilar2025",),
 )
 WGMEAN = CombinationCard(
