@@ -14,6 +14,7 @@ from app.domain.inputs.samples import Samples
 from app.domain.slices import restricted
 from app.kernel.decide.rules import Correction
 from app.kernel.matrix.table import confusion_counts
+from app.services.decide import thresholds
 from app.services.decide.answers import DecisionRule
 from app.services.decide.thresholds import Limit, RuleQuestion, best_rule
 from tests.kernel.probability.problems import softmax_problem
@@ -169,6 +170,66 @@ def test_an_objective_of_one_slice_is_that_of_its_samples(correction: Correction
 def test_slices_that_no_rule_is_of(question: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         rule(AT_SITES, **question)
+
+
+Y3, P3 = softmax_problem(150, 3, 2)
+AT_WARDS = classified(Y3, P3.argmax(axis=1), {"site": SITE[:150]}, ("A", "B", "C"), outputs=P3)
+WORST = "min(recall@A, by=site)"
+
+
+def recalls_at_sites(weights: Any, code: int) -> Any:
+    """Recalls (sites) of a class under class weights (K)."""
+    said, site = (P3 * weights).argmax(axis=1), SITE[:150]
+    return np.array([(said == code)[(code == Y3) & (site == one)].mean() for one in "ABC"])
+
+
+@pytest.mark.parametrize("correction", [Correction.OPTIMISM, Correction.NONE])
+def test_class_weights_hold_every_slice_to_a_floor(correction: Correction) -> None:
+    """No rule of a grid is better that holds every site to it."""
+    found = rule(
+        AT_WARDS,
+        objective='recall@B[site="B"]',
+        limits=(Limit(WORST, 0.5, None), Limit("range(recall@C, by=site)", None, 0.4)),
+        correction=correction,
+        resamples=5,
+    )
+    assert found.weights is not None
+    own = np.array([*found.weights.values()])
+    assert found.objective.value == recalls_at_sites(own, 1)[1]
+    assert found.objective.default == recalls_at_sites(np.ones(3), 1)[1]
+    assert [one.value for one in found.constraints] == pytest.approx(
+        [recalls_at_sites(own, 0).min(), np.ptp(recalls_at_sites(own, 2))]
+    )
+    tried = [np.array([1.0, b, c]) for b in np.geomspace(0.1, 10.0, 25) for c in np.geomspace(0.1, 10.0, 25)]
+    allowed = [
+        one for one in tried if recalls_at_sites(one, 0).min() >= 0.5 and np.ptp(recalls_at_sites(one, 2)) <= 0.4
+    ]
+    assert 0 < len(allowed) < len(tried)
+    assert found.objective.value >= max(recalls_at_sites(one, 1)[1] for one in allowed)
+    assert (found.objective.corrected is not None) is (correction is Correction.OPTIMISM)
+    assert [one.probability for one in found.constraints] == [None, None]
+
+
+def test_a_grid_of_class_weights_counts_each_slice() -> None:
+    found = rule(
+        AT_WARDS, objective=WORST, limits=(Limit("range(recall@B, by=site)", None, 0.3),), surface_steps=8, resamples=2
+    ).surface
+    assert found is not None
+    worst = [recalls_at_sites(one, 0).min() for one in found.weights]
+    assert found.objective == pytest.approx(worst)
+    allowed = np.array([np.ptp(recalls_at_sites(one, 1)) <= 0.3 + 1e-12 for one in found.weights])
+    assert found.feasible.tolist() == allowed.tolist()
+    assert 0 < allowed.sum() < allowed.size
+    assert found.best_index is not None
+    assert worst[found.best_index] == max(np.array(worst)[allowed])
+
+
+def test_many_slices_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(thresholds, "MOST_RESAMPLED", 3 * P3.size - 1)
+    plain, sliced = (rule(AT_WARDS, objective=text, resamples=2) for text in ("recall@A", WORST))
+    assert plain.objective.corrected is not None
+    assert sliced.objective.corrected is None
+    assert "on so many samples or slices" in sliced.note
 
 
 def test_class_weights_have_chances_too() -> None:

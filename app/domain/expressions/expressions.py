@@ -196,7 +196,7 @@ def _require_sliceable(context: Context, position: int) -> None:
     if not context.sliceable:
         raise InvalidExpression(
             "values of slices are not known here: evaluations, gates, comparisons, leaderboards, histories, "
-            "projections and thresholds of two classes have them, and ?slice= of the address has all of one slice",
+            "projections and thresholds have them, and ?slice= of the address has all of one slice",
             position=position,
         )
 

@@ -16,11 +16,11 @@ from app.kernel.decide.rules import (
     Constraint,
     Corrected,
     Correction,
+    CountsOf,
     NoFeasibleRule,
+    Placed,
     bootstrap_counts,
-    evaluate,
     feasible,
-    scalar,
 )
 from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.expression import Expression
@@ -54,14 +54,17 @@ def decide(scores: Scores, weights: Array) -> Codes:
     return codes
 
 
-def confusion(scores: Scores, predicted: Codes) -> Array:
-    """Confusion matrix (K, K), rows actual, with the weights (n,) of the samples."""
-    return confusion_counts(scores.y, predicted, scores.n_classes, scores.weights).astype(np.float64)
+def confusion(scores: Scores, predicted: Codes, inside: Mask | None = None) -> Array:
+    """Confusion matrix (K, K), rows actual, with the weights (n,) of some samples (n) or of all."""
+    y, weights = scores.y, scores.weights
+    if inside is not None:
+        y, predicted, weights = y[inside], predicted[inside], None if weights is None else weights[inside]
+    return confusion_counts(y, predicted, scores.n_classes, weights).astype(np.float64)
 
 
 def search_weights(
     scores: Scores,
-    objective: Expression,
+    objective: Expression | Placed,
     *,
     constraints: Sequence[Constraint] = (),
     maximize: bool = True,
@@ -80,7 +83,7 @@ def search_weights(
 
     Args:
         scores: Any number of classes, weights (n,) or none.
-        objective: One value per matrix.
+        objective: One value per matrix, of all samples or of slices.
         constraints: All must be met.
         maximize: False when smaller is better.
         starts: Number of starts, at least one.
@@ -97,7 +100,8 @@ def search_weights(
         raise ValueError("class weights need probabilities")
     if scores.weights is not None and scores.weights.ndim > 1:
         raise ValueError("one vector of weights at a time")
-    search = _WeightSearch(scores, objective, constraints, 1.0 if maximize else -1.0)
+    target = objective if isinstance(objective, Placed) else Placed(objective)
+    search = _WeightSearch(scores, target, constraints, 1.0 if maximize else -1.0)
     rng = np.random.default_rng(seed)
     best = search.run(rng, starts, sweeps)
     honest, optimism = None, None
@@ -115,22 +119,31 @@ def search_weights(
 
 
 class _WeightSearch:
-    def __init__(self, scores: Scores, objective: Expression, constraints: Sequence[Constraint], sign: float) -> None:
+    def __init__(self, scores: Scores, objective: Placed, constraints: Sequence[Constraint], sign: float) -> None:
         self.scores, self.objective, self.constraints, self.sign = scores, objective, constraints, sign
+
+    def _of(self, weights: Array) -> CountsOf:
+        """The matrix (1, K, K) of a rule."""
+        predicted = decide(self.scores, weights)
+        return lambda inside: confusion(self.scores, predicted, inside)[None]
 
     def value(self, weights: Array) -> float:
         """Objective of a rule."""
-        return float(scalar(self.objective, Table(confusion(self.scores, decide(self.scores, weights)))))
+        return float(self.objective.values(self._of(weights))[0])
+
+    def _held(self, counts_of: CountsOf) -> list[Array]:
+        """Values (m,) of each constraint."""
+        return [constraint.target.values(counts_of) for constraint in self.constraints]
 
     def kept(self, weights: Array) -> list[float]:
         """Values of the constraints under a rule."""
-        table = Table(confusion(self.scores, decide(self.scores, weights)))
-        return [float(scalar(constraint.expression, table)) for constraint in self.constraints]
+        return [float(values[0]) for values in self._held(self._of(weights))]
 
-    def _rated(self, counts: Array) -> Array:
+    def _rated(self, counts_of: CountsOf) -> Array:
         """Signed objectives (m,), -inf where a constraint is not met or there is no value."""
-        values = self.sign * evaluate(self.objective, counts)
-        return np.where(feasible(self.constraints, counts) & ~np.isnan(values), values, -np.inf)
+        values = self.sign * self.objective.values(counts_of)
+        kept = feasible(self.constraints, self._held(counts_of), values)
+        return np.where(kept & ~np.isnan(values), values, -np.inf)
 
     def run(self, rng: np.random.Generator, starts: int, sweeps: int) -> Array:
         """The best weights found from several starts."""
@@ -146,7 +159,7 @@ class _WeightSearch:
 
     def _climb(self, start: Array, sweeps: int) -> tuple[float, Array]:
         weights = _normalised(start)
-        rating = float(self._rated(confusion(self.scores, decide(self.scores, weights))[None])[0])
+        rating = float(self._rated(self._of(weights))[0])
         for _ in range(sweeps):
             before = rating
             for code in range(self.scores.n_classes):
@@ -154,7 +167,7 @@ class _WeightSearch:
                 if improved > rating:
                     # Recomputed as it will be applied: rounding may move a sample to the other side.
                     candidate = _normalised(candidate)
-                    actual = float(self._rated(confusion(self.scores, decide(self.scores, candidate))[None])[0])
+                    actual = float(self._rated(self._of(candidate))[0])
                     if actual > rating:
                         rating, weights = actual, candidate
             if not rating > before:
@@ -180,22 +193,24 @@ class _WeightSearch:
         )
         if ends.size > _WEIGHTS_TRIED:
             ends = ends.take(np.unique(np.linspace(0, ends.size - 1, _WEIGHTS_TRIED).astype(np.intp)))
-        each = np.ones(scores.n_samples) if scores.weights is None else scores.weights
-        moved = np.zeros((ends.size + 1, classes, classes))
-        moved[0] = np.bincount(scores.y * classes + rival, each, classes * classes).reshape(classes, classes)
-        if ends.size:
-            # First matrix with the sample on the other side.
-            step = np.searchsorted(ends, np.arange(usable), side="left") + 1
-            picked = order[:usable]
-            y, was, weight = scores.y.take(picked), rival.take(picked), each.take(picked)
-            kept = step <= ends.size
-            flat = moved.ravel()
-            size = classes * classes
-            for target, sign in ((was, -1.0), (np.full(usable, code), 1.0)):
-                cells = step * size + y * classes + target
-                flat += sign * np.bincount(cells[kept], weight[kept], flat.size)
+        # First matrix with the sample on the other side.
+        step = np.searchsorted(ends, np.arange(usable), side="left") + 1
+        changing = step <= ends.size
+        step, picked = step[changing], order[:usable][changing]
+
+        def of(inside: Mask | None) -> Array:
+            moved, size = np.zeros((ends.size + 1, classes, classes)), classes * classes
+            moved[0] = confusion(scores, rival, inside)
+            some = slice(None) if inside is None else inside.take(picked)
+            at, here = picked[some], step[some]
+            weight = None if scores.weights is None else scores.weights.take(at)
+            flat, rows = moved.ravel(), here * size + scores.y.take(at) * classes
+            flat -= np.bincount(rows + rival.take(at), weight, flat.size)
+            flat += np.bincount(rows + code, weight, flat.size)
             np.cumsum(moved, axis=0, out=moved)
-        ratings = self._rated(np.maximum(moved, 0.0))
+            return np.maximum(moved, 0.0)
+
+        ratings = self._rated(of)
         best = int(ratings.argmax())
         changed = weights.copy()
         changed[code] = _between(limits, ends, best)
@@ -290,7 +305,7 @@ def simplex(n_classes: int, steps: int) -> Array:
 
 def weight_surface(
     scores: Scores,
-    objective: Expression,
+    objective: Expression | Placed,
     *,
     steps: int,
     constraints: Sequence[Constraint] = (),
@@ -300,16 +315,23 @@ def weight_surface(
 
     Args:
         scores: Probabilities of two classes or more, weights (n) or none.
-        objective: One value per matrix.
+        objective: One value per matrix, of all samples or of slices.
         steps: Weights are multiples of 1 / steps.
         constraints: Constraints on the best point.
         maximize: False when smaller is better.
     """
     weights = simplex(scores.n_classes, steps)
-    counts = np.stack([confusion(scores, decide(scores, row)) for row in weights])
+    smallest = np.min_scalar_type(scores.n_classes)
+    predicted = [decide(scores, row).astype(smallest) for row in weights]
+
+    def of(inside: Mask | None) -> Array:
+        return np.stack([confusion(scores, row, inside) for row in predicted])
+
+    target = objective if isinstance(objective, Placed) else Placed(objective)
     with silently():
-        objectives, recalls = evaluate(objective, counts), Table(counts).recall
-    allowed = feasible(constraints, counts)
+        objectives, recalls = target.values(of), Table(of(None)).recall
+        held = [constraint.target.values(of) for constraint in constraints]
+    allowed = feasible(constraints, held, objectives)
     rated = np.where(allowed & ~np.isnan(objectives), objectives if maximize else -objectives, -np.inf)
     place = int(rated.argmax())
     best = None if rated[place] == -np.inf else place

@@ -36,6 +36,10 @@ class NoFeasibleRule(Exception):
     """No rule meets the constraints, or the objective has no value at any that does."""
 
 
+# Matrices (m, K, K) of m rules, made of some samples (n) or of all.
+CountsOf = Callable[[Mask | None], Array]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
     """An expression with the samples that it is of.
@@ -50,14 +54,19 @@ class Placed:
     inside: Mask | None = None
     parts: "Sequence[Placed]" = ()
 
-    def values(self, counts_of: Callable[[Mask | None], Array]) -> Array:
+    @property
+    def size(self) -> int:
+        """Number of matrices that one value takes."""
+        return sum(one.size for one in self.parts) or 1
+
+    def values(self, counts_of: CountsOf) -> Array:
         """Values (m) of matrices (m, K, K), which are made of some samples or of all."""
         if not self.parts or not isinstance(self.expression, Combination | OverSlices):
             return evaluate(self.expression, counts_of(self.inside))
         each = np.stack([one.values(counts_of) for one in self.parts], axis=-1)
         if isinstance(self.expression, OverSlices):
             return value_over_slices(self.expression, each)
-        return self.expression.card.compute(each)
+        return self.expression.card.compute(each, **self.expression.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,11 @@ class Constraint:
     minimum: float | None = None
     maximum: float | None = None
     placed: Placed | None = None
+
+    @property
+    def target(self) -> Placed:
+        """What is held to the limits, with its samples."""
+        return self.placed or Placed(self.expression)
 
     def keeps(self, values: Array) -> Mask:
         """Mask (...) of the allowed values; a matrix without a value has none."""
@@ -115,11 +129,13 @@ def evaluate(expression: Expression, counts: Array) -> Array:
     return np.concatenate(pieces)
 
 
-def feasible(constraints: Sequence[Constraint], counts: Array) -> Mask:
-    """Mask (m,) of the matrices (m, K, K) that meet all constraints."""
-    kept = np.ones(counts.shape[0], dtype=bool)
-    for constraint in constraints:
-        kept &= constraint.keeps(evaluate(constraint.expression, counts))
+def feasible(constraints: Sequence[Constraint], held: Sequence[Array], objectives: Array) -> Mask:
+    """Mask (...) of the rules whose values of the constraints (each ...) meet all of them, beside those (...) of the
+    objective.
+    """
+    kept = np.ones(objectives.shape, dtype=bool)
+    for constraint, values in zip(constraints, held, strict=True):
+        kept &= constraint.keeps(values)
     return kept
 
 

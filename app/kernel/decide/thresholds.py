@@ -25,6 +25,7 @@ from app.kernel.decide.rules import (
     Placed,
     bootstrap_counts,
     evaluate,
+    feasible,
 )
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Expression, Measure
@@ -337,10 +338,8 @@ def search_threshold(
     cuts = cut_matrices(scores, positive)
     sign = 1.0 if maximize else -1.0
     target = objective if isinstance(objective, Placed) else Placed(objective)
-    values, held = target.values(cuts.of), [_placed(one).values(cuts.of) for one in constraints]
-    allowed, required = np.ones(values.shape, dtype=bool), tuple(constraints)
-    for constraint, own in zip(constraints, held, strict=True):
-        allowed &= constraint.keeps(own)
+    values, held = target.values(cuts.of), [one.target.values(cuts.of) for one in constraints]
+    allowed, required = feasible(constraints, held, values), tuple(constraints)
     if guarantee is not None:
         found = guaranteed(cuts.counts, constraints, 1.0 - guarantee, seed)
         allowed, required = allowed & found.allowed, found.constraints
@@ -367,10 +366,6 @@ def search_threshold(
         held=np.array([own[chosen] for own in held]),
         required=required,
     )
-
-
-def _placed(constraint: Constraint) -> Placed:
-    return constraint.placed or Placed(constraint.expression)
 
 
 class _Resampled:
@@ -424,10 +419,8 @@ class _Resampled:
         """Thresholds found in resamples with multiplicities (d, n); appends their performance to ``found``."""
         middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
         thresholds: list[float] = []
-        values, *held = self._values([self.objective, *map(_placed, self.constraints)], times, self.bounds)
-        allowed = np.ones(values.shape, dtype=bool)
-        for constraint, own in zip(self.constraints, held, strict=True):
-            allowed &= constraint.keeps(own)
+        values, *held = self._values([self.objective, *(one.target for one in self.constraints)], times, self.bounds)
+        allowed = feasible(self.constraints, held, values)
         for row in range(len(times)):
             try:
                 best = _best(values[row], allowed[row], middle, self.sign)

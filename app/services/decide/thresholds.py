@@ -29,7 +29,7 @@ from app.services.estimates.estimate import NoLimits
 from app.services.estimates.run_data import RunData
 from app.services.stored import scores_of
 
-# Most probabilities for which a search for class weights is repeated in resamples: some seconds.
+# Most probabilities, times slices, for which a search for class weights is repeated in resamples: some seconds.
 MOST_RESAMPLED = 60_000
 _RESAMPLES, _WEIGHT_RESAMPLES = 100, 20
 _STARTS, _FEW_STARTS = 8, 3
@@ -194,6 +194,7 @@ class _Search:
             )
             for i, (expression, limit) in enumerate(zip(limits, question.limits, strict=True))
         ]
+        self.placed = _placed(objective, source, "/objective")
         self.scores: Scores = scores_of(source)
         self.run = RunData(source)
 
@@ -204,7 +205,7 @@ class _Search:
         default = given if isinstance(given, int | float) else 0.5 if self.scores.are_probabilities else None
         found = search_threshold(
             self.scores,
-            _placed(self.objective, source, "/objective") or self.objective,
+            self.placed or self.objective,
             positive=1 if source.positive is None else source.positive,
             constraints=self.constraints,
             default_threshold=default,
@@ -233,10 +234,12 @@ class _Search:
         question = self.question
         if not self.scores.are_probabilities:
             raise NoRule("class weights multiply probabilities, and the input holds scores that are no probabilities")
-        small = self.scores.n_samples * self.scores.n_classes <= MOST_RESAMPLED
+        placed = [one.placed for one in self.constraints] + [self.placed]
+        slices = max(1 if one is None else one.size for one in placed)
+        small = self.scores.n_samples * self.scores.n_classes * slices <= MOST_RESAMPLED
         found = search_weights(
             self.scores,
-            self.objective,
+            self.placed or self.objective,
             constraints=self.constraints,
             maximize=self.better is Better.HIGHER,
             starts=_STARTS if small else _FEW_STARTS,
@@ -253,7 +256,7 @@ class _Search:
             return None
         found = weight_surface(
             self.scores,
-            self.objective,
+            self.placed or self.objective,
             steps=steps,
             constraints=self.constraints,
             maximize=self.better is Better.HIGHER,
@@ -372,14 +375,14 @@ class _Search:
         if self.question.correction is Correction.NONE:
             return "It is not corrected, as asked."
         return (
-            "Searching again in resamples would take too long on so many samples; the more there are, the less there "
-            "is to correct."
+            "Searching again in resamples would take too long on so many samples or slices; the more samples there "
+            "are, the less there is to correct."
         )
 
 
 def _scalar(text: str, source: MatrixInput, pointer: str) -> Expression:
     try:
-        expression = parse(text, source.labels, source.positive, sliceable=len(source.labels) == 2)
+        expression = parse(text, source.labels, source.positive, sliceable=True)
         refuse_unknown_slices(expression, source)
         if is_list(expression):
             raise InvalidExpression(f"{text} has one value per class: name a class, or take the mean or the minimum")
