@@ -373,6 +373,11 @@ def test_a_mean_over_slices_counts_each_the_same() -> None:
     assert [one.evidence["slices"] for one in reported(CLINIC, MEAN).findings if one.code == "over_slices"] == [3]
 
 
+def test_the_mean_of_one_slice_is_what_the_slice_is() -> None:
+    (found,) = estimates_of(CLINIC, "mean(recall@D, by=site, minimum_samples=1000)")
+    assert found == estimates_of(CLINIC, SITES[0])[0]
+
+
 def test_average_odds_are_those_of_aif360() -> None:
     """Its differences are those of the unprivileged group less those of the privileged one; here they have no sign."""
     samples, women = CLINIC.samples, attributes_of(CLINIC)["sex"] == "f"

@@ -80,7 +80,7 @@ class Constraint:
 
     @property
     def target(self) -> Placed:
-        """What is held to the limits, with its samples."""
+        """The expression with its samples."""
         return self.placed or Placed(self.expression)
 
     def keeps(self, values: Array) -> Mask:
