@@ -369,15 +369,15 @@ def picked_of(
     if isnan(value):
         enough = len(known) > (1 if card.picks is None else 0)
         return _without_slices(settings, NoLimits.UNDEFINED if enough else NoLimits.FEW_SLICES)
-    if card.linear and len(known) > 1:
+    if card.linear and len(known) == 1:
+        return replace(known[0], level=settings.level)
+    if card.linear:
         each = of_each(replace(plain, proportions=ProportionInterval.CLOPPER_PEARSON))
         known = tuple(one for one in each if isfinite(one.value))
         low, high = mean_of(np.array([one.value for one in known]), _limits(known), independent=independent)
         note = None if independent else _NOTE_OF_GROUPS
         found = _from_several(estimand, (value, float(low), float(high)), known, (), settings, note)
         return replace(found, method=Method.MOVER.value)
-    if card.linear:
-        return replace(known[0], level=settings.level)
     if card.picks is not None:
         far = replace(plain, level=level_of_any(level, len(known)), proportions=ProportionInterval.CLOPPER_PEARSON)
     else:
