@@ -73,7 +73,7 @@ def test_what_cannot_be_read_is_said_with_its_place(text: str, position: int, wo
     [
         ("f_beta(gamma=2)@A", 7, "takes no parameter 'gamma'; it takes beta (a number above 0)"),
         ("recall(beta=2)@A", 7, "takes no parameter 'beta'; it takes none"),
-        ("mean(beta=2)", 5, "mean takes metrics and no parameter 'beta'"),
+        ("gmean(beta=2)", 6, "gmean takes metrics and no parameter 'beta'"),
         ("f_beta(beta=1, beta=1)@A", 15, "given twice"),
         ("f_beta(2)@A", 7, "write f_beta(beta=2)"),
         ("f_beta(beta=0)@A", 12, "a number above 0, not '0'"),
