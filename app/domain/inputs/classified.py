@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput
 from app.domain.inputs.attributes import read_attributes
 from app.domain.inputs.columns import BESIDE, Rows, check_finite, check_lengths, facts_beside, samples_of
-from app.domain.inputs.content import IGNORED_FACT, Content
+from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, Content
 from app.domain.inputs.ignored import IGNORED, at_their_places, samples_left
 from app.domain.inputs.kind import (
     ATTRIBUTES,
@@ -152,6 +152,8 @@ class ClassifiedInput(Input):
             check_total(float(counts.sum()), where)
         else:
             check_entries(counts, where, lambda *_: where)
+        # How many groups there are, and what weights are worth, is known of all parts together.
+        beside = facts_beside(read, tally) if not self.part else {GROUPS_FACT: 0} if "group_ids" in read else {}
         samples = None
         if outputs is not None or self.attributes or not read.keys().isdisjoint(BESIDE):
             samples = samples_of(read, truth, predicted, outputs, tally)
@@ -163,7 +165,7 @@ class ClassifiedInput(Input):
             positive=positive,
             content=Content.counts if weighed is None else Content.weights,
             counts=counts,
-            facts={**facts, **facts_beside(read, tally)},
+            facts={**facts, **beside},
             samples=samples,
         )
 

@@ -129,10 +129,21 @@ def test_many_groups_are_drawn_less_often() -> None:
     small = GroupedCounts.gather(groups, truth, predicted, 3)
     assert small.affordable_draws(4000) == 4000
     count = 400_000
-    codes = random.integers(0, 3, (2, count))
-    large = GroupedCounts.gather(np.arange(count), codes[0], codes[1], 3)
+    codes = random.integers(0, 40, (2, count))
+    large = GroupedCounts.gather(np.arange(count), codes[0], codes[1], 40)
     assert 200 < large.affordable_draws(4000) < 1500
     assert large.affordable_draws(300) == 300
+
+
+def test_very_many_groups_are_drawn_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of groups put together at random vary as those of single groups do."""
+    monkeypatch.setattr(grouped_limits, "_DRAWN", 1000)
+    groups, truth, predicted = sample(np.random.default_rng(12), n_groups=3_001)
+    runs = GroupedCounts.gather(groups, truth, predicted, 3)
+    drawn = np.concatenate([*runs.resample(draws=3000, random=generator(1))])
+    found = np.trace(drawn, axis1=1, axis2=2) / drawn.sum(axis=(1, 2))
+    assert found.std() == pytest.approx(group_variance(influences(runs, ACCURACY))[0] ** 0.5, rel=0.07)
+    assert drawn.mean(axis=0) == pytest.approx(runs.matrix(), rel=0.01)
 
 
 def covered(ends: Sequence[Sequence[float]], truth: float) -> float:
