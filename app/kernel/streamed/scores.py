@@ -1,7 +1,7 @@
 """Probabilities and scores of streamed samples, in the form that metrics take."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import permutations
 from math import fsum
 from typing import Any, NamedTuple
@@ -13,19 +13,17 @@ from app.kernel.metrics.families import imcp, proper_scores, score_ranking
 from app.kernel.numerics.arrays import Array, Mask, lazy, silently
 from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.influence import AreaOf, welch
-from app.kernel.samples.losses import CLIP, Codes, Losses, sums_by_code
+from app.kernel.samples.losses import CLIP, Codes, Losses
 from app.kernel.samples.rankings import (
     Ranking,
     Row,
     equal_error_rate,
-    precision_of,
     standardised_partial_area,
 )
 from app.kernel.samples.scores import Excess, Forecasts, Scores, Stated
 from app.kernel.streamed.along import (
     MAX_FPR,
     Along,
-    Cuts,
     Reduced,
     Side,
     cuts_of,
@@ -38,6 +36,7 @@ from app.kernel.streamed.bins import LIMITS, BinSums, BothBins, ForecastSums, St
 from app.kernel.streamed.influences import Leaf, Look, Placed, Read, RowSums
 from app.kernel.streamed.logistic import Fit, fitted
 from app.kernel.streamed.rows import BothWays, NotStreamed, Rows, Table, side_by_side
+from app.kernel.streamed.together import AllClasses
 
 # Of more classes the probabilities of all classes are not put into one order.
 MOST_CLASSES = 32
@@ -183,6 +182,7 @@ class StreamedScores(Scores):
         self.sides = self._counted()
         self.n_samples = self.whole.used if n_samples is None else n_samples
         self._made: dict[int, StreamedRanking] = {}
+        self._orders: dict[int, BothWays] = {}
         self._top = TopSums(self.whole.weight)
         self._fits: dict[tuple[int, float, bool], Fit] = {}
         self._pairs: dict[tuple[int, int], Along] = {}
@@ -250,7 +250,12 @@ class StreamedScores(Scores):
         """Samples by falling score ``s`` of a class, its members ``m``, and weights ``w`` where there are some."""
         if not self.mirrored:
             made = self._rows.having(s=self._score(code), m=self._member(code))
-            return made.ordered("s DESC", columns=self._columns)
+            if self.n_classes > MOST_CLASSES or not self.are_probabilities:
+                return made.ordered("s DESC", columns=self._columns)
+            # It is read again where all classes have one threshold.
+            if code not in self._orders:
+                self._orders[code] = made.sorted("s DESC", columns=self._columns)
+            return self._orders[code].batches()
         return self._order.batches() if code else map(self._turned, self._order.batches(back=True))
 
     @cached_property
@@ -384,13 +389,13 @@ class StreamedScores(Scores):
         """
         if self.n_classes > MOST_CLASSES or not self.are_probabilities:
             raise NotStreamed(f"the probabilities of more than {MOST_CLASSES} classes are not put in one order")
-        stacked = self._rows.stacked("k", [{"s": self._score(code)} for code in range(self.n_classes)])
-        columns = ["s", "y", "k", *(["w"] if self._weighted else [])]
         made, rest = self.whole, self.n_classes - 1
         others = Side(made.weight * rest, made.squares * rest, made.used * rest)
-        passed = _Passed(Along(made, others, self.n_classes), self.n_classes, self._rows.threads)
-        for part in _whole_cuts(stacked.ordered("s DESC", columns=columns), self.n_classes):
-            passed.add(part)
+        # What is said at the scores of members alone is said of each class along its own order, which is there.
+        orders = [cuts_of(self._in_order(code)) for code, _ in enumerate(self.rankings)]
+        curve, threads = Along(made, others, self.n_classes), self._rows.threads
+        passed = AllClasses(curve, orders, weighted=self._weighted, threads=threads)
+        self._orders.clear()
         precision = passed.precision
         own = [float(ranking.precision_sum) for ranking in self.rankings]
         precision[np.arange(self.n_classes), np.arange(self.n_classes)] = own
@@ -752,93 +757,3 @@ def summed_sides(sides: Sequence[Side]) -> Side:
     """All samples of several sides."""
     weights, squares, used = zip(*sides, strict=True)
     return Side(fsum(weights), fsum(squares), sum(used))
-
-
-class _Entries(NamedTuple):
-    """Entries of the order of all classes.
-
-    Attributes:
-        scores: (n), falling.
-        codes: Twice the class (n) of each, plus 1 of a member.
-        weights: (n).
-        squares: (n), of the weights.
-    """
-
-    scores: Array
-    codes: Codes
-    weights: Array
-    squares: Array
-
-    def part(self, rows: slice) -> "_Entries":
-        """Some of them."""
-        return _Entries(self.scores[rows], self.codes[rows], self.weights[rows], self.squares[rows])
-
-    def summed(self, n_classes: int) -> "_Entries":
-        """Entries of one score, one of each class and side."""
-        size = 2 * n_classes
-        codes = np.flatnonzero(np.bincount(self.codes, minlength=size))
-        weights, squares = sums_by_code(self.codes, np.stack([self.weights, self.squares]), size).take(codes, axis=1)
-        return _Entries(np.full(codes.size, self.scores[0]), codes, weights, squares)
-
-
-def _whole_cuts(batches: Iterable[Table], n_classes: int) -> Iterator[_Entries]:
-    """Entries of all classes in one order, in parts; no score is in two parts."""
-    rest: _Entries | None = None
-    for batch in batches:
-        weight: Array = batch.get("w", np.ones(batch["s"].size))
-        codes: Codes = 2 * batch["k"].astype(np.intp) + (batch["y"] == batch["k"])
-        entries = _Entries(batch["s"], codes, weight, np.square(weight))
-        if rest is not None:
-            entries = _Entries(*(np.concatenate(pair) for pair in zip(rest, entries, strict=True)))
-        # What comes next may have the last score too.
-        first = int(np.searchsorted(-entries.scores, -entries.scores[-1]))
-        rest = entries.part(slice(first, None)).summed(n_classes)
-        if first:
-            yield entries.part(slice(first))
-    if rest is not None:
-        yield rest
-
-
-class _Passed:
-    """The order of all probabilities of K classes, from the highest down.
-
-    Attributes:
-        curve: Of all of them.
-        precision: As of ``Together``, without its diagonal.
-    """
-
-    def __init__(self, curve: Along, n_classes: int, threads: int) -> None:
-        self.curve, self.precision = curve, np.zeros((n_classes, n_classes))
-        self._above, self._threads = np.zeros((n_classes, 2)), threads
-
-    def add(self, entries: _Entries) -> None:
-        """Go on with the next lower entries."""
-        scores, codes, weights, squares = entries
-        starts = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
-        members = (codes & 1).astype(np.bool_)
-        sides = [np.where(inside, column, 0.0) for column in (weights, squares) for inside in (members, ~members)]
-        # Mostly no score comes twice.
-        sums = sides if starts.size == scores.size else [np.add.reduceat(side, starts) for side in sides]
-        classes, at = codes >> 1, np.flatnonzero(members)
-        held, weight = classes.take(at), 0.5 * weights.take(at)
-        # Of each member the first entry of its cut, and the one after the last.
-        cut = np.searchsorted(starts, at, side="right")
-        ends = starts.take(cut - 1), np.append(starts, scores.size).take(cut)
-
-        def precision_along(code: int) -> Array:
-            inside = classes == code
-            own, passed = np.flatnonzero(inside), np.concatenate([[0], np.cumsum(inside)])
-            tp, fp = (
-                np.concatenate([[above], above + np.cumsum(side.take(own))])
-                for above, side in zip(self._above[code], sides[:2], strict=True)
-            )
-            self._above[code] = tp[-1], fp[-1]
-            precision = precision_of(tp, tp + fp)
-            heights = sum(precision.take(passed.take(end)) for end in ends)
-            return np.asarray(np.bincount(held, weight * heights, len(self._above)), np.float64)
-
-        cuts = Cuts(scores.take(starts), sums[0], sums[1], np.stack(sums[2:]))
-        work: list[Callable[[], Any]] = [partial(self.curve.add, cuts)]
-        work += [partial(precision_along, code) for code in range(len(self._above))]
-        _, *each = side_by_side(lambda one: one(), work, self._threads)
-        self.precision += np.stack(each, axis=1)
