@@ -583,7 +583,7 @@ class Places:
         return np.asarray(np.interp(scores, self._scores, self._tp) / self._curve.members.weight)
 
 
-def placements(curve: Along, scores: Array, members: Mask) -> Array:
+def placements(curve: Along, scores: Array, members: Mask, scales: tuple[float, float] | None = None) -> Array:
     """Influence (n) of samples on the area of a ranking, in each unit of weight. Without weights the sum of squares
     over all samples is DeLong's variance.
 
@@ -594,16 +594,18 @@ def placements(curve: Along, scores: Array, members: Mask) -> Array:
         curve: The ranking, with members and others.
         scores: (n), of some of its samples in any order.
         members: (n).
+        scales: Factors of the deviations of members and of others; None: by which squares add up to the variance.
     """
     places, area, away = curve.places, curve.area, np.zeros(scores.size)
+    scales = scales or (_scale(curve.members), _scale(curve.others))
     of_members, of_others = curve.variances
     # Where all places are equal they are so without a rounding.
     if of_members:
         at = np.flatnonzero(members)
-        away[at] = ((1.0 - places.lost(scores.take(at))) - area) * _scale(curve.members)
+        away[at] = ((1.0 - places.lost(scores.take(at))) - area) * scales[0]
     if of_others:
         at = np.flatnonzero(~members)
-        away[at] = (places.won(scores.take(at)) - area) * _scale(curve.others)
+        away[at] = (places.won(scores.take(at)) - area) * scales[1]
     return away
 
 

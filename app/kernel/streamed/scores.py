@@ -626,15 +626,9 @@ class StreamedScores(Scores):
             # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
             sums = 2.0 * (1.0 - places.lost(np.where(inside[1], columns[1], columns[0])) - joint.area)
             return sums * _more(whole) / whole.weight
-        placed = [
-            np.where(
-                members,
-                (1.0 - places.lost(own) - joint.area) / joint.members.weight,
-                (places.won(own) - joint.area) / joint.others.weight,
-            )
-            for members, own in zip(inside, columns, strict=True)
-        ]
-        return sum(placed, np.zeros(1)) * _more(whole)
+        scales = _more(whole) / joint.members.weight, _more(whole) / joint.others.weight
+        placed = [placements(joint, own, members, scales) for members, own in zip(inside, columns, strict=True)]
+        return sum(placed, np.zeros(1))
 
     def _precision_of_entries(self, part: Table, columns: Array) -> Array:
         joint = self.together.curve
