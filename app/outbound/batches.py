@@ -1,9 +1,8 @@
 """Batches of an engine's answer: of even size, and checked to be in order."""
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -54,44 +53,46 @@ def in_order(batches: Iterable[Table], by: str) -> Iterator[Table]:
         yield batch
 
 
+# How names of files end that hold rows in an order.
+_ORDER = ".order"
 FULL = "expected rows that take at most PREVAIL_SPILL_BYTES in files; a filter chooses fewer"
 
 
 class Spool:
-    """Batches in a file without a name, read from either end any number of times.
+    """Batches in a file, read from either end any number of times. The file goes with this.
 
     Args:
         batches: Columns of numbers.
         folder: Where the file is made.
-        most_bytes: That it may take.
+        most_bytes: That all such files of the folder may take together.
 
     Raises:
-        SpillFull: it takes more.
+        SpillFull: they take more.
     """
 
     def __init__(self, batches: Iterable[Table], folder: Path, most_bytes: int) -> None:
-        self._file: Any = TemporaryFile(dir=folder)  # noqa: SIM115 - it is closed with this
         self._parts: list[dict[str, tuple[int, np.dtype[Any], int]]] = []
-        for batch in batches:
-            part = {}
-            for name, column in batch.items():
-                part[name] = self._file.tell(), column.dtype, column.size
-                self._file.write(np.ascontiguousarray(column).data)
-            self._parts.append(part)
-            if self._file.tell() > most_bytes:
-                raise SpillFull(FULL)
-        self._file.flush()
+        with NamedTemporaryFile(dir=folder, suffix=_ORDER, delete=False) as file:
+            self._place = Path(file.name)
+            for batch in batches:
+                part = {}
+                for name, column in batch.items():
+                    part[name] = file.tell(), column.dtype, column.size
+                    file.write(np.ascontiguousarray(column).data)
+                self._parts.append(part)
+                if sum(one.stat().st_size for one in folder.glob(f"*{_ORDER}")) > most_bytes:
+                    raise SpillFull(FULL)
 
     def __del__(self) -> None:
-        self._file.close()
+        self._place.unlink(missing_ok=True)
 
     def batches(self, *, back: bool = False) -> Iterator[Table]:
         """The batches as they came, or from the last row to the first."""
         step = -1 if back else 1
-        for part in self._parts[::step]:
-            found = {}
-            for name, (start, kind, size) in part.items():
-                # The place in the file is one for all that read it beside each other.
-                read = os.pread(self._file.fileno(), size * kind.itemsize, start)
-                found[name] = np.frombuffer(read, kind)[::step]
-            yield found
+        with self._place.open("rb") as file:
+            for part in self._parts[::step]:
+                found = {}
+                for name, (start, kind, size) in part.items():
+                    file.seek(start)
+                    found[name] = np.fromfile(file, kind, size)[::step]
+                yield found

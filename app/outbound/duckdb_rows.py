@@ -121,16 +121,6 @@ class DuckRows(Rows):
         """Rows of both that are equal in a column."""
         return self._of(f"SELECT * FROM ({self._query}) JOIN ({other._query}) USING ({_quoted(on)})")
 
-    def stacked(self, into: str, parts: Sequence[Mapping[str, str]]) -> "DuckRows":
-        """All rows once for each part."""
-        # One list of structs a row: a UNION of as many queries cannot be sorted in little memory.
-        own = [{**part, into: str(place)} for place, part in enumerate(parts)]
-        packed = [", ".join(f"{_quoted(name)} := {made}" for name, made in one.items()) for one in own]
-        kept = [_quoted(name) for name in self.names if name not in own[0]]
-        listed = ", ".join(f"struct_pack({one})" for one in packed)
-        columns = ", ".join([*kept, "unnest(made_of_row, max_depth := 2)"])
-        return self._of(f"SELECT {columns} FROM (SELECT *, unnest([{listed}]) AS made_of_row FROM ({self._query}))")
-
     def kept(self) -> "DuckRows":
         """Rows written once."""
         return self._engine.keep(self._query)
@@ -157,7 +147,7 @@ class DuckRows(Rows):
 
     def sorted(self, *by: str, columns: Sequence[str]) -> Spool:
         """Columns in an order, to be read from either end."""
-        return Spool(self.ordered(*by, columns=columns), self._engine.folder, self._engine.spill_bytes)
+        return Spool(self.ordered(*by, columns=columns), self._engine.own, self._engine.spill_bytes)
 
     def batches(self, *columns: str) -> Iterator[Table]:
         """Columns in any order, in batches."""
@@ -204,6 +194,7 @@ class DuckDB:
 
     Attributes:
         folder: In which it has one of its own.
+        own: That one, which goes with it.
         memory_bytes, spill_bytes, threads: As of `DuckEngine`.
     """
 
@@ -211,7 +202,7 @@ class DuckDB:
     memory_bytes: int
     spill_bytes: int
     threads: int
-    _own: Path = field(init=False)
+    own: Path = field(init=False)
     _rows: Path = field(init=False)
     _connection: Any = field(init=False)
     _numbers: Any = field(default_factory=count, init=False)
@@ -220,12 +211,12 @@ class DuckDB:
         # Imported when data is beyond memory: it is 20 MB and a tenth of a second.
         import duckdb
 
-        self._own = Path(tempfile.mkdtemp(prefix="rows-", dir=self.folder))
-        self._rows = self._own / "rows"
+        self.own = Path(tempfile.mkdtemp(prefix="rows-", dir=self.folder))
+        self._rows = self.own / "rows"
         settings: dict[str, Any] = {
             "memory_limit": f"{self.memory_bytes}B",
             "threads": self.threads,
-            "temp_directory": str(self._own / "spilled"),
+            "temp_directory": str(self.own / "spilled"),
             # Without it DuckDB 2.0 gives batches of an order out of order.
             "preserve_insertion_order": True,
             "autoinstall_known_extensions": False,
@@ -312,7 +303,7 @@ class DuckDB:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.close()
-        shutil.rmtree(self._own, ignore_errors=True)
+        shutil.rmtree(self.own, ignore_errors=True)
 
 
 def _quoted(name: str) -> str:

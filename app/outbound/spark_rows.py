@@ -205,13 +205,6 @@ class SparkRows(Rows):
         """Rows of both that are equal in a column."""
         return self._of(self._frame.join(other._frame, on))
 
-    def stacked(self, into: str, parts: Sequence[Mapping[str, str]]) -> "SparkRows":
-        """All rows once for each part."""
-        whole, *others = [self.having(**part, **{into: str(place)})._frame for place, part in enumerate(parts)]
-        for other in others:
-            whole = whole.unionByName(other)
-        return self._of(whole)
-
     def kept(self) -> "SparkRows":
         """Rows written once."""
         return self._spark.keep(self._frame)

@@ -224,9 +224,6 @@ def test_joins_and_stacks(opened: OpenEngine, rows: Rows) -> None:
     joined = rows.joined(opened.take(other.schema, other.to_batches()), "id").kept()
     assert joined.n_rows == 1000
     np.testing.assert_allclose(joined.sums(pq="p * q")["pq"], [(COLUMNS["p"][:1000] ** 2).sum()], rtol=1e-12)
-    stacked = joined.stacked("label", [{"s": "p"}, {"s": "1 - p"}])
-    assert stacked.n_rows == 2000
-    np.testing.assert_allclose(stacked.sums("label", s="s")["s"].sum(), 1000, rtol=1e-12)
 
 
 def test_batches_have_all_rows(rows: Rows) -> None:

@@ -35,11 +35,23 @@ def test_rows_take_no_more_room_than_they_may(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_order_takes_no_more_room_than_it_may(tmp_path: Path) -> None:
-    parts = [{"q": f"q + {place}"} for place in range(24)]
     with DuckEngine(64 << 20, 64 << 20, 1).opened(tmp_path) as engine:
-        rows = engine.take(SCHEMA, batches(24)).stacked("label", parts).having(r="random()", s="random()")
+        rows = engine.take(SCHEMA, batches(24)).having(q="unnest(range(24))::DOUBLE", r="random()", s="random()")
         with pytest.raises(SpillFull):
             [*rows.ordered("p", columns=["p", "q", "r", "s"])]
+    assert not [*tmp_path.iterdir()]
+
+
+def test_orders_that_are_written_take_no_more_room_together_than_they_may(tmp_path: Path) -> None:
+    with DuckEngine(64 << 20, 14 << 20, 2).opened(tmp_path) as engine:
+        rows = engine.take(SCHEMA, batches(4)).having(r="p")
+        first = rows.sorted("p DESC", columns=["p", "q"])
+        with pytest.raises(SpillFull):
+            rows.sorted("q DESC", columns=["p", "q"])
+        # What did not end is gone, and so is what nobody holds any more.
+        assert sum(batch["p"].size for batch in first.batches()) == 4 * BATCH
+        del first
+        rows.sorted("q DESC", columns=["p", "q"])
     assert not [*tmp_path.iterdir()]
 
 

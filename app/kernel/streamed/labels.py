@@ -32,10 +32,10 @@ from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.label_units import CELLS, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.along import Along, Side, cuts_of
+from app.kernel.streamed.along import Side
 from app.kernel.streamed.metrics import linearised
 from app.kernel.streamed.rows import Rows, Table
-from app.kernel.streamed.scores import StreamedScores, Together, summed_sides
+from app.kernel.streamed.scores import StreamedScores
 from app.kernel.uncertainty.designs import RatesInGroups
 from app.kernel.uncertainty.influence import LabelInfluences, Linearisation
 from app.kernel.uncertainty.units import Units, WeightedLabels
@@ -446,15 +446,10 @@ class StreamedLabelScores(StreamedScores):
         """True: labels are put in one order whatever their scores are."""
         return True
 
-    @cached_property
-    def together(self) -> Together:
-        """The scores of all labels in one order."""
-        each = [{"s": self._score(code), "m": self._member(code)} for code in range(self.n_classes)]
-        members, others = zip(*(self.both_sides(code) for code in range(self.n_classes)), strict=True)
-        curve = Along(summed_sides(members), summed_sides(others), self.n_classes)
-        for cuts in cuts_of(self._rows.stacked("k", each).ordered("s DESC", columns=self._columns)):
-            curve.add(cuts)
-        return Together(curve, np.full((self.n_classes, self.n_classes), np.nan))
+    @property
+    def in_one_order(self) -> bool:
+        """True, however many they are."""
+        return True
 
     @lazy
     def area_of_entries(self) -> Array:

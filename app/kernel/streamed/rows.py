@@ -86,10 +86,6 @@ class Rows(Protocol):
         """Rows of both that are equal in a column; other columns of ``other`` must have other names."""
         ...
 
-    def stacked(self, into: str, parts: Sequence[Mapping[str, str]]) -> Self:
-        """All rows once for each part, with its computed columns and its place 0.. in a column (an unpivot)."""
-        ...
-
     def kept(self) -> Self:
         """Rows written once, for several questions to what is dear to compute."""
         ...

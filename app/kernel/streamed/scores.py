@@ -182,7 +182,7 @@ class StreamedScores(Scores):
         self.sides = self._counted()
         self.n_samples = self.whole.used if n_samples is None else n_samples
         self._made: dict[int, StreamedRanking] = {}
-        self._orders: dict[int, BothWays] = {}
+        self._written: dict[int, BothWays] = {}
         self._top = TopSums(self.whole.weight)
         self._fits: dict[tuple[int, float, bool], Fit] = {}
         self._pairs: dict[tuple[int, int], Along] = {}
@@ -250,12 +250,12 @@ class StreamedScores(Scores):
         """Samples by falling score ``s`` of a class, its members ``m``, and weights ``w`` where there are some."""
         if not self.mirrored:
             made = self._rows.having(s=self._score(code), m=self._member(code))
-            if self.n_classes > MOST_CLASSES or not self.are_probabilities:
+            if not self.in_one_order:
                 return made.ordered("s DESC", columns=self._columns)
-            # It is read again where all classes have one threshold.
-            if code not in self._orders:
-                self._orders[code] = made.sorted("s DESC", columns=self._columns)
-            return self._orders[code].batches()
+            # It is read again for the order of all classes.
+            if code not in self._written:
+                self._written[code] = made.sorted("s DESC", columns=self._columns)
+            return self._written[code].batches()
         return self._order.batches() if code else map(self._turned, self._order.batches(back=True))
 
     @cached_property
@@ -382,28 +382,31 @@ class StreamedScores(Scores):
 
     @cached_property
     def together(self) -> Together:
-        """One threshold for all classes; all their probabilities are put in one order.
+        """One threshold for all classes; their orders are gone along once more, beside each other.
 
         Raises:
             NotStreamed: there are too many classes, or scores.
         """
-        if self.n_classes > MOST_CLASSES or not self.are_probabilities:
+        if not self.in_one_order:
             raise NotStreamed(f"the probabilities of more than {MOST_CLASSES} classes are not put in one order")
-        made, rest = self.whole, self.n_classes - 1
-        others = Side(made.weight * rest, made.squares * rest, made.used * rest)
-        # What is said at the scores of members alone is said of each class along its own order, which is there.
+        members, others = zip(*map(self.both_sides, range(self.n_classes)), strict=True)
+        curve, threads = Along(summed_sides(members), summed_sides(others), self.n_classes), self._rows.threads
         orders = [cuts_of(self._in_order(code)) for code, _ in enumerate(self.rankings)]
-        curve, threads = Along(made, others, self.n_classes), self._rows.threads
         passed = AllClasses(curve, orders, weighted=self._weighted, threads=threads)
-        self._orders.clear()
+        self._written.clear()
         precision = passed.precision
         own = [float(ranking.precision_sum) for ranking in self.rankings]
         precision[np.arange(self.n_classes), np.arange(self.n_classes)] = own
         return Together(passed.curve, precision)
 
     @property
+    def in_one_order(self) -> bool:
+        """Can the scores of all classes be put in one order?"""
+        return self.are_probabilities and self.n_classes <= MOST_CLASSES
+
+    @property
     def looked_together(self) -> bool:
-        """Were the probabilities of all classes put in one order?"""
+        """Were the scores of all classes put in one order?"""
         return "together" in self.__dict__
 
     @lazy

@@ -11,6 +11,7 @@ from app.kernel.streamed.rows import side_by_side
 
 # Of fewer cuts that are left of an order the next ones are read.
 _FEW = 1 << 15
+_NONE = np.zeros(0)
 
 
 class AllClasses:
@@ -96,7 +97,9 @@ class AllClasses:
         chosen = np.stack([between[0] > 0, np.ones(scores.size, np.bool_)], axis=1).ravel()
 
         def alternating(first: Array, second: Array) -> Array:
-            return np.stack([first, second], axis=1).ravel()[chosen]
+            both: Array = np.stack([first, second], axis=1).ravel()
+            found: Array = both[chosen]
+            return found
 
         (_, others, other_squares) = (alternating(*pair).clip(0.0) for pair in zip(*sides[1], strict=True))
         own, own_squares = (alternating(np.zeros(scores.size), one) for one in members)
@@ -106,7 +109,7 @@ class AllClasses:
 def _beside(orders: Sequence[Iterable[Cuts]], threads: int) -> Iterator[list[Cuts]]:
     """Cuts of several orders down to one score, one part after another."""
     left = [iter(order) for order in orders]
-    held = [Cuts(*np.zeros((3, 0)), np.zeros((2, 0)))] * len(left)
+    held = [Cuts(_NONE, _NONE, _NONE, np.stack([_NONE, _NONE]))] * len(left)
 
     def filled(place: int) -> Cuts:
         own = held[place]
