@@ -13,10 +13,11 @@ from app.domain.data import MOST_GROUPS
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.attributes import MOST_VALUES
 from app.domain.inputs.content import LARGEST_TOTAL
-from app.domain.inputs.samples import Tally, WeightSums
+from app.domain.inputs.samples import Tally
+from app.services.evaluate.streamed.units import alike
 from app.services.ports import OpenEngine
 
-_TRUTH, _PREDICTED, _GROUP, _WEIGHT = "truth", "predicted", "grouped", "weight"
+_TRUTH, _PREDICTED, _GROUP, _WEIGHT = "truth", "predicted", "grouped", "w"
 
 
 class LabelCodes:
@@ -113,8 +114,8 @@ def counted(
         _, n_groups = rows.coded(_GROUP, into="place")
         if n_groups > MOST_GROUPS:
             raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {n_groups}", pointer="/data")
-    found = dict(rows.totals(by, *_sums(weighted=weight is not None)))
-    if len(found["times"]) > MOST_ROWS:
+    found, weights, tally = alike(rows, by, weighted=weight is not None)
+    if len(tally) > MOST_ROWS:
         detail = f"expected at most {MOST_ROWS} rows that differ, got more; ask for fewer attributes"
         raise TooLarge(detail, pointer="/data")
     values = {name: code.taken(found[name]) for name, code in coded.items()}
@@ -124,20 +125,9 @@ def counted(
     order = pc.sort_indices(table, [(name, "ascending") for name in by])
     # Actual and predicted classes may be one column.
     table = pa.table(dict(zip([*labels, *attributes], table.take(order).columns, strict=True)))
-    tally = Tally(found["times"].astype(np.int64))
     if weight is not None:
-        sums = WeightSums(found["squares"], found["used"].astype(np.int64), found["lightest"], -found["heaviest"])
-        tally = Tally(tally.times, sums)
-        table = table.append_column(weight, pa.array(found[_WEIGHT]).take(order))
+        table = table.append_column(weight, pa.array(weights).take(order))
     return table, tally.taken(order.to_numpy())
-
-
-def _sums(*, weighted: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the sums over rows that say the same, and those columns whose smallest value is taken."""
-    if not weighted:
-        return {"times": "1"}, {}
-    sums = {"times": "1", "used": "(weight > 0)::INT", _WEIGHT: _WEIGHT, "squares": "weight * weight"}
-    return sums, {"lightest": "nullif(weight, 0)", "heaviest": "-nullif(weight, 0)"}
 
 
 def _kind(kind: pa.DataType) -> pa.DataType:

@@ -15,7 +15,7 @@ from app.domain.inputs.columns import weight_facts
 from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT, DataFacts
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.samples import Samples, Tally, WeightSums
+from app.domain.inputs.samples import Samples
 from app.domain.report import SectionName
 from app.kernel.matrix.table import confusion_counts
 from app.kernel.streamed.rows import Rows
@@ -26,7 +26,7 @@ from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.designs import group_section, weight_section
 from app.services.evaluate.sections.probability import probability_section
-from app.services.evaluate.streamed.units import DATA, check_groups, check_weights
+from app.services.evaluate.streamed.units import DATA, alike, check_groups, check_weights
 from app.services.ports import OpenEngine
 
 # Facts of a part that are numbers of samples.
@@ -206,18 +206,10 @@ def _together(whole: MatrixInput, part: MatrixInput) -> MatrixInput:
 def _decided(rows: Rows, rule: str, *, weighted: bool, grouped: bool) -> Samples:
     """Samples of one actual and predicted class, and of one group, as one entry each."""
     by = [*(["g"] if grouped else []), "y", rule]
-    sums, ends = {"n": "1"}, {}
-    if weighted:
-        sums |= {"u": "(w > 0)::INT", "v": "w", "x": "w * w"}
-        ends = {"a": "nullif(w, 0)", "b": "-nullif(w, 0)"}
-    found = rows.totals(by, sums, ends)
+    found, weights, tally = alike(rows, by, weighted=weighted)
     truth, predicted = found["y"].astype(np.int64), found[rule].astype(np.int64)
     groups = found["g"].astype(np.int64) if grouped else None
-    times = found["n"].astype(np.int64)
-    if not weighted:
-        return Samples(truth, predicted, groups=groups, tally=Tally(times))
-    sums_of_weights = WeightSums(found["x"], found["u"].astype(np.int64), found["a"], -found["b"])
-    return Samples(truth, predicted, weights=found["v"], groups=groups, tally=Tally(times, sums_of_weights))
+    return Samples(truth, predicted, weights=weights, groups=groups, tally=tally)
 
 
 def _weighed(whole: MatrixInput, samples: Samples) -> MatrixInput:

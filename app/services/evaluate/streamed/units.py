@@ -2,7 +2,7 @@
 and rankings.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -16,9 +16,10 @@ from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, WEIGHTS_FACT, DataFacts
 from app.domain.inputs.matrices import MatrixInput, check_entries
 from app.domain.inputs.ranking import RELEVANT_FROM, counted_ranking
-from app.domain.inputs.samples import Samples
+from app.domain.inputs.samples import Samples, Tally, WeightSums
 from app.domain.report import SectionName
 from app.kernel.metrics.card import Task
+from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.units import Units
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
@@ -64,6 +65,22 @@ def check_weights(sums: NDArray[Any]) -> None:
     except InvalidInput as error:
         fault = error.faults[0]
         raise InvalidInput.at(DATA, fault.code, f"sample_weight: {fault.detail}") from None
+
+
+def alike(rows: Rows, by: Sequence[str], *, weighted: bool) -> tuple[Table, NDArray[np.float64] | None, Tally]:
+    """Rows that are equal in some columns as one entry each: these columns, sums of the weights ``w`` where there are
+    some, and what entries stand for.
+    """
+    sums, ends = {"times": "1"}, {}
+    if weighted:
+        sums |= {"used": "(w > 0)::INT", "weight": "w", "squares": "w * w"}
+        ends = {"lightest": "nullif(w, 0)", "heaviest": "-nullif(w, 0)"}
+    found = rows.totals(by, sums, ends)
+    times = found["times"].astype(np.int64)
+    if not weighted:
+        return found, None, Tally(times)
+    each = WeightSums(found["squares"], found["used"].astype(np.int64), found["lightest"], -found["heaviest"])
+    return found, found["weight"], Tally(times, each)
 
 
 class StreamedParts:
