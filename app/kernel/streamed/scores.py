@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import permutations
 from math import fsum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -131,18 +131,6 @@ class StreamedRanking(Ranking):
 
     def __getattr__(self, name: str) -> Any:
         raise NotStreamed(f"{name} needs the samples of a ranking, which were streamed")
-
-
-class Together(NamedTuple):
-    """One threshold for all classes.
-
-    Attributes:
-        curve: All probabilities of all classes in one order; members are those of actual classes.
-        precision: Entry [k, l] (K, K) is the precision of class l along the members of class k, by trapezoids.
-    """
-
-    curve: Along
-    precision: Array
 
 
 class StreamedScores(Scores):
@@ -381,7 +369,7 @@ class StreamedScores(Scores):
         return {"classes": classes, "top_label": None if top_label is None else top_label.as_lists()}
 
     @cached_property
-    def together(self) -> Together:
+    def together(self) -> AllClasses:
         """One threshold for all classes; their orders are gone along once more, beside each other.
 
         Raises:
@@ -392,12 +380,11 @@ class StreamedScores(Scores):
         members, others = zip(*map(self.both_sides, range(self.n_classes)), strict=True)
         curve, threads = Along(summed_sides(members), summed_sides(others), self.n_classes), self._rows.threads
         orders = [cuts_of(self._in_order(code)) for code, _ in enumerate(self.rankings)]
-        passed = AllClasses(curve, orders, weighted=self._weighted, threads=threads)
+        found = AllClasses(curve, orders, weighted=self._weighted, threads=threads)
         self._written.clear()
-        precision = passed.precision
-        own = [float(ranking.precision_sum) for ranking in self.rankings]
-        precision[np.arange(self.n_classes), np.arange(self.n_classes)] = own
-        return Together(passed.curve, precision)
+        # Of single classes it is known to the last digit.
+        np.fill_diagonal(found.precision, [float(ranking.precision_sum) for ranking in self.rankings])
+        return found
 
     @property
     def in_one_order(self) -> bool:
