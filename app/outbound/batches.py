@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.domain.errors import SpillFull
+from app.kernel.streamed.along import pieces
 from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Table
 
 
@@ -75,11 +76,12 @@ class Spool:
         with NamedTemporaryFile(dir=folder, suffix=_ORDER, delete=False) as file:
             self._place = Path(file.name)
             for batch in batches:
-                part = {}
-                for name, column in batch.items():
-                    part[name] = file.tell(), column.dtype, column.size
-                    file.write(np.ascontiguousarray(column).data)
-                self._parts.append(part)
+                for some in pieces([batch]):
+                    part = {}
+                    for name, column in some.items():
+                        part[name] = file.tell(), column.dtype, column.size
+                        file.write(np.ascontiguousarray(column).data)
+                    self._parts.append(part)
                 if sum(one.stat().st_size for one in folder.glob(f"*{_ORDER}")) > most_bytes:
                     raise SpillFull(FULL)
 
@@ -87,7 +89,7 @@ class Spool:
         self._place.unlink(missing_ok=True)
 
     def batches(self, *, back: bool = False) -> Iterator[Table]:
-        """The batches as they came, or from the last row to the first."""
+        """The rows as they came, or from the last one to the first, in small batches."""
         step = -1 if back else 1
         with self._place.open("rb") as file:
             for part in self._parts[::step]:

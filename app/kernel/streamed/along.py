@@ -93,18 +93,25 @@ class Cuts(NamedTuple):
         )
 
 
-def cuts_of(batches: Iterable[Table]) -> Iterator[Cuts]:
-    """The cuts of batches with falling scores ``s``, members ``m`` and perhaps weights ``w``. No score is in two."""
-    for scores, (members, others, *squares) in distinct(map(_summed, pieces(batches))):
+def cuts_of(batches: Iterable[Table], most: int = _BLOCK) -> Iterator[Cuts]:
+    """The cuts of batches with falling scores ``s``, members ``m`` and perhaps weights ``w``, of so many samples at a
+    time. No score is in two.
+    """
+    return cuts_of_sums(map(_summed, pieces(batches, most)))
+
+
+def cuts_of_sums(parts: Iterable[tuple[Array, list[Array]]]) -> Iterator[Cuts]:
+    """The cuts of falling scores, and of members, others, and their squares where weights are not 1."""
+    for scores, (members, others, *squares) in distinct(parts):
         # Where all weights are 1 so are their squares.
         yield Cuts(scores, members, others, np.stack(squares or (members, others)))
 
 
-def pieces(batches: Iterable[Table]) -> Iterator[Table]:
+def pieces(batches: Iterable[Table], most: int = _BLOCK) -> Iterator[Table]:
     """Yield batches in parts that stay in the cache."""
     for batch in batches:
-        for start in range(0, next(iter(batch.values())).size, _BLOCK):
-            yield {name: column[start : start + _BLOCK] for name, column in batch.items()}
+        for start in range(0, next(iter(batch.values())).size, most):
+            yield {name: column[start : start + most] for name, column in batch.items()}
 
 
 def merged(first: Iterable[Table], second: Iterable[Table]) -> Iterator[Table]:

@@ -32,10 +32,11 @@ from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.label_units import CELLS, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.along import Side
+from app.kernel.streamed.along import Along, Side
 from app.kernel.streamed.metrics import linearised
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import StreamedScores
+from app.kernel.streamed.together import joined
 from app.kernel.uncertainty.designs import RatesInGroups
 from app.kernel.uncertainty.influence import LabelInfluences, Linearisation
 from app.kernel.uncertainty.units import Units, WeightedLabels
@@ -451,10 +452,19 @@ class StreamedLabelScores(StreamedScores):
         """True, however many they are."""
         return True
 
+    @cached_property
+    def joint(self) -> Along:
+        """The scores of all labels in one order. Of many labels of each sample merging is less work than looking up."""
+        curve, orders = self._of_all
+        for cuts in joined(orders, weighted=self._weighted, threads=self._rows.threads):
+            curve.add(cuts)
+        self._written.clear()
+        return curve
+
     @lazy
     def area_of_entries(self) -> Array:
         """Area under the ROC curve of all labels of all samples, shape ()."""
-        return np.asarray(self.together.curve.area)
+        return np.asarray(self.joint.area)
 
     def part(self, part: Table) -> Scores:
         """Some samples in memory, whose classes say nothing."""

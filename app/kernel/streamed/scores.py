@@ -377,14 +377,22 @@ class StreamedScores(Scores):
         """
         if not self.in_one_order:
             raise NotStreamed(f"the probabilities of more than {MOST_CLASSES} classes are not put in one order")
-        members, others = zip(*map(self.both_sides, range(self.n_classes)), strict=True)
-        curve, threads = Along(summed_sides(members), summed_sides(others), self.n_classes), self._rows.threads
-        orders = [cuts_of(self._in_order(code)) for code, _ in enumerate(self.rankings)]
-        found = AllClasses(curve, orders, weighted=self._weighted, threads=threads)
+        found = AllClasses(*self._of_all, weighted=self._weighted, threads=self._rows.threads)
         self._written.clear()
-        # Of single classes it is known to the last digit.
         np.fill_diagonal(found.precision, [float(ranking.precision_sum) for ranking in self.rankings])
         return found
+
+    @property
+    def joint(self) -> Along:
+        """All scores in one order; members are those of actual classes."""
+        return self.together.curve
+
+    @property
+    def _of_all(self) -> tuple[Along, Sequence[Iterable[Table]]]:
+        """What goes along all scores in one order, and the orders of single classes, which are there."""
+        members, others = zip(*map(self.both_sides, range(self.n_classes)), strict=True)
+        curve = Along(summed_sides(members), summed_sides(others), self.n_classes)
+        return curve, [self._in_order(code) for code, _ in enumerate(self.rankings)]
 
     @property
     def in_one_order(self) -> bool:
@@ -399,13 +407,13 @@ class StreamedScores(Scores):
     @lazy
     def common_threshold(self) -> tuple[Array, Array]:
         """Statistics of all columns at the thresholds p_true, as ``Scores.common_threshold``."""
-        return np.asarray(self.together.curve.lost + 0.5 * self.whole.weight**2), self.together.precision
+        return np.asarray(self.joint.lost + 0.5 * self.whole.weight**2), self.together.precision
 
     @lazy
     def precision_of_entries(self) -> Array:
         """Average precision of all entries, as ``Scores.precision_of_entries``."""
-        members = self.together.curve.members.weight if self.have_entries else 0.0
-        return np.asarray(self.together.curve.precision / members if members else np.nan)
+        members = self.joint.members.weight if self.have_entries else 0.0
+        return np.asarray(self.joint.precision / members if members else np.nan)
 
     # Recalibration.
 
@@ -608,7 +616,7 @@ class StreamedScores(Scores):
         return placed[of_precision, code]
 
     def _of_entries(self, part: Table, columns: Array) -> Array:
-        joint, whole = self.together.curve, self.whole
+        joint, whole = self.joint, self.whole
         if not any(joint.variances):
             return np.zeros(columns.shape[1])
         inside, places = [self.inside(part, code) for code in range(self.n_classes)], joint.places
@@ -621,7 +629,7 @@ class StreamedScores(Scores):
         return sum(placed, np.zeros(1))
 
     def _precision_of_entries(self, part: Table, columns: Array) -> Array:
-        joint = self.together.curve
+        joint = self.joint
         placed = [precision_placements(joint, own, self.inside(part, code)) for code, own in enumerate(columns)]
         return sum(placed, np.zeros(1)) * _more(self.whole) / _more(summed_sides([joint.members, joint.others]))
 

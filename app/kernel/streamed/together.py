@@ -6,11 +6,11 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.rankings import precision_of
-from app.kernel.streamed.along import Along, Cuts
-from app.kernel.streamed.rows import side_by_side
+from app.kernel.streamed.along import Along, Cuts, cuts_of, cuts_of_sums
+from app.kernel.streamed.rows import Table, side_by_side
 
-# Of fewer cuts that are left of an order the next ones are read.
-_FEW = 1 << 15
+# Samples of all orders together, and of one at least and at most, that are looked at at once.
+_TOGETHER, _FEWEST, _MOST = 1 << 20, 1 << 12, 1 << 16
 _NONE = np.zeros(0)
 
 
@@ -24,19 +24,19 @@ class AllClasses:
 
     Args:
         curve: What cuts are added to.
-        orders: The cuts of each class.
+        orders: Batches of each class, as of `cuts_of`.
         weighted: Are squares of weights others than the weights?
         threads: That look at classes beside each other.
     """
 
-    def __init__(self, curve: Along, orders: Sequence[Iterable[Cuts]], *, weighted: bool, threads: int) -> None:
+    def __init__(self, curve: Along, orders: Sequence[Iterable[Table]], *, weighted: bool, threads: int) -> None:
         self.curve, self.precision = curve, np.zeros((len(orders), len(orders)))
         self._weighted, self._threads = weighted, threads
         # Of each class so far: number of cuts, weight of others, the squares of it, and weight of members.
         self._above = np.zeros((len(orders), 4))
         # The first three of all classes with the score of the last member, and that score; none is below the lowest.
         self._reached, self._last, self._lowest = np.zeros(3), np.nan, np.nan
-        for some in _beside(orders, threads):
+        for some in beside(orders, threads):
             self._add(some)
         rest = self._above[:, :3].sum(axis=0) - self._reached
         if rest[0]:
@@ -106,14 +106,28 @@ class AllClasses:
         self.curve.add(Cuts(alternating(*sides[0]), own, others, np.stack([own_squares, other_squares])))
 
 
-def _beside(orders: Sequence[Iterable[Cuts]], threads: int) -> Iterator[list[Cuts]]:
+def joined(orders: Sequence[Iterable[Table]], *, weighted: bool, threads: int) -> Iterator[Cuts]:
+    """The cuts of several orders as those of one. No score is in two."""
+
+    def summed(some: Sequence[Cuts]) -> tuple[Array, list[Array]]:
+        scores = np.concatenate([one.scores for one in some])
+        columns = [[one.members for one in some], [one.others for one in some]]
+        columns += [[one.squares[side] for one in some] for side in (0, 1)] * weighted
+        order = np.argsort(-scores)
+        return scores.take(order), [np.concatenate(column).take(order) for column in columns]
+
+    return cuts_of_sums(map(summed, beside(orders, threads)))
+
+
+def beside(orders: Sequence[Iterable[Table]], threads: int) -> Iterator[list[Cuts]]:
     """Cuts of several orders down to one score, one part after another."""
-    left = [iter(order) for order in orders]
+    size = min(max(_TOGETHER // len(orders), _FEWEST), _MOST)
+    left = [cuts_of(order, size) for order in orders]
     held = [Cuts(_NONE, _NONE, _NONE, np.stack([_NONE, _NONE]))] * len(left)
 
     def filled(place: int) -> Cuts:
         own = held[place]
-        more = next(left[place], None) if own.scores.size < _FEW else None
+        more = next(left[place], None) if 2 * own.scores.size < size else None
         return own if more is None else Cuts(*(np.concatenate(pair, axis=-1) for pair in zip(own, more, strict=True)))
 
     while True:
