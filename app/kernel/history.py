@@ -19,9 +19,12 @@ from app.kernel.numerics.arrays import Array, silently
 _SIZES: Final = np.array([0.5, 1.0, 2.0, 4.0])
 # Places of a change: all up to the first, then in steps of so large a part.
 _ALL_TO, _STEP = 60, 0.05
+# More values than any series has.
+_MOST = 1 << 40
 _GEOMETRIC = 0.02
-# Values that are looked at together, and such whose bands are made together.
-_ROWS, _BANDS = 1024, 64
+# Values that are looked at together, with all their places within the cache of a core; and such whose bands are made
+# together.
+_ROWS, _BANDS = 128, 64
 _HALVINGS, _MOST_STEPS = 60, 100
 # Ends are exact to so many standard errors.
 _FINE = 1e-11
@@ -52,12 +55,19 @@ class Change:
     p: float
 
 
+def _steps() -> NDArray[np.intp]:
+    found = [*range(1, _ALL_TO + 1)]
+    while found[-1] < _MOST:
+        found.append(found[-1] + max(1, round(found[-1] * _STEP)))
+    return np.array(found, np.intp)
+
+
+_PLACES: Final = _steps()
+
+
 def _places(n: int) -> NDArray[np.intp]:
     """Return at which of n values the level may have changed afterwards, from 1."""
-    found = [*range(1, min(n, _ALL_TO) + 1)]
-    while found and found[-1] < n and found[-1] >= _ALL_TO:
-        found.append(found[-1] + max(1, round(found[-1] * _STEP)))
-    return np.array([one for one in found if one <= n], np.intp)
+    return _PLACES[: np.searchsorted(_PLACES, n, side="right")]
 
 
 def _odds(places: NDArray[np.intp]) -> Array:
@@ -180,8 +190,7 @@ class History:
             squares = means[rows, None] - means[known]
             squares *= squares
             squares /= rest
-            squares *= n[known]
-            squares *= 0.5
+            squares *= 0.5 * n[known]
             likely = np.flatnonzero(squares.max(axis=1) * scales[rows] >= np.log(threshold))
             with silently():
                 most = np.exp(squares[likely] * scales[rows][likely, None]) * odds[: known.size]

@@ -28,8 +28,9 @@ METRICS = (
 )
 
 
+@pytest.mark.parametrize("times", [1, 10**7])
 @pytest.mark.parametrize("metric", METRICS)
-def test_many_matrices_have_the_limits_that_each_has(metric: str) -> None:
+def test_many_matrices_have_the_limits_that_each_has(metric: str, times: int) -> None:
     """Also where classes are missed, flawless, rare or without samples, and where nothing is wrong."""
     random = np.random.default_rng(5)
     counts = random.poisson(np.array([[40, 3, 1], [2, 20, 1], [1, 0.5, 4]]), (30, 3, 3))
@@ -37,6 +38,7 @@ def test_many_matrices_have_the_limits_that_each_has(metric: str) -> None:
     counts[1] = np.diag([9, 5, 3])
     counts[2, :, 1] = 0
     counts[3] = [[30, 1, 1], [0, 12, 0], [0, 0, 7]]
+    counts *= times
     estimand = make_estimand(metric, LABELS, None)
     found = limits_of_many(estimand, counts.astype(float), LABELS)
     assert found is not None

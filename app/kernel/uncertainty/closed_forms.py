@@ -18,7 +18,7 @@ from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.catalogued import GIVEN as GIVEN
 from app.kernel.uncertainty.catalogued import Given as Given
 from app.kernel.uncertainty.catalogued import NoLimits, SmoothMetrics, catalogue_rates, headline_metrics
-from app.kernel.uncertainty.designs import Design
+from app.kernel.uncertainty.designs import Design, Independent
 from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, Summary, pseudo_counts
 from app.kernel.uncertainty.intervals import Limits, jeffreys, limits_around, two_sided_z, wilson
 
@@ -200,6 +200,8 @@ FEW = 30
 # Cells of the matrices with one row moved each: a few milliseconds.
 _MOST_CELLS_MOVED = 1 << 19
 _NONE = (nan, nan)
+# Its square is a whole number that a float64 holds.
+_LARGEST_BASE = 2.0**26
 
 
 def headlines(design: Design, level: float = 0.95) -> Headlines:
@@ -227,21 +229,25 @@ def headlines(design: Design, level: float = 0.95) -> Headlines:
     return Headlines(level, tuple(zip(*parts, strict=True)), of_rates, recalls, gradients)
 
 
-def headline_limits(metric: AnyMetric, design: Design, level: float = 0.95) -> Limits | None:
-    """Limits (...) of one overall metric of each matrix of a design as `headlines` gives them, NaN where there are
+def headline_limits(metric: AnyMetric, design: Independent, level: float = 0.95) -> Limits | None:
+    """Limits (...) of one overall metric of each matrix of whole counts as `headlines` gives them, NaN where there are
     none; None for what is no such mean of recalls or smooth metric.
     """
     with silently():
         mean = next((kind for one, kind in headline_metrics().means if one is metric), None)
         if mean is not None:
-            hits, worth = design.recalls(level)
-            # Of many matrices most recalls come again, and quantiles are what takes long. Hits and samples are told
-            # apart together as the parts of one complex number.
-            pairs, places = np.unique(hits + 1j * worth, return_inverse=True)
-            recalls = np.array(jeffreys(pairs.real, pairs.imag, level))[:, places]
+            hits, among = design.recalls(level)
+            # Of many matrices most recalls come again, and quantiles are what takes long. Where no number is too large
+            # for it, each pair is one number.
+            base = 1.0 + among.max(initial=0.0)
+            if base < _LARGEST_BASE:
+                pairs, places = np.unique(among * base + hits, return_inverse=True)
+                below, above = (ends[places] for ends in jeffreys(pairs % base, pairs // base, level))
+            else:
+                below, above = jeffreys(hits, among, level)
             rates = design.table.recall[design.of]
             ((low, high),) = intervals.mean_limits(
-                rates, recalls[0], recalls[1], worth, level=level, spread=design.spread, means=(mean,)
+                rates, below, above, among, level=level, spread=design.spread, means=(mean,)
             )
             return low, high
         smooth = tuple(pair for pair in headline_metrics().smooth if pair[0] is metric)
