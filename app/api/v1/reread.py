@@ -101,12 +101,12 @@ class DataAgain:
 
     def whole(self, record: EvaluationRecord, memory_bytes: int) -> MatrixInput:
         """The input with its samples; raises as the port says."""
-        read = read_data(self.source, self._asked(asked_again(record, memory_bytes)))
+        read = read_data(self.source, self.asked(asked_again(record, memory_bytes)))
         return with_columns(request_of(record), read).source
 
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples; raises as the port says."""
-        data = PartsOfData(self.source, self._asked(asked_again(record, 0, in_parts=True)))
+        data = PartsOfData(self.source, self.asked(asked_again(record, 0, in_parts=True)))
         body, ignored = request_of(record), tuple(record.extra.get(IGNORED_FACT, ()))
         rows = 0
         for read in data.read():
@@ -121,7 +121,8 @@ class DataAgain:
             yield found
         data.facts(rows)
 
-    def _asked(self, asked: Asked) -> Asked:
+    def asked(self, asked: Asked) -> Asked:
+        """The same request, of the file that columns were joined in where some are."""
         if not asked.is_copied:
             return asked
         return copied(self.source, replace(asked, file_bytes=self.file_bytes), self.engine, self.folder)[0]

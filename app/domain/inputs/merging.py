@@ -22,6 +22,7 @@ from app.domain.inputs.content import (
     FEATURES_FACT,
     GROUPS_FACT,
     LARGEST_TOTAL,
+    MERGED_FACT,
     Content,
     DataFacts,
 )
@@ -66,20 +67,37 @@ def merged(parts: Sequence[MatrixInput], *, as_folds: bool = False) -> MatrixInp
     return form(parts, labels)
 
 
+def check_streamed(parts: Sequence[MatrixInput]) -> None:
+    """Check that inputs whose samples are read again, and not held in memory, can be one.
+
+    Raises:
+        IncomparableRuns: they are of different kinds or labels, or samples were judged differently.
+        InvalidInput: they are of the same data.
+    """
+    _agree(parts, "the kind", lambda part: part.kind)
+    _check_alike(parts, as_folds=False)
+    _agree(parts, "the labels", lambda part: part.labels)
+    _check_data(parts)
+
+
 def _check(parts: Sequence[MatrixInput], *, as_folds: bool) -> None:
     """Refuse parts that cannot be one input."""
     _agree(parts, "the kind", lambda part: part.kind)
     for place, part in enumerate(parts):
         _check_part(part, f"{_PLACE}/{place}", as_folds=as_folds)
+    _check_alike(parts, as_folds=as_folds)
+    _check_samples([part.samples for part in parts if part.samples is not None])
+    if any(_has_outputs(part) for part in parts):
+        _check_outputs(parts)
+
+
+def _check_alike(parts: Sequence[MatrixInput], *, as_folds: bool) -> None:
     for what, value in _IN_COMMON:
         _agree(parts, what, value)
     if not as_folds:
         _agree(parts, "the threshold", _given_threshold)
     if len(_all_names([part.labels for part in parts])) == 2:
         _agree(parts, "the positive class", lambda part: None if part.positive is None else part.labels[part.positive])
-    _check_samples([part.samples for part in parts if part.samples is not None])
-    if any(_has_outputs(part) for part in parts):
-        _check_outputs(parts)
     if sum(float(part.counts.sum()) for part in parts) > LARGEST_TOTAL:
         raise InvalidInput.at(_PLACE, "total_too_large", "expected counts that sum to at most 2^53")
 
@@ -87,7 +105,7 @@ def _check(parts: Sequence[MatrixInput], *, as_folds: bool) -> None:
 # What samples were judged by, which all parts have to agree in.
 _IN_COMMON: Final[tuple[tuple[str, Callable[[MatrixInput], Any]], ...]] = (
     ("group_ids in all or in none", lambda part: GROUPS_FACT in part.facts),
-    ("sample_weight in all or in none", lambda part: part.samples is not None and part.samples.weights is not None),
+    ("sample_weight in all or in none", lambda part: part.is_weighted or _has_weights(part.samples)),
     ("the decisions", lambda part: part.facts.get(DECISIONS_FACT)),
     ("the number of features", lambda part: part.facts.get(FEATURES_FACT)),
     ("the rule of decision", lambda part: part.facts.get("rule")),
@@ -107,9 +125,18 @@ def _check_part(part: MatrixInput, where: str, *, as_folds: bool) -> None:
     if part.content is Content.rates:
         detail = "expected counts: rates of data of unknown size cannot be added"
         raise InvalidInput.at(where, "rates_cannot_be_pooled", detail)
-    if part.samples is None and _needs_samples(part):
-        why = "its data was named by a reference" if DATA_FACT in part.facts else "it was sent with retain=none"
-        raise NoSamples(f"the samples of this evaluation are not saved: {why}", pointer=where)
+    if part.samples is None and needs_samples(part):
+        raise NoSamples(f"the samples of this evaluation are not saved: {_why_not_saved(part)}", pointer=where)
+
+
+def _why_not_saved(part: MatrixInput) -> str:
+    if MERGED_FACT in part.facts:
+        return "it was merged of others, which can be merged themselves"
+    if DATA_FACT in part.facts:
+        return (
+            "its data was named by a reference, and is read again only where that of all others was, and not as folds"
+        )
+    return "it was sent with retain=none"
 
 
 def _check_samples(samples: Sequence[Samples]) -> None:
@@ -120,6 +147,10 @@ def _check_samples(samples: Sequence[Samples]) -> None:
     ):
         if count > most:
             raise TooLarge(f"expected at most {most} {unit} together, there are {count}", pointer=_PLACE)
+
+
+def _has_weights(samples: Samples | None) -> bool:
+    return samples is not None and samples.weights is not None
 
 
 def _attributes(part: MatrixInput) -> Collection[str]:
@@ -147,7 +178,8 @@ def _columns(samples: Samples | None) -> int:
     return 0 if samples is None or samples.outputs is None else samples.outputs.ndim
 
 
-def _needs_samples(part: MatrixInput) -> bool:
+def needs_samples(part: MatrixInput) -> bool:
+    """Do its counts not say what its samples do?"""
     if part.is_grouped or part.is_weighted or part.is_scored:
         return True
     units = units_of(part.kind, part.facts)

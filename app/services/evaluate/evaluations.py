@@ -28,7 +28,7 @@ from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT, DataFacts
 from app.domain.inputs.kinds import units_of
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.merging import merged
+from app.domain.inputs.merging import check_streamed, merged, needs_samples
 from app.domain.members import LEFT_OUT, SPREAD, typed
 from app.domain.options import Options, Retain
 from app.domain.report import Headline, Report, Section, SectionName, Value
@@ -56,7 +56,15 @@ from app.services.observing import tally
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.sliced import sliced_store
-from app.services.stored import Named, StreamedInput, identified_once, options_as_json, refuse_kind, stored_request
+from app.services.stored import (
+    Named,
+    StreamedInput,
+    identified_once,
+    options_as_json,
+    refuse_kind,
+    stored_input,
+    stored_request,
+)
 
 Item = TypeVar("Item")
 
@@ -253,6 +261,53 @@ class NewMerge:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A request for one evaluation of the data of several, with these."""
+
+    asked: NewMerge
+    records: Sequence[EvaluationRecord]
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Is it made of samples that lie where the data of all evaluations was named?"""
+        elsewhere = all(record.data is not None for record in self.records) and not self.asked.as_folds
+        return elsewhere and any(needs_samples(stored_input(record)) for record in self.records)
+
+    def check_streamed(self) -> None:
+        """Check that samples which are not held in memory can be one; raises as `merging.check_streamed`."""
+        check_streamed([stored_input(record) for record in self.records])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Facts of the input of the new evaluation."""
+        return {MERGED_FACT: [str(record.id) for record in self.records]}
+
+    @property
+    def model(self) -> ModelRef:
+        """The model of the new evaluation; raises InvalidInput if none is given, and the evaluations are of several."""
+        return self.asked.model or _only({record.model for record in self.records}, "model")
+
+    @property
+    def dataset(self) -> DatasetRef:
+        """The dataset, likewise."""
+        return self.asked.dataset or _only({record.dataset for record in self.records}, "dataset")
+
+    def evaluation(self, source: MatrixInput) -> NewEvaluation:
+        """Return the request for the evaluation of their data.
+
+        Raises:
+            InvalidInput: no model or dataset is given, and they are of several.
+        """
+        return NewEvaluation(
+            source=replace(source, facts={**source.facts, **self.facts}),
+            options=self.asked.options(source.is_grouped),
+            model=self.model,
+            dataset=self.dataset,
+            tags=self.asked.tags,
+        )
+
+
 def with_data(new: NewEvaluation, facts: DataFacts) -> NewEvaluation:
     """Return the request with the facts of data that was named by a reference, whose samples are not stored."""
     return replace(
@@ -306,35 +361,34 @@ class EvaluationService:
             headline = (await self._reports.make(new.source, new.options)).headline
         return EvaluationHeadline(**_names(new), headline=headline)
 
-    async def merged(self, project: str, new: NewMerge) -> NewEvaluation:
-        """Return the request for one evaluation of the data of several, which stay as they are.
+    async def to_merge(self, project: str, new: NewMerge) -> Merge:
+        """Return a request for one evaluation of the data of several, with these.
 
         Raises:
             NotFound: one does not exist.
             InvalidInput: one is named twice.
-            And what `app.domain.inputs.merging.merged` does.
         """
         identifiers = await identified_once(self._store, project, new.evaluations)
         found = await self._store.get_many(project, identifiers)
-        parts = []
         for place, identifier in enumerate(identifiers):
             if identifier not in found:
                 raise NotFound(f"there is no evaluation {identifier}", pointer=f"/evaluations/{place}")
-            source, options = stored_request(found[identifier])
+        return Merge(new, [found[identifier] for identifier in identifiers])
+
+    async def merged(self, project: str, merge: Merge) -> NewEvaluation:
+        """Return the request for one evaluation of the saved data of several, which stay as they are.
+
+        Raises what `app.domain.inputs.merging.merged` and `Merge.evaluation` do.
+        """
+        parts = []
+        for record in merge.records:
+            source, options = stored_request(record)
             if options.retain is Retain.FULL:
-                source = replace(source, samples=await self._store.read_samples(project, identifier))
+                source = replace(source, samples=await self._store.read_samples(project, record.id))
             parts.append(source)
-        work = partial(merged, parts, as_folds=new.as_folds)
+        work = partial(merged, parts, as_folds=merge.asked.as_folds)
         few = sum(part.counts.size + part.n_samples for part in parts) <= _MERGED_AT_ONCE
-        source = work() if few else await self._compute.run(work)
-        runs = found.values()
-        return NewEvaluation(
-            source=replace(source, facts={**source.facts, MERGED_FACT: [str(one) for one in identifiers]}),
-            options=new.options(source.is_grouped),
-            model=new.model or _only({run.model for run in runs}, "model"),
-            dataset=new.dataset or _only({run.dataset for run in runs}, "dataset"),
-            tags=new.tags,
-        )
+        return merge.evaluation(work() if few else await self._compute.run(work))
 
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> PendingWrite:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
@@ -457,7 +511,7 @@ class EvaluationService:
         Raises: as `samples`.
         """
         record = _found(await self._store.get(project, identifier), identifier)
-        if DATA_FACT in record.extra and record.task is None:
+        if record.extra.keys() & {DATA_FACT, MERGED_FACT} and record.task is None:
             stored = await self._store.read_part(project, identifier)
             if stored is not None and "curves" in stored:
                 return StreamedInput.of(record, stored["curves"])

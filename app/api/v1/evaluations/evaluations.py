@@ -24,6 +24,7 @@ from app.api.presentation import (
     written_as,
 )
 from app.api.v1.evaluations.evaluating import Store, compute_evaluation, evaluate_large, keep_evaluation
+from app.api.v1.evaluations.merging import merge_elsewhere
 from app.api.v1.evaluations.referenced import admit_reference, estimate_reference, evaluate_reference
 from app.api.v1.figures import evaluation_page
 from app.api.v1.listing import UseFilters
@@ -98,9 +99,11 @@ async def _evaluated(request: Request, context: Context, view: View, *, estimate
 async def merge_evaluations(request: Request, context: UseContext, asked: FormatOfEvaluation = AS_USUAL) -> Response:
     """Evaluate the data of several evaluations as one, and keep it: all samples together, or each as a fold."""
     view = view_of(request, EVALUATION, asked)
-    merge = parse_body(await read_body(request), requests.MergeRequest).to_domain()
-    new = await context.services.evaluations.merged(context.project, merge)
-    return await _kept_answer(context, new, view)
+    body, evaluations = await read_body(request), context.services.evaluations
+    merge = await evaluations.to_merge(context.project, parse_body(body, requests.MergeRequest).to_domain())
+    if merge.is_elsewhere:
+        return await merge_elsewhere(request, context, body, merge, view)
+    return await _kept_answer(context, await evaluations.merged(context.project, merge), view)
 
 
 async def _kept_answer(context: Context, new: NewEvaluation, view: View) -> Response:

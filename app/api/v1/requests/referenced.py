@@ -1,6 +1,6 @@
 """Evaluations of data that is named and not sent: the same requests, with a reference in place of the arrays."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from app.domain.data import DataFormat, DataReference, LabelReference
 from app.domain.errors import Fault, InvalidInput
 from app.domain.evaluation import ModelRef
 from app.domain.inputs.classified import Probabilities, Scores
+from app.domain.inputs.content import DATA_FACT
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import LONGEST_NAME, label_text
@@ -289,19 +290,35 @@ def with_parts(
     Raises:
         MalformedRequest, InvalidInput: as `with_columns`.
     """
-    with engine.opened(folder) as opened:
-        if parts.kind in (Probabilities.kind, Scores.kind):
-            left = _with_left_out(body, each_as_step(0, 2, parts.read()))
-            return streamed_scores(left, parts.facts, engine=opened, budget=budget)
-        read = each_as_step(0, 2, (with_columns(body, part) for part in parts.read()))
-        if parts.kind == Ranking.kind:
-            return streamed_rankings(read, parts.facts, engine=opened, budget=budget, folder=folder)
-        return streamed_labels(read, parts.facts, engine=opened, budget=budget)
+    facts = lambda rows: {DATA_FACT: parts.facts(rows)}  # noqa: E731
+    return streamed(parts.kind, each_part(body, parts), facts, engine=engine, budget=budget, folder=folder)
 
 
-def _with_left_out(body: bytes, parts: Iterable[ReadData]) -> Iterator[NewEvaluation | NoPart]:
-    for part in parts:
+def each_part(body: bytes, parts: PartsOfData) -> Iterator[NewEvaluation | NoPart]:
+    """Each part of more rows than memory holds, as `with_columns` makes it."""
+    for part in parts.read():
         try:
             yield with_columns(body, part)
         except NothingLeft as error:
             yield NoPart(part.facts["rows"], error)
+
+
+def streamed(
+    kind: str,
+    parts: Iterable[NewEvaluation | NoPart],
+    facts_of: Callable[[int], Mapping[str, Any]],
+    *,
+    engine: Engine,
+    budget: int,
+    folder: Path,
+) -> NewEvaluation:
+    """Evaluate parts of a kind, with these facts of the input of so many rows; the rest is as in `with_parts`."""
+    read = each_as_step(0, 2, parts)
+    with engine.opened(folder) as opened:
+        if kind in (Probabilities.kind, Scores.kind):
+            return streamed_scores(read, facts_of, engine=opened, budget=budget)
+        # Only classes are ignored.
+        some = (part for part in read if isinstance(part, NewEvaluation))
+        if kind == Ranking.kind:
+            return streamed_rankings(some, facts_of, engine=opened, budget=budget, folder=folder)
+        return streamed_labels(some, facts_of, engine=opened, budget=budget)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, DataFacts
+from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally
 from app.kernel.metrics.card import Task
@@ -32,7 +32,7 @@ _SUM_BYTES: Final = 16
 
 def streamed_labels(
     parts: Iterable[NewEvaluation],
-    facts_of: Callable[[int], DataFacts],
+    facts_of: Callable[[int], Mapping[str, Any]],
     *,
     engine: OpenEngine,
     budget: int,
@@ -42,7 +42,7 @@ def streamed_labels(
 
     Args:
         parts: Samples with the same labels.
-        facts_of: Facts of all of the data by its number of rows.
+        facts_of: Facts of the input, of all of the data, by its number of rows.
         engine: What holds the probabilities and the groups.
         budget: Bytes of memory that sums over pairs of labels and within groups may take.
 

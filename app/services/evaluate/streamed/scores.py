@@ -1,7 +1,7 @@
 """Probabilities or scores of any number of samples: parts of an input go into an engine."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput
 from app.domain.inputs.classified import assumed_threshold, decide_by_threshold
 from app.domain.inputs.columns import weight_facts
-from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT, DataFacts
+from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
@@ -26,7 +26,7 @@ from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.evaluate.sections.designs import group_section, weight_section
 from app.services.evaluate.sections.probability import probability_section
-from app.services.evaluate.streamed.units import DATA, alike, check_groups, check_weights
+from app.services.evaluate.streamed.units import DATA, alike, check_groups, check_weights, with_facts
 from app.services.ports import OpenEngine
 
 # Facts of a part that are numbers of samples.
@@ -46,13 +46,17 @@ class NoPart:
 
 
 def streamed_scores(
-    parts: Iterable[NewEvaluation | NoPart], facts_of: Callable[[int], DataFacts], *, engine: OpenEngine, budget: int
+    parts: Iterable[NewEvaluation | NoPart],
+    facts_of: Callable[[int], Mapping[str, Any]],
+    *,
+    engine: OpenEngine,
+    budget: int,
 ) -> NewEvaluation:
     """One evaluation made of parts; nothing of them is left in memory.
 
     Args:
         parts: With their samples, of data that was named, and with the same labels.
-        facts_of: Facts of all of the data by its number of rows.
+        facts_of: Facts of the input, of all of the data, by its number of rows.
         engine: Holds the samples.
         budget: Bytes of memory that sums within groups may take.
 
@@ -183,14 +187,14 @@ class _Read:
         """Place of the decision rule among the thresholds."""
         return _THRESHOLDS.index(assumed_threshold(*self._ends)) if self._assumes else 0
 
-    def whole(self, facts: DataFacts) -> MatrixInput:
+    def whole(self, facts: Mapping[str, Any]) -> MatrixInput:
         """All parts as one input, without samples."""
         source = self._whole
         if self._assumes:
             threshold = {"threshold": _THRESHOLDS[self.rule]}
             source = replace(source, counts=self._counts[self.rule].copy(), facts={**source.facts, **threshold})
         ignored = {IGNORED_FACT: dict(self._left_out)} if IGNORED_FACT in source.facts else {}
-        return replace(source, facts={**source.facts, **ignored, DATA_FACT: facts})
+        return with_facts(source, {**ignored, **facts})
 
 
 def _together(whole: MatrixInput, part: MatrixInput) -> MatrixInput:

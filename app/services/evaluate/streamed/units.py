@@ -2,7 +2,7 @@
 and rankings.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, WEIGHTS_FACT, DataFacts
+from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, WEIGHTS_FACT
 from app.domain.inputs.matrices import MatrixInput, check_entries
 from app.domain.inputs.ranking import RELEVANT_FROM, counted_ranking
 from app.domain.inputs.samples import Samples, Tally, WeightSums
@@ -33,6 +33,12 @@ DATA: Final = "/input/data"
 
 # Of each group what it adds to the error of an area, of how many samples and members.
 _BYTES_OF_AREA: Final = 24
+
+
+def with_facts(source: MatrixInput, facts: Mapping[str, Any]) -> MatrixInput:
+    """Return an input with facts of all of its data in place of those of a part."""
+    own = {name: fact for name, fact in source.facts.items() if name != DATA_FACT}
+    return replace(source, facts={**own, **facts})
 
 
 def check_groups(n_groups: int, orders: int, held: int, budget: int) -> None:
@@ -89,7 +95,7 @@ class StreamedParts:
     Args:
         parts: With their samples, of data that was named.
         task: What is judged.
-        facts_of: Facts of all of the data by its number of rows.
+        facts_of: Facts of the input, of all of the data, by its number of rows.
 
     Attributes:
         source: The input of the first part, without its samples.
@@ -99,7 +105,9 @@ class StreamedParts:
         InvalidInput, InvalidExpression: there is no part, or what is asked cannot be given. Only one part is read then.
     """
 
-    def __init__(self, parts: Iterable[NewEvaluation], task: Task, facts_of: Callable[[int], DataFacts]) -> None:
+    def __init__(
+        self, parts: Iterable[NewEvaluation], task: Task, facts_of: Callable[[int], Mapping[str, Any]]
+    ) -> None:
         self.rows, self._task, self._facts_of = 0, task, facts_of
         following = iter(parts)
         first = next(following, None)
@@ -132,7 +140,7 @@ class StreamedParts:
             source: The input, with no more of its samples than is shown of them.
             units: What is left of these.
         """
-        source = replace(source, facts={**source.facts, DATA_FACT: self._facts_of(self.rows)})
+        source = with_facts(source, self._facts_of(self.rows))
         section = unit_section(self.question(source), self._task, RunData(source, units))
         whole = replace(source, samples=None)
         report = report_alone(self.question(whole), {SectionName.UNITS: section})
@@ -141,7 +149,7 @@ class StreamedParts:
 
 def streamed_rankings(
     parts: Iterable[NewEvaluation],
-    facts_of: Callable[[int], DataFacts],
+    facts_of: Callable[[int], Mapping[str, Any]],
     *,
     engine: OpenEngine,
     budget: int,
@@ -151,7 +159,7 @@ def streamed_rankings(
 
     Args:
         parts: Items, in any order.
-        facts_of: Facts of all of the data by its number of rows.
+        facts_of: Facts of the input, of all of the data, by its number of rows.
         engine: What holds the items.
         budget: Bytes of memory, about, that one query or the values of all queries may take.
         folder: Where the file of the values is made.

@@ -1,0 +1,133 @@
+"""Merges of evaluations whose data was named: all of it is read again, as one. Taken as jobs, as the parts were."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+from fastapi import Request
+from starlette.responses import Response
+
+from app.api.bodies.parsing import Body, parse_body
+from app.api.bodies.referenced import PartsOfData, read_data
+from app.api.deps import CARRIED_OUT_BY, Context
+from app.api.jobs import put_aside
+from app.api.presentation import View
+from app.api.v1.evaluations.evaluating import KeptAs, evaluated, kept_as, require_names
+from app.api.v1.evaluations.referenced import STREAMED_FROM
+from app.api.v1.requests import evaluations as requests
+from app.api.v1.requests.referenced import each_part, streamed, with_columns
+from app.api.v1.reread import DataAgain, asked_again, request_of
+from app.domain.errors import BeyondMemory, TooLarge
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import DATA_FACT
+from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.merging import merged
+from app.domain.options import Retain
+from app.services.compare.streamed import of_run
+from app.services.evaluate.evaluations import Merge, NewEvaluation
+from app.services.evaluate.streamed.scores import NoPart
+from app.services.processes.worker import as_step, each_as_step
+
+
+async def merge_elsewhere(http: Request, context: Context, body: Body, merge: Merge, view: View) -> Response:
+    """Answer a merge whose data is read again: 202, or the evaluation when a job carries it out.
+
+    Raises:
+        DataNotAllowed: data may not be read any more.
+        InvalidInput: it has changed, or no model or dataset is given, and the parts are of several.
+        IncomparableRuns, IncomparableLabels: the parts cannot be one.
+        TooLarge: there is more than memory holds, of a kind that is not streamed.
+    """
+    data = context.services.data
+    if CARRIED_OUT_BY not in http.scope["state"]:
+        for one in merge.records:
+            for part in asked_again(one, 0).reference.parts:
+                data.source.check(part.uri)
+        if _streams(merge.records):
+            merge.check_streamed()
+        require_names(merge.model, merge.dataset)
+        return await put_aside(http, context, body)
+    # Made here, so that it goes also where the process is ended that fills it.
+    with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
+        again = DataAgain(data.source, data.engine, Path(folder), data.spill_bytes)
+        kept = kept_as(context, keep=True)
+        work = partial(_evaluated, bytes(body), merge.records, again, data.memory_bytes, kept, view)
+        answer, record = await data.compute.run(work)
+    if record is None:
+        raise ValueError("expected a record, since it is kept")
+    await context.services.evaluations.keep(context.project, record)
+    return view.response(answer, HTTPStatus.CREATED, {"Location": f"/v1/evaluations/{record.id}"})
+
+
+def _evaluated(
+    body: bytes, records: Sequence[EvaluationRecord], again: DataAgain, memory_bytes: int, kept: KeptAs, view: View
+) -> tuple[bytes, EvaluationRecord | None]:
+    asked = parse_body(body, requests.MergeRequest)
+    merge = Merge(asked.to_domain(), records)
+    if _streams(records):
+        options = orjson.loads(body).get("options", {})
+        parts = _parts(records, again, options)
+        # What is known of all of it is where each part was read from.
+        facts: Mapping[str, Any] = merge.facts
+        new = streamed(
+            records[0].kind,
+            parts,
+            lambda _: facts,
+            engine=again.engine,
+            budget=memory_bytes // 2,
+            folder=again.folder,
+        )
+        new = replace(new, model=merge.model, dataset=merge.dataset, tags=merge.asked.tags)
+    else:
+        new = merge.evaluation(_together(records, again, memory_bytes))
+        new = replace(new, options=replace(new.options, retain=Retain.NONE))
+    return evaluated(new, kept, view)
+
+
+def _streams(records: Sequence[EvaluationRecord]) -> bool:
+    """Are rows of this kind streamed, and so many of them?"""
+    rows = sum(one.data["rows"] for one in records if one.data is not None)
+    return rows > STREAMED_FROM and asked_again(records[0], 0).streams
+
+
+def _request(record: EvaluationRecord, options: Mapping[str, Any]) -> bytes:
+    """The request that the data of a part is read by: a threshold that was assumed is assumed again, of all."""
+    request = orjson.loads(request_of(record))
+    if "threshold_assumed" in record.extra:
+        del request["input"]["threshold"]
+    return orjson.dumps({**request, "options": options})
+
+
+def _parts(
+    records: Sequence[EvaluationRecord], again: DataAgain, options: Mapping[str, Any]
+) -> Iterator[NewEvaluation | NoPart]:
+    """All rows of all of them, part by part."""
+    for place, record in enumerate(records):
+        with of_run(place):
+            data = PartsOfData(again.source, again.asked(asked_again(record, 0)))
+            rows = 0
+            for part in each_as_step(place, len(records), each_part(_request(record, options), data)):
+                rows += part.rows if isinstance(part, NoPart) else part.source.facts[DATA_FACT]["rows"]
+                yield part
+            data.facts(rows)
+
+
+def _together(records: Sequence[EvaluationRecord], again: DataAgain, memory_bytes: int) -> MatrixInput:
+    """All of them in memory, as one input."""
+    sources = []
+    for place, record in enumerate(records):
+        with as_step(place, len(records) + 1), of_run(place):
+            try:
+                read = read_data(again.source, again.asked(asked_again(record, memory_bytes // len(records))))
+            except BeyondMemory:
+                raise TooLarge(
+                    f"expected data that memory holds together with that of the others, since it is not streamed: at "
+                    f"most {memory_bytes} bytes (PREVAIL_DATA_MEMORY_BYTES) in all"
+                ) from None
+            sources.append(with_columns(_request(record, {}), read).source)
+    return merged(sources)
