@@ -122,7 +122,7 @@ class DataAgain:
         data.facts(rows)
 
     def asked(self, asked: Asked) -> Asked:
-        """The same request, of the file that columns were joined in where some are."""
+        """Return the request, of the file that columns were joined in where some are."""
         if not asked.is_copied:
             return asked
         return copied(self.source, replace(asked, file_bytes=self.file_bytes), self.engine, self.folder)[0]

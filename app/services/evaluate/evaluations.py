@@ -290,7 +290,7 @@ class Merge:
 
     @property
     def dataset(self) -> DatasetRef:
-        """The dataset, likewise."""
+        """The dataset of the new evaluation; raises as `model`."""
         return self.asked.dataset or _only({record.dataset for record in self.records}, "dataset")
 
     def evaluation(self, source: MatrixInput) -> NewEvaluation:
