@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from app.domain.errors import InvalidInput
+from app.domain.expressions.conditions import read_slice
 from app.domain.inputs.attributes import Attributes, joined_attributes, read_attributes
 from app.domain.inputs.classified import Predictions
 from app.domain.inputs.folds import Folds
+from app.domain.slices import places_in
 
 
 def read(**given: list[Any]) -> Attributes:
@@ -89,3 +91,13 @@ def test_texts_have_a_thousand_values_at_most_and_numbers_any() -> None:
         read(id=texts)
     found = read(id=list(range(1001)))
     np.testing.assert_array_equal(found.by_name["id"].codes, np.arange(1001))
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [("age<2", [0]), ("age<=2", [0, 1]), ("age>2", [2]), ("age>=2", [1, 2]), ("age=2", [1]), ("age!=2", [0, 2, 3])],
+)
+def test_a_number_at_its_bound_is_within_it_or_not(text: str, places: list[int]) -> None:
+    ages = {"age": [1, 2, 3, None]}
+    source = Predictions(y_true=["a", "b", "a", "b"], y_pred=["a", "b", "b", "b"], attributes=ages).read("/input")
+    assert places_in(source, read_slice(text), "").tolist() == places

@@ -10,8 +10,11 @@ from scipy import stats
 from app.domain.inputs import ranking
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import Multilabel
+from app.domain.inputs.sets import Sets
+from app.domain.options import IntervalChoice, Options
 from app.services.compare.answers import ComparedPair, RunComparison
 from app.services.compare.comparisons import compare
+from app.services.evaluate.reports import evaluate
 from tests.services.referenced import asked_of_sources
 from tests.witnesses import sk
 
@@ -101,3 +104,13 @@ def test_label_sets_have_limits_that_agree_with_p() -> None:
     (pair,) = compared(sources, "hamming_loss").metrics["hamming_loss"].differences
     low, high, p = numbers_of(pair)
     assert (low > 0 or high < 0) == (p < 0.05)
+
+
+def test_groups_that_are_all_alike_have_no_limits() -> None:
+    """What rounding leaves of sums that are 0 is no variance: it made limits without width."""
+    of_group = {"n_true": [1, 1, 0, 1, 1, 0], "n_predicted": [1, 1, 1, 1, 0, 1], "n_common": [1, 1, 0, 1, 0, 0]}
+    columns: dict[str, Any] = {name: np.array(10 * each, dtype=np.float64) for name, each in of_group.items()}
+    report = evaluate(Sets(**columns, group_ids=np.arange(60) // 6).read(""), Options(intervals=IntervalChoice.ALL))
+    reasons = {name: interval.get("reason", "") for name, interval in report.intervals.items()}
+    for name in ("samples_f1", "pooled_f1", "pooled_precision", "pooled_recall"):
+        assert "variance is zero" in reasons[name], name

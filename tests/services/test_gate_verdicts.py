@@ -135,3 +135,10 @@ def test_equivalence_can_fail_on_either_side() -> None:
     candidate, baseline = kept([[170, 30], [30, 170]]), kept([[190, 10], [10, 190]], "b", "other")
     (result,) = check(rule("accuracy", equivalent_to="baseline", margin=0.02), candidate, baseline).results
     assert (result.verdict, result.level, result.decided_on.level) == (Verdict.FAIL, 0.95, 0.975)
+
+
+def test_of_equal_verdicts_the_class_nearest_to_failing_decides() -> None:
+    record = kept([[90, 6, 4], [1, 98, 1], [3, 5, 92]])
+    for stated, worst in ((rule("recall@*", min=0.5), "recall@0"), (rule("fnr@*", max=0.5), "fnr@0")):
+        found = check(stated, record)
+        assert (found.verdict, found.results[0].decided_by) == (Verdict.PASS, worst)

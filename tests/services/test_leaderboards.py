@@ -117,9 +117,10 @@ def test_the_winner_has_limits_that_allow_for_having_been_picked(bench: Bench) -
     assert all(line["may_be_best"] for line in board["items"]) or board["items"][-1]["may_be_best"] is False
 
 
-def test_runs_that_are_not_shown_count_in_the_luck_of_the_winner(bench: Bench) -> None:
+@pytest.mark.parametrize("metric", ["accuracy", pytest.param("mean(accuracy)", id="computed for all")])
+def test_runs_that_are_not_shown_count_in_the_luck_of_the_winner(bench: Bench, metric: str) -> None:
     equal_runs(bench, np.random.default_rng(0), 12, 500, 0.1)
-    few, whole = (bench.rank("accuracy", limit=limit)["winner"] for limit in (4, 20))
+    few, whole = (bench.rank(metric, limit=limit)["winner"] for limit in (4, 20))
     assert "12 runs" in few["message"]
     assert few["corrected_value"] == pytest.approx(whole["corrected_value"], abs=0.002)
     assert few["low"] == pytest.approx(whole["low"], abs=0.002)

@@ -173,6 +173,10 @@ class Influences(WeightedSamples):
         )
 
 
+# Of what is added up, relative to its terms.
+_ROUNDING = 1e-13
+
+
 def limits(
     linearisation: Linearisation, level: float = 0.95, share: ProportionInterval = ProportionInterval.WILSON
 ) -> LinearLimits | None:
@@ -273,6 +277,9 @@ def by_groups(linear: Linearisation, grouping: Grouping, about: Array | None = N
     sums = linear.influence
     if linear.about is None:
         sums = sums_by_code(grouping.codes, linear.influence, grouping.n_groups)
+        # Of groups that are all alike the sums are 0 but for rounding, and no variance is known.
+        sizes = sums_by_code(grouping.codes, np.abs(linear.influence), grouping.n_groups)
+        sums = np.where(np.abs(sums) <= _ROUNDING * sizes, 0.0, sums)
     if about is None:
         about = samples_about(linear, grouping)
     concerned = np.count_nonzero(about)

@@ -106,6 +106,14 @@ def test_published_wilcoxon_under_both_zero_rules() -> None:
     assert split.zeros == drop.zeros == 2
 
 
+def test_an_odd_difference_of_0_is_dropped() -> None:
+    """Demsar (2006): zeros are split evenly between the sides, and one that is left over is ignored."""
+    known = GAIN[GAIN != 0]
+    for zeros in (0, 2):
+        even, odd = (wilcoxon(np.append(known, np.zeros(count))) for count in (zeros, zeros + 1))
+        assert (odd.statistic, odd.p, odd.zeros) == (even.statistic, even.p, zeros + 1)
+
+
 def test_wilcoxon_agrees_with_scipy_where_scipy_is_exact() -> None:
     random = np.random.default_rng(0)
     for size in (5, 12, 25):

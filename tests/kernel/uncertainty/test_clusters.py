@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
@@ -171,6 +172,9 @@ def test_coverage_where_samples_of_a_group_are_alike() -> None:
 
 def test_few_groups_widen_the_interval() -> None:
     assert expanded_level(0.95, 10) > expanded_level(0.95, 40) > 0.95
+    # Percentiles of resampled groups are too near by sqrt((G - 1)/G), and Student's quantile is farther out.
+    out = np.sqrt(10 / 9) * stats.t.ppf(0.975, 9)
+    assert expanded_level(0.95, 10) == pytest.approx(1 - 2 * stats.norm.sf(out))
     assert 0.999 < expanded_level(0.95, 2) < 1.0
     groups, truth, predicted = sample(np.random.default_rng(10), n_groups=2, size=30)
     found = group_intervals(GroupedCounts.gather(groups, truth, predicted, 3), [ACCURACY], seed=0, draws=200)[0]
