@@ -10,6 +10,7 @@ from app.kernel.metrics.card import Explainer, Scope
 from app.kernel.metrics.families.calibration import calibration_intercept, calibration_slope
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
+from app.kernel.streamed.cells import cells_of_groups
 from app.kernel.streamed.metrics import STREAMED, linearised, streamed_values
 from app.kernel.streamed.rows import NotStreamed
 from app.kernel.streamed.scores import StreamedScores
@@ -120,6 +121,19 @@ def test_groups_add_what_their_samples_do(engine: OpenEngine, classes: int, weig
         assert own.freedom == pytest.approx(other.freedom, rel=0.05 if "precision" in name else 1e-9), name
         count += 1
     assert count > 15
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_cells_of_groups_hold_what_the_samples_weigh(engine: OpenEngine, weighted: bool) -> None:
+    problem = drawn(600, 2, 12)
+    groups = np.random.default_rng(4).integers(0, 25, 600)
+    weights = weights_of(problem, weighted=weighted)
+    found = streamed(engine, problem, weights, groups)
+    for code, cells in cells_of_groups(found, [1, None]).items():
+        whole = found.cells(code).weights
+        np.testing.assert_allclose(cells.held.sum(axis=0), whole[np.nonzero(whole)])
+        # As few groups are sets of their own.
+        np.testing.assert_allclose(np.sort(cells.held.sum(axis=1)), np.sort(np.bincount(groups, weights)))
 
 
 @pytest.mark.parametrize("classes", [2, 3])
