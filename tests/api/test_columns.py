@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import RootModel
 
+from app.api.bodies import parsing
 from app.api.bodies.parsing import parse_body, parse_large_body
 from app.api.problems import MalformedRequest
 from app.api.v1.requests.evaluations import EvaluationRequest
@@ -152,3 +153,10 @@ def test_folds_have_a_matrix_each() -> None:
 def test_names_in_texts_are_no_members() -> None:
     source = {"tags": {"a": '"probabilities": [[1,2]]'}, "kind": "probabilities"}
     assert read(json.dumps(source).encode()) == source
+
+
+def test_a_column_of_attributes_that_is_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "MOST_SAMPLES", 3)
+    with pytest.raises(MalformedRequest) as refused:
+        read(b'{"input": {"attributes": {"site": [1, 2, 3, 4]}}}')
+    assert refused.value.faults[0].pointer == "/input/attributes/site"

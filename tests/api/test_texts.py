@@ -15,7 +15,7 @@ from markupsafe import escape
 
 from app.api.answers import write_json
 from app.api.bodies.parsing import parse_value
-from app.api.documents.check import rule_text
+from app.api.documents.check import limits_of, rule_text
 from app.api.documents.comparison import may_be_as_good, outcomes
 from app.api.documents.document import Estimate
 from app.api.documents.leaderboard import leaderboard_table
@@ -388,6 +388,22 @@ def test_a_check_begins_with_its_verdict_and_exit_code() -> None:
 )
 def test_rules_in_words(rule: Json, words: str) -> None:
     assert rule_text(rule) == words
+
+
+@pytest.mark.parametrize(
+    ("metric", "demand", "limit"),
+    [
+        ("accuracy", "better_than", (0.05, True)),
+        ("accuracy", "not_worse_than", (-0.05, True)),
+        ("error_rate", "better_than", (-0.05, False)),
+        ("error_rate", "not_worse_than", (0.05, False)),
+    ],
+)
+def test_limits_of_differences_are_on_the_side_that_is_asked(
+    metric: str, demand: str, limit: tuple[float, bool]
+) -> None:
+    rule = {"metric": metric, demand: "baseline", "margin": 0.05}
+    assert limits_of({"rule": rule, "quantity": "difference"}) == [limit]
 
 
 def test_a_track_shows_the_value_over_its_limits() -> None:

@@ -12,8 +12,8 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.rules import definition_of
-from app.kernel.compare.gates import Verdict
-from app.services.gate import check_gate, rule_estimands
+from app.kernel.compare.gates import ValueWithLimits, Verdict
+from app.services.gate import _verdict, check_gate, rule_estimands
 from app.services.processes.worker import tell_progress
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
@@ -142,3 +142,14 @@ def test_of_equal_verdicts_the_class_nearest_to_failing_decides() -> None:
     for stated, worst in ((rule("recall@*", min=0.5), "recall@0"), (rule("fnr@*", max=0.5), "fnr@0")):
         found = check(stated, record)
         assert (found.verdict, found.results[0].decided_by) == (Verdict.PASS, worst)
+
+
+def test_a_value_at_its_limit_holds_and_a_difference_has_to_be_beyond() -> None:
+    ends = ValueWithLimits(value=0.06, low=0.05, high=0.07)
+    for demand, verdict in (
+        ({"min": 0.05}, Verdict.PASS),
+        ({"better_than": "baseline", "margin": 0.05}, Verdict.INCONCLUSIVE),
+        ({"better_than": "baseline", "margin": 0.04}, Verdict.PASS),
+    ):
+        (stated,) = definition_of({"rules": [rule("accuracy", **demand)]}).rules
+        assert _verdict(stated, ends, 1.0) is verdict

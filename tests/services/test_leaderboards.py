@@ -105,6 +105,13 @@ def test_patients_are_told_apart_by_patients(bench: Bench) -> None:
     assert (second["separable_from_best"], second["may_be_best"]) == (True, False)
 
 
+def test_groups_are_told_apart_from_the_first_of_the_group_before(bench: Bench) -> None:
+    for model, wrong in (("a", 25), ("b", 100), ("c", 104)):
+        bench.keep(matrix([[500 - wrong, wrong], [wrong, 500 - wrong]]), model)
+    items = bench.rank("accuracy")["items"]
+    assert [(line["group"], line["separable_from_best"]) for line in items] == [(1, False), (2, True), (2, True)]
+
+
 def test_the_winner_has_limits_that_allow_for_having_been_picked(bench: Bench) -> None:
     equal_runs(bench, np.random.default_rng(0), 10, 500, 0.1)
     board = bench.rank("accuracy")

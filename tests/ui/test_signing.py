@@ -68,6 +68,8 @@ def test_a_page_asks_for_a_key_and_is_shown_then(browser: httpx.Client, reader: 
     assert "mine-only" in check_page(browser.get(path)).text
     out = browser.post("/ui/sign-out", headers=OURS)
     assert out.status_code == 303
+    # The next one who signs in here begins with the project of their own key.
+    assert {one.partition("=")[0] for one in out.headers.get_list("set-cookie")} == {"prevail_key", "prevail_project"}
     check_page(browser.get(path), 401)
 
 
