@@ -417,8 +417,8 @@ def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Fi
     ]
 
 
-# With fewer members or non-members DeLong's intervals miss their level, and with fewer than the second number they are
-# no more than a guess (benchmarks/RESULTS.md, warnings on good models).
+# With fewer members or non-members DeLong's intervals may miss their level by some percent. It is not worse below the
+# second number, where a class is too small to say much of (benchmarks/RESULTS.md, warnings on good models).
 FEW_MEMBERS, FEWEST_MEMBERS = 30, 10
 # Up to so many samples what is left of the bias costs the intervals of biased values their level.
 FEW_FOR_BIASED = 2000
@@ -440,7 +440,7 @@ def few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> It
     )
 
 
-# Samples or groups of which an interval holds the truth in 75 to 89 % of the cases; of 5 to 10 it does in 92 to 94 %.
+# Samples or groups of which an interval holds the truth in 78 to 89 % of the cases; of 5 to 10 it does in 92 to 94 %.
 _TOO_FEW = 5
 # Of the way from perfect probabilities to those that know the class shares alone.
 _NEARLY_PERFECT = 0.2
