@@ -357,6 +357,17 @@ def test_columns_of_a_comparison_are_told_apart(models: tuple[Json, Json], heads
     assert line.split()[1:3] == heads
 
 
+def test_long_names_of_runs_are_letters_above_columns() -> None:
+    """Cut to six letters nobody knows them again."""
+    body = copy.deepcopy(next(one for _, one in written("comparison") if len(one.get("evaluations", ())) == 2))
+    for run, name in zip(body["evaluations"], ("boosting-with-text", "boosting-without"), strict=True):
+        run["model"] = {"name": name, "version": None}
+    lines = write_text(COMPARISON.document(body), Style()).splitlines()
+    (place,) = [place for place, line in enumerate(lines) if line.endswith("worse")]
+    assert lines[place - 2 : place] == ["  A: boosting-with-text", "  B: boosting-without"]
+    assert lines[place].split()[1:3] == ["A", "B"]
+
+
 def test_a_check_begins_with_its_verdict_and_exit_code() -> None:
     for name, body in written("check"):
         first = write_text(CHECK.document(body), Style()).split("\n")[0]

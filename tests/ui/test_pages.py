@@ -127,6 +127,8 @@ def test_a_check_says_why(pages: Mapping[str, Page]) -> None:
     page = pages["check: worse"]
     assert "3 of 6 rules fail, 2 cannot be decided with these samples, 1 passes." in page.text
     assert "Limit 0.8" in str(page.named("svg"))
+    # The class that decides is called as the metric is.
+    assert "decided by recall of D" in " ".join(page.text.split())
     assert pages["gate"].text.count("version") >= 2
     gate = " ".join(pages["gate"].text.split())
     for said in (
@@ -237,7 +239,7 @@ def test_a_leaderboard_is_by_what_its_runs_have(web: httpx.Client) -> None:
     assert (condition["placeholder"] or "").startswith("adjusted_rand")
     # A column is left out where no run has anything in it.
     assert "Value" not in [text.strip() for text in page.texts]
-    assert "by adjusted_rand" in page.text
+    assert "by adjusted Rand index" in page.text
     assert "has no meaning" not in page.text
 
 

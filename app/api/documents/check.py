@@ -26,7 +26,7 @@ from app.api.documents.document import (
     Words,
 )
 from app.api.documents.reading import counted, interval_words, naming
-from app.domain.catalogue import describe_metric, metric_by_name, titled
+from app.domain.catalogue import describe_metric, metric_by_name, spoken, titled
 from app.domain.errors import NotFound
 from app.domain.rules import Bound, Demand
 from app.domain.wording import about, printable, run_title, sentence, significant, whole
@@ -227,7 +227,7 @@ def _why(answer: Json) -> Iterator[Said]:
 
 
 def _rule(one: Json) -> Rule:
-    metric = one["rule"].get("metric")
+    metric, decided = one["rule"].get("metric"), one.get("decided_by")
     return Rule(
         verdict=one["verdict"],
         title="Samples" if metric is None else titled(metric),
@@ -236,8 +236,8 @@ def _rule(one: Json) -> Rule:
         said=_demand(one["rule"]).strip() or rule_text(one["rule"]),
         estimate=estimate_of(one),
         limits=limits_of(one),
-        decided=one.get("decided_by") or "",
-        message=naming(one["message"], () if metric is None else (metric,)),
+        decided="" if decided is None else spoken(decided),
+        message=naming(one["message"], [key for key in (metric, decided) if key is not None]),
     )
 
 

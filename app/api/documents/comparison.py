@@ -170,6 +170,7 @@ def _of_runs(answer: Json) -> Document:
     said = [*(answer.get("findings") or ()), *([] if pair else answer["disagreements"][:_MOST_DISAGREEMENTS])]
     against = f"to the baseline {baseline}" if baseline else "to the best"
     headline = next(iter(answer["metrics"]))
+    method = sentence(design["multiplicity"]["method"])
     lede = f"{names[0]} less {names[1]}, with" if pair else f"The runs in order, their differences {against} with"
     return Document(
         title=(Name(names[0]), " against ", Name(names[1]), role) if pair else f"{len(runs)} runs",
@@ -189,7 +190,7 @@ def _of_runs(answer: Json) -> Document:
                     _differences(answer) if pair else _orders(answer, names),
                     *(Said("note", naming(sentence(note), answer["metrics"])) for note in answer["notes"]),
                 ],
-                f"{lede} {level} intervals; p is adjusted ({design['multiplicity']['method']}). The chances are those "
+                f"{lede} {level} intervals; p is adjusted ({method}). The chances are those "
                 f"that {'the first' if pair else 'a run'} is better, the same, or worse.",
             ),
             *_causes(answer, names),
@@ -428,7 +429,8 @@ def _of_models(answer: Json) -> Document:
                     *(Said("note", sentence(note)) for note in answer["notes"]),
                 ],
                 "The median difference over datasets, Wilcoxon’s signed-rank test (p adjusted, "
-                f"{answer['design']['multiplicity']['method']}), and how probable each outcome is on a new dataset.",
+                f"{sentence(answer['design']['multiplicity']['method'])}), "
+                "and how probable each outcome is on a new dataset.",
             ),
             Section("figures", "Figures", [Figures("The differences as a figure")]),
         ],

@@ -121,7 +121,8 @@ class Column:
     """One column of a table.
 
     Attributes:
-        cut: Names of classes and runs are cut to so many columns of a text. Other names are never cut.
+        cut: Names of classes and runs are cut to so many columns of a text. Other names are never cut. A heading that
+            is a link and longer is a letter there, which is explained above the table.
         only: The formats that have it.
         style: Of its cells on a page.
     """

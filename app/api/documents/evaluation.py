@@ -97,7 +97,7 @@ def evaluation_document(answer: Json) -> Document:
                 [values.first(), *(Said("note", note) for note in values.notes())],
                 "The further a circle lies from its diamond, the more of the value is owed to the class prevalence of "
                 "this data."
-                if balanced
+                if balanced and has_classes(answer)
                 else "",
                 values.heading(),
             ),

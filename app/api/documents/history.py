@@ -89,6 +89,8 @@ def _message(change: Json) -> Words:
 
 def _said(answer: Json) -> Words:
     changes = answer["changes"]
+    if len(answer["items"]) == 1:
+        return "One evaluation, which is held against none before it."
     if not changes:
         return "Nothing changed beyond chance."
     if len(changes) > _SAID:

@@ -3,7 +3,8 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from string import ascii_uppercase
 
 from app.api.documents.document import (
     Cell,
@@ -212,9 +213,13 @@ def _table(table: Table, style: Style) -> Iterator[str]:
     rows = kept.rows
     if not rows:
         return
+    columns = _lettered(kept.columns)
+    for letter, column in zip(columns, kept.columns, strict=True):
+        if letter is not column:
+            yield from wrapped("", f"{plain(letter.head)}: {plain(column.head)}", style.width, len(_GAP))
     printed = [
         one
-        for place, column in enumerate(kept.columns)
+        for place, column in enumerate(columns)
         for one in _printed(column, [row[place] for row in rows], kept.interval)
     ]
     printed = _fitted(printed, style)
@@ -230,12 +235,21 @@ def _table(table: Table, style: Style) -> Iterator[str]:
         yield f"{_GAP}{len(others.rows)} more {table.rest}: in the JSON"
 
 
+def _lettered(columns: Sequence[Column]) -> list[Column]:
+    """Return columns of which those named by data have letters as headings, where one of the names is too long."""
+    named = [one for one in columns if isinstance(one.head, Link)]
+    if all(columns_of(plain(one.head)) <= one.cut for one in named):
+        return list(columns)
+    letters = iter(ascii_uppercase)
+    return [replace(one, head=next(letters)) if isinstance(one.head, Link) else one for one in columns]
+
+
 def _printed(column: Column, cells: Sequence[Cell], interval: str) -> Iterator[_Printed]:
     both = [estimated(cell) for cell in cells]
-    head, values = [plain(column.head)], [value for value, _ in both]
+    values = [value for value, _ in both]
     if column.cut:
-        head, values = shortened(head, column.cut), shortened(values, column.cut)
-    yield _Printed.of(head[0], values, column.kind)
+        values = shortened(values, column.cut)
+    yield _Printed.of(plain(column.head), values, column.kind)
     if column.kind not in (Kind.ESTIMATE, Kind.DRAWN):
         return
     between = _Printed.of(interval, [one for _, one in both], column.kind)

@@ -37,7 +37,7 @@ def history(given: FigureData) -> Figure:
         text=sentences(
             *(_in_words(items, metric) for metric in metrics),
             *(_changed(one, items) for one in changes),
-            "" if changes else "Nothing changed beyond chance.",
+            "" if changes or len(items) == 1 else "Nothing changed beyond chance.",
         ),
         body=marks.side_by_side(
             [_panel(given.look, items, metric, changes, last=metric == metrics[-1]) for metric in metrics],
@@ -50,6 +50,8 @@ def history(given: FigureData) -> Figure:
 def _in_words(items: Sequence[Json], metric: str) -> str:
     known = [one for one in items if one["metrics"][metric]["value"] is not None]
     first, last = (PAGE.value(known[place]["metrics"][metric]["value"]) for place in (0, -1))
+    if len(known) == 1:
+        return f"{printable(titled(metric))} of the one evaluation of {day(known[0])}: {first}."
     span = f"from {day(known[0])}, {first}, to {day(known[-1])}, {last}"
     return f"{printable(titled(metric))} of {whole(len(known))} evaluations {span}."
 

@@ -263,12 +263,12 @@ def table_view(table: Table, at: At = None) -> dict[str, Any]:
         "rest": written(others.groups),
         "others": len(others.rows),
         # Values that move with class prevalence are drawn beside those at equal shares.
-        "marked": table.style == "hl" and any(_is_twin(cell) for row in kept.rows for cell in row),
+        "marked": table.style == "hl" and any(_is_marked(cell) for row in kept.rows for cell in row),
     }
 
 
-def _is_twin(cell: Cell) -> bool:
-    return isinstance(cell, Estimate) and cell.twin is not None
+def _is_marked(cell: Cell) -> bool:
+    return isinstance(cell, Estimate) and cell.twin is not None and cell.moves is not None
 
 
 def _heads(column: Column, table: Table, at: At) -> Iterator[dict[str, Any]]:

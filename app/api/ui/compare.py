@@ -131,7 +131,7 @@ class _Compared:
             "full": self._in_full(web) if pair else None,
             "design": f"{'Paired' if design['paired'] else 'Not paired'}: {printable(design['reason'])}.",
             "rope": f"{design['rope']:g}",
-            "method": design["multiplicity"]["method"],
+            "method": sentence(design["multiplicity"]["method"]),
             "remarks": [in_names(naming(sentence(one), answer["metrics"])) for one in answer["notes"]],
         }
 

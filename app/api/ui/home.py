@@ -18,6 +18,7 @@ from app.api.documents.reading import (
     class_word,
     has_classes,
     in_names,
+    moves_with_prevalence,
     naming,
     positive_counts,
     weakest_classes,
@@ -30,7 +31,7 @@ from app.api.ui.compare import MOST_RUNS
 from app.api.ui.web import Web, page_routes, render
 from app.api.v1.listing import Filters, UseFilters, listed_evaluations
 from app.api.v1.requests.fields import SOUGHT
-from app.domain.catalogue import describe_metric, listed, metric_by_name, spoken, titled
+from app.domain.catalogue import listed, spoken, titled
 from app.domain.decisions import CheckFilter
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
@@ -99,7 +100,7 @@ def _dataset(filters: Filters) -> dict[str, Any]:
 def _choices(runs: Sequence[Json]) -> Sequence[str]:
     """Return what runs of the kind of the first one are ranked by, the usual metric first."""
     units = KINDS[runs[0]["input"]["kind"]].units if runs else None
-    known = [metric.key for metric in units.ranked] if units is not None else []
+    known = [listed(metric)[0] for metric in units.ranked] if units is not None else []
     return known if known and known[0] != RANKED else [RANKED, *(key for key in HEADLINE if key != RANKED)]
 
 
@@ -132,9 +133,8 @@ def _given(filters: Filters, metric: str | None) -> dict[str, Any]:
 
 
 def _label(key: str) -> str:
-    card = describe_metric(metric_by_name(key))
-    moves = "" if card.prevalence == "insensitive" else " (moves with prevalence)"
-    return f"{sentence(card.name)}{moves}"
+    moves = " (moves with prevalence)" if moves_with_prevalence(key) else ""
+    return f"{titled(key)}{moves}"
 
 
 async def _datasets(context: Context) -> list[str]:
@@ -211,7 +211,7 @@ async def _ranked(context: Context, filters: Filters, metric: str) -> Json:
 
 def _board(board: Json, at: At) -> dict[str, Any]:
     return {
-        "metric": printable(board["metric"]),
+        "metric": printable(spoken(board["metric"])),
         "better": board["better"],
         "level": percent(board["level"], None).replace(" ", "\u00a0"),
         "table": table_view(leaderboard_table(board), at),
@@ -287,7 +287,7 @@ def _weakest(report: Json, run: str) -> tuple[str, str, str] | None:
         one = queries["lowest"][0]
         name = titled(queries["lowest_by"], task_of(given["kind"], given))
         items = f"{whole(one['items'])} retrieved, {whole(one['relevant'])} relevant."
-        return "Weakest query", f"{printable(str(one['query_id']))}: {name} {PAGE.value(one['value'])}.", items
+        return "Weakest query", f"{printable(str(one['query_id']))}: {name} is {PAGE.value(one['value'])}.", items
     if not has_classes(report) or not weakest_classes(report):
         return None
     word = f"Weakest {class_word(report)}"
