@@ -43,6 +43,9 @@ SCREENS = [
     ("comparison", "comparison of runs", "light", 900),
     ("check", "check: worse", "light", 900),
     ("metric", "metric", "light", 620),
+    ("leaderboard", "leaderboard", "light", 900),
+    ("gate", "gate", "light", 900),
+    ("metrics", "metrics", "light", 620),
 ]
 
 
