@@ -181,8 +181,8 @@ def _headline(estimand: Estimand, run: RunData, shares: Array, settings: LimitSe
 def _accuracy(rate: Rate, run: RunData, shares: Array, settings: LimitSettings) -> Estimate:
     """A line of the mean of the recalls in weights (K), by MOVER on their Jeffreys limits."""
     design, level = run.design, settings.level_of_each
-    recall, (hits, worth) = design.table.recall, design.recalls(level)
     with silently():
+        recall, (hits, worth) = design.table.recall, design.recalls(level)
         recalls = jeffreys(hits, worth, level)
     ends = share_limits(recall, *recalls, worth, shares, level, design.spread)
     value = float(shares @ np.where(shares > 0, recall, 0.0))
