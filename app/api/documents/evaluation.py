@@ -74,10 +74,10 @@ def evaluation_document(answer: Json) -> Document:
         answer: As it is answered in JSON.
     """
     identifier, values, task = answer.get("id"), _Values(answer), _task(answer)
-    hidden = _hidden(answer)
+    hidden, keys = _hidden(answer), metrics_of(answer)
     findings = [
         # A page says it as its verdict.
-        Said(one["severity"], naming(one["message"], metrics_of(answer)), SHORT if one is hidden else ALL)
+        Said(one["severity"], naming(one["message"], keys), SHORT if one is hidden else ALL)
         for one in by_severity(said_once(answer["findings"]))
     ]
     balanced = bool(answer["metrics"].get(_BALANCED))
@@ -307,8 +307,8 @@ def _classes(answer: Json, interval: str) -> list[Section]:
         return []
     counts, labels = answer["input"].get("confusion_matrix"), list(answer["input"]["labels"])
     one, many = class_word(answer), class_word(answer, 2)
-    order = weakest_classes(answer)
-    order += [label for label in answer["per_class"] if label not in order]
+    recalls, order = recalls_of(answer), weakest_classes(answer)
+    order += [label for label in answer["per_class"] if recalls.get(label) is None]
     columns = [
         Column(one, Kind.NAME, cut=26),
         Column("n", Kind.NUMBER),
@@ -323,12 +323,12 @@ def _classes(answer: Json, interval: str) -> list[Section]:
     table = Table(
         f"{many.capitalize()}, the lowest recall first",
         columns,
-        [Group([_class_row(answer, label) for label in order])],
+        [Group([_class_row(answer, label, recalls.get(label)) for label in order])],
         interval,
         _SHORT_CLASSES,
         many,
         sorted_by=RECALL,
-        only=ALL if weakest_classes(answer) else PAGE,
+        only=PAGE if set(recalls.values()) <= {None} else ALL,
     )
     classes = Section(
         "classes",
@@ -370,14 +370,14 @@ def _queries(answer: Json) -> Iterator[Section]:
     yield Section("queries", "Queries", [table], lede, headings.of_queries(queries, name))
 
 
-def _class_row(answer: Json, label: str) -> list[Cell]:
+def _class_row(answer: Json, label: str, recall: float | None) -> list[Cell]:
     groups, prevalence = answer["per_class"][label], answer["input"]["prevalence"].get(label)
     twin = groups.get(_BALANCED, {})
     size, taken = _taken_for(answer["input"], label)
     return [
         (Name(label),),
         size,
-        Estimate(recalls_of(answer).get(label), *ends_of(answer, f"{RECALL}@{write_label(label)}"), moves=False),
+        Estimate(recall, *ends_of(answer, f"{RECALL}@{write_label(label)}"), moves=False),
         taken,
         *(Estimate(each) for each in (precision_of(answer, label), twin.get(PRECISION))),
         *(Estimate(each) for each in (groups["prevalence_sensitive"].get(F1), twin.get(F1))),

@@ -389,7 +389,7 @@ class StreamedScores(Scores):
 
     @property
     def _of_all(self) -> tuple[Along, Sequence[Iterable[Table]]]:
-        """What goes along all scores in one order, and the orders of single classes, which are there."""
+        """The curve of all scores in one order, and the orders of single classes, which are there."""
         members, others = zip(*map(self.both_sides, range(self.n_classes)), strict=True)
         curve = Along(summed_sides(members), summed_sides(others), self.n_classes)
         return curve, [self._in_order(code) for code, _ in enumerate(self.rankings)]

@@ -445,6 +445,20 @@ class MatrixDraws(Resampling):
             return lambda table: on_scale(estimand.functional(table), estimand.scale)
         return lambda table: on_scale(estimand.functional(Table(project(table.counts, shares))), estimand.scale)
 
+    def _functional_of(self, indices: Sequence[int]) -> Functional:
+        """Return all values of several estimands that prevalence moves, or of several that it does not, of one table
+        for all of them.
+        """
+        chosen, shares = [self.estimands[index] for index in indices], self.setup.prevalence.shares
+        if not self.setup.prevalence.moves(chosen[0]):
+            shares = None
+
+        def values(table: Table) -> Array:
+            there = table if shares is None else Table(project(table.counts, shares))
+            return np.concatenate([one.values(on_scale(one.functional(there), one.scale)) for one in chosen], axis=-1)
+
+        return values
+
     def _independent(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
         both, rope = self._on_scale(index, pair)
         scale = self.estimands[index].scale
@@ -456,13 +470,28 @@ class MatrixDraws(Resampling):
             return _off_scale(read_off(found, level=level, rope=rope, method=name), both, scale)
 
     def _reach(self, index: int, run: int, level: float) -> Reach:
-        """Limits of one run, made once for all pairs."""
+        """Limits of one run, made once for all pairs and for all estimands that see the same matrices."""
         if (index, run, level) not in self._reaches:
-            estimand, counts, own = self.estimands[index], self.runs.counts[run], self.runs.weighted[run]
-            if estimand.reads_recalls and own is None:
+            together, counts, own = self._alike(index), self.runs.counts[run], self.runs.weighted[run]
+            if self.estimands[index].reads_recalls and own is None:
                 counts = errors_in_one(counts)
-            self._reaches[index, run, level] = matrix_reach(counts, self._functional(estimand), level, own)
+            found, start = matrix_reach(counts, self._functional_of(together), level, own), 0
+            for place in together:
+                end = start + len(self.estimands[place].names)
+                self._reaches[place, run, level] = found.take(range(start, end))
+                start = end
         return self._reaches[index, run, level]
+
+    def _alike(self, index: int) -> list[int]:
+        """Return the estimands beside one that are no rates as it is none, and are of the same matrices as it is."""
+
+        def sees(one: Estimand) -> tuple[bool, bool, bool]:
+            moves = self.setup.prevalence.moves(one)
+            return one.rates is None or moves, moves, one.reads_recalls
+
+        alike = [place for place, one in enumerate(self.estimands) if sees(one) == sees(self.estimands[index])]
+        # Rates that have no tests as such come one by one.
+        return alike if sees(self.estimands[index])[0] else [index]
 
     @cached_property
     def _reaches(self) -> dict[tuple[int, int, float], Reach]:
