@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 import httpx
+import pytest
 
 from app.api.answers import answer_model
 
@@ -135,3 +136,19 @@ def _member_names(value: Any, named: Collection[str]) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _member_names(item, named)
+
+
+def same_numbers(found: Any, expected: Any, where: str = "", *, rel: float = 1e-12) -> None:
+    """Check that answers are equal, numbers to what another order of the same sums may change."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), where
+        for name in expected:
+            same_numbers(found[name], expected[name], f"{where}/{name}", rel=rel)
+    elif isinstance(expected, list):
+        assert len(found) == len(expected), where
+        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
+            same_numbers(one, other, f"{where}/{place}", rel=rel)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=rel, abs=1e-12), where
+    else:
+        assert found == expected, where

@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.api.answers import check_problem, compute, create, evaluation, refused
+from tests.api.answers import check_problem, compute, create, evaluation, refused, same_numbers
 from tests.api.test_multipart import FORMATS, send
 
 Json = dict[str, Any]
@@ -76,22 +76,6 @@ def of_slice(client: httpx.Client, identifier: str, where: str, path: str = "", 
     return client.get(f"/v1/evaluations/{identifier}{path}", params={"slice": where, **params})
 
 
-def same_numbers(found: Any, expected: Any, where: str = "") -> None:
-    """Equal, numbers to what another order of the same sums may change."""
-    if isinstance(expected, dict):
-        assert found.keys() == expected.keys(), where
-        for name in expected:
-            same_numbers(found[name], expected[name], f"{where}/{name}")
-    elif isinstance(expected, list):
-        assert len(found) == len(expected), where
-        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
-            same_numbers(one, other, f"{where}/{place}")
-    elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12), where
-    else:
-        assert found == expected, where
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_a_slice_is_what_its_samples_are_alone(client: httpx.Client, case: str) -> None:
     source, attributes = CASES[case]
@@ -107,7 +91,7 @@ def test_a_slice_is_what_its_samples_are_alone(client: httpx.Client, case: str) 
     assert answer["input"].pop("slice") == {"where": 'site="B"', "size": size, "of": of}
     for name in ("input", "metrics", "per_class", "intervals", "findings", "headline"):
         if name in alone:
-            same_numbers(answer[name], alone[name], name)
+            same_numbers(answer[name], alone[name], name, rel=1e-9)
     # The whole is as it was.
     assert "slice" not in client.get(f"/v1/evaluations/{identifier}").json()["input"]
 

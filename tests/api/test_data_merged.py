@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.settings import Settings
-from tests.api.answers import Json, check_problem, evaluation
+from tests.api.answers import Json, check_problem, evaluation, same_numbers
 from tests.api.jobs import ended, result
 from tests.api.referenced import keep, named, settings_for
 
@@ -73,22 +73,6 @@ def days(client: httpx.Client, folder: Path, kind: str, rows: int) -> tuple[list
     return [one["id"] for one in found[:2]], found[2]
 
 
-def check_same(found: Any, known: Any, place: str = "") -> None:
-    """Numbers within 1e-12, all else equal."""
-    if isinstance(known, dict):
-        assert found.keys() == known.keys(), place
-        for name in known:
-            check_same(found[name], known[name], f"{place}/{name}")
-    elif isinstance(known, list):
-        assert len(found) == len(known), place
-        for number, (one, other) in enumerate(zip(found, known, strict=True)):
-            check_same(one, other, f"{place}/{number}")
-    elif isinstance(known, float):
-        assert found == pytest.approx(known, rel=1e-12, abs=1e-12), place
-    else:
-        assert found == known, place
-
-
 def merge(client: httpx.Client, parts: list[str], **members: Any) -> httpx.Response:
     return client.post("/v1/evaluations/merge", json={"evaluations": parts, "model": {"name": "merged"}, **members})
 
@@ -113,16 +97,16 @@ def test_the_values_are_those_of_one_reading(client: httpx.Client, folder: Path,
     reply = merge(client, parts)
     assert reply.status_code == 202, reply.text
     answer = result(client, reply.json()).json()
-    check_same(values(answer), values(whole))
+    same_numbers(values(answer), values(whole))
     assert answer["input"]["merged_from"] == parts
     assert client.get(f"/v1/evaluations/{answer['id']}").json() == answer
     told = {name: fact for name, fact in answer["input"].items() if name != "merged_from"}
-    check_same(told, {name: fact for name, fact in whole["input"].items() if name != "data"})
+    same_numbers(told, {name: fact for name, fact in whole["input"].items() if name != "data"})
     if kind == "scores":
         # The curves of what was streamed are saved.
         found, known = (client.get(f"/v1/evaluations/{one['id']}/curves/roc") for one in (answer, whole))
         assert found.status_code == known.status_code
-        check_same(values(found.json()), values(known.json()))
+        same_numbers(values(found.json()), values(known.json()))
 
 
 def test_what_cannot_be_one_is_refused(client: httpx.Client, folder: Path) -> None:

@@ -271,11 +271,11 @@ def mean_limits(
             parts = scale.part(own)
             moved, sums = scale.part(limits) - parts, parts.dot(weights)
             hits = own * sizes
-            bias = parts - scale.estimate(hits, sizes) if weights.size >= _MANY else None
+            bias = parts - scale.estimate(hits, sizes)
             if degenerate and mean is not Mean.ARITHMETIC:
                 # Of H and G only the upper limit is asked for then, at which these stand already.
-                moved, bias = np.where(zero, 0.0, moved), None if bias is None else np.where(zero, 0.0, bias)
-            found = sums + _moves_of_sum(moved, scale.variance(hits, sizes), bias, level, spread)
+                moved, bias = np.where(zero, 0.0, moved), np.where(zero, 0.0, bias)
+            found = sums + _moves_of_sum(moved, scale.variance(hits, sizes), bias, weights.size, level, spread)
             ends[place] = scale.inverse(np.clip(found / weights.size, *scale.range))
         if degenerate:
             some = zero.any(axis=-1) & ~np.isnan(rates.dot(weights))
@@ -288,20 +288,27 @@ def mean_limits(
 def share_limits(
     rates: Array, low: Array, high: Array, sizes: Array, shares: Array, level: float, spread: Spread
 ) -> Array:
-    """Limits (2) of the mean of rates (K) in shares (K) of at least 0 that add up to 1; see `mean_limits`.
+    """Limits (2) of the arithmetic mean of rates in shares, as `mean_limits` makes them of equal shares.
 
-    Rates whose share is 0 may be undefined.
+    Args:
+        rates: (K), undefined where their share is 0.
+        low: Lower limits (K) of each.
+        high: Upper limits (K) of each.
+        sizes: Samples (K) of each, or what they are worth.
+        shares: (K), at least 0, with a sum of 1.
+        level: Of the limits.
+        spread: How far the sum moves when every rate moves to its limit.
     """
     present = shares > 0
     with silently():
         rates = np.where(present, rates, 0.0)
         moved = np.where(present, (np.array([low, high]) - rates) * shares, 0.0)
         variances = np.where(present, shares**2 * _SCALES[Mean.ARITHMETIC].variance(rates * sizes, sizes), 0.0)
-        bias = np.zeros_like(rates) if np.count_nonzero(present) >= _MANY else None
-        return np.clip(shares @ rates + _moves_of_sum(moved, variances, bias, level, spread), 0.0, 1.0)
+        moves = _moves_of_sum(moved, variances, np.zeros_like(rates), int(present.sum()), level, spread)
+        return np.clip(shares @ rates + moves, 0.0, 1.0)
 
 
-def _moves_of_sum(moved: Array, variances: Array, bias: Array | None, level: float, spread: Spread) -> Array:
+def _moves_of_sum(moved: Array, variances: Array, bias: Array, number: int, level: float, spread: Spread) -> Array:
     """Moves (2, ...) of a sum of parts to its limits, from those of each part (2, ..., K).
 
     MOVER adds the skewness and the bias of each part, by which its limits lie to one side of it, as if they were error.
@@ -313,14 +320,15 @@ def _moves_of_sum(moved: Array, variances: Array, bias: Array | None, level: flo
     Args:
         moved: Of the parts.
         variances: Of the parts (..., K).
-        bias: Of the parts (..., K); None where there are so few that MOVER is taken as it is.
+        bias: Of the parts (..., K).
+        number: Of the parts; of fewer than `_MANY` MOVER is taken as it is.
         level: Of the limits.
         spread: How far a sum moves by moves of its parts.
     """
     weights = ones(moved.shape[-1])
     # The limits of one side move a sum all the same way, up or down with the direction of its scale.
     way = np.sign((moved[1] - moved[0]).dot(weights))
-    if bias is None:
+    if number < _MANY:
         return np.array([-way, way]) * spread(moved)
     half, aside = np.abs(moved[1] - moved[0]) / 2.0, moved.sum(axis=0) / 2.0
     squares = half**2

@@ -36,7 +36,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     simulated = settings.simulate and run.units.at_hand
     if influences is None or of_one_label or simulated:
         return None
-    # Of five labels in 20 to 100 groups MOVER held the harmonic mean of the recalls in 86 to 95 % of cases,
+    # Of five labels in 20 to 100 groups MOVER alone held the harmonic mean of the recalls in 86 to 95 % of cases,
     # influences in 94 to 96 % (benchmarks/coverage.py).
     of_recalls = None if run.grouping is not None else _mean_of_recalls(estimand, influences, run, settings)
     return of_recalls or _of_tables(estimand, influences, run, settings)
