@@ -179,12 +179,12 @@ def limits_around(
 
 # From so many rates on the corrections of `_moves_of_sum` outweigh how few values the mean of two takes.
 _MANY = 3
-# From moves (..., K) to how far their sum moves (...).
+# From moves (N, K) to how far their sums move (N).
 Spread = Callable[[Array], Array]
 
 
 def independent(moved: Array) -> Array:
-    """Root of the sum of squares (...) of moves (..., K)."""
+    """Root of the sum of squares (N) of moves (N, K)."""
     root: Array = np.sqrt((moved * moved).dot(ones(moved.shape[-1])))
     return root
 
@@ -265,18 +265,21 @@ def mean_limits(
         zero = rates == 0
         degenerate = bool(zero.any())
         positive = np.where(zero, high, rates) if degenerate else rates
-        ends = np.empty((len(means), 2, *rates.shape[:-1]))
+        kinds = (len(means), *rates.shape)
+        moved, variances, bias, sums = np.empty((2, *kinds)), np.empty(kinds), np.empty(kinds), np.empty(kinds[:-1])
         for place, mean in enumerate(means):
             scale, own = _SCALES[mean], rates if mean is Mean.ARITHMETIC else positive
-            parts = scale.part(own)
-            moved, sums = scale.part(limits) - parts, parts.dot(weights)
-            hits = own * sizes
-            bias = parts - scale.estimate(hits, sizes)
+            parts, hits = scale.part(own), own * sizes
+            moved[:, place], sums[place] = scale.part(limits) - parts, parts.dot(weights)
+            variances[place], bias[place] = scale.variance(hits, sizes), parts - scale.estimate(hits, sizes)
             if degenerate and mean is not Mean.ARITHMETIC:
                 # Of H and G only the upper limit is asked for then, at which these stand already.
-                moved, bias = np.where(zero, 0.0, moved), np.where(zero, 0.0, bias)
-            found = sums + _moves_of_sum(moved, scale.variance(hits, sizes), bias, weights.size, level, spread)
-            ends[place] = scale.inverse(np.clip(found / weights.size, *scale.range))
+                moved[:, place, zero] = bias[place, zero] = 0.0
+        found = sums + _moves_of_sum(moved, variances, bias, weights.size, level, spread)
+        ends = np.empty((len(means), 2, *rates.shape[:-1]))
+        for place, mean in enumerate(means):
+            scale = _SCALES[mean]
+            ends[place] = scale.inverse(np.clip(found[:, place] / weights.size, *scale.range))
         if degenerate:
             some = zero.any(axis=-1) & ~np.isnan(rates.dot(weights))
             for place, mean in enumerate(means):
@@ -329,7 +332,7 @@ def _moves_of_sum(moved: Array, variances: Array, bias: Array, number: int, leve
     # The limits of one side move a sum all the same way, up or down with the direction of its scale.
     way = np.sign((moved[1] - moved[0]).dot(weights))
     if number < _MANY:
-        return np.array([-way, way]) * spread(moved)
+        return np.array([-way, way]) * _each_spread(moved, spread)
     half, aside = np.abs(moved[1] - moved[0]) / 2.0, moved.sum(axis=0) / 2.0
     squares = half**2
     lacking = np.where(half > 0.0, np.maximum(two_sided_z(level) ** 2 * variances - squares, 0.0), 0.0)
@@ -337,8 +340,13 @@ def _moves_of_sum(moved: Array, variances: Array, bias: Array, number: int, leve
     total = squares.dot(weights)[..., None]
     shares = np.divide(squares, total, out=np.zeros_like(squares), where=total > 0.0)
     centre = (shares * (aside + bias) - bias).dot(weights)
-    moves: Array = centre + np.array([-way, way]) * spread(np.sqrt(squares)[None])[0]
+    moves: Array = centre + np.array([-way, way]) * _each_spread(np.sqrt(squares), spread)
     return moves
+
+
+def _each_spread(moves: Array, spread: Spread) -> Array:
+    """How far sums (...) move by moves (..., K)."""
+    return spread(moves.reshape(-1, moves.shape[-1])).reshape(moves.shape[:-1])
 
 
 def limits_at_rate(value: float, rate: float, fixed: Array, other: Array, level: float = 0.95) -> tuple[float, float]:
