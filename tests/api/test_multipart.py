@@ -403,8 +403,13 @@ def test_the_column_that_nobody_named_is_named(client: httpx.Client) -> None:
     fault = check_problem(send(client, {"kind": "predictions"}, as_csv(columns)), 422, "invalid_input")["errors"][0]
     assert fault["detail"] == (
         "expected the columns 'y_true', 'y_pred' and at most 'sample_id', 'group_id', 'sample_weight' besides, "
-        "got 'image' too: leave out what is no part of predictions"
+        "got 'image' too: leave out what is no part of predictions, or name attributes of samples in "
+        "`columns.attributes`"
     )
+    # A class without a column is named before texts of other columns are read as numbers.
+    columns = {"y_true": ["a", "b"], "p.a": [0.8, 0.3], "p.b": [0.2, 0.7], "site": ["north", "south"]}
+    fault = check_problem(send(client, {"kind": "probabilities"}, as_csv(columns)), 422, "invalid_input")["errors"][0]
+    assert fault["detail"] == "expected one of 'p.a', 'p.b', 'site', got 'a'; did you mean 'p.a'?"
 
 
 @pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS.keys())

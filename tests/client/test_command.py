@@ -243,6 +243,11 @@ def test_evaluates_files_matrices_and_what_the_service_takes(command: Command, t
     assert "p.csv has no column y_true. It has: label, guess. Name it: --y-true" in err
     code, out, _ = command("evaluate", str(tmp_path / "p.csv"), "--y-true", "label", "--y-pred", "guess", "--json")
     assert json.loads(out)["input"]["confusion_matrix"] == [[1, 0], [1, 1]]
+    pd.concat([frame] * 20).assign(site=["north", "south", "south"] * 20).to_csv(tmp_path / "s.csv", index=False)
+    sliced = ("--y-true", "label", "--y-pred", "guess", "--attributes", "site", "--model", "s:1", "--dataset", "few")
+    assert command("evaluate", str(tmp_path / "s.csv"), *sliced)[0] == 0
+    code, out, _ = command("slices", "s:1", "--dataset", "few", "--by", "site")
+    assert (code, "site south  20 of 40" in out) == (0, True)
     code, out, _ = command("evaluate", "-", stdin="[[45, 5], [10, 40]]")
     assert (code, "balanced_accuracy" in out) == (0, True)
     source = {"input": {"kind": "binary_counts", "tp": 4, "fn": 1, "fp": 0, "tn": 5}}

@@ -40,6 +40,7 @@ _TRUTH: Final = "y_true"
 _FOLD: Final = "fold"
 # Of features: a column of numbers for each, or an array of all of them.
 _FEATURE: Final = "feature."
+_OR_ATTRIBUTES: Final = ", or name attributes of samples in `columns.attributes`"
 # The index of a table of pandas, as it is written to Parquet and to CSV, the latter also once it was read again.
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _UNREADABLE = (
@@ -241,7 +242,8 @@ class _Picked:
         self._refuse_others({*chosen, *classes.values(), *features})
         if self.declared is None and len(classes) > 1:
             # Before they are read as numbers: what is no class need not be one.
-            _refuse_classes_that_do_not_occur(self.file.load([_TRUTH], []).labels(_TRUTH), classes)
+            of_folds = _FOLD in self.needed
+            _refuse_classes_that_do_not_occur(self.file.load([_TRUTH], []).labels(_TRUTH), classes, of_folds=of_folds)
         numbers = [name for name, member in chosen.items() if self.reads[member] in NUMBERS]
         labels = [name for name in chosen if name not in numbers]
         table = self.file.load(labels, [*numbers, *classes.values(), *features])
@@ -292,28 +294,31 @@ class _Picked:
         more = ["one per class"] if self.by_class is not None else []
         more += [f"{_FEATURE}* if there are features"] if self.features is not None else []
         needed = ", ".join([*map(repr, self.needed), *more])
+        sliced = "attributes" in self.kind.members()
         _refuse_unknown(
             [name for name in self.file.names if not _INDEX.fullmatch(name)],
             known,
             f"the columns {needed} and at most {listed([*self.optional])} besides",
-            f": leave out what is no part of {self.kind.kind}",
+            f": leave out what is no part of {self.kind.kind}{_OR_ATTRIBUTES if sliced else ''}",
         )
 
 
-def _refuse_classes_that_do_not_occur(truth: Column, classes: Mapping[str, str]) -> None:
+def _refuse_classes_that_do_not_occur(truth: Column, classes: Mapping[str, str], *, of_folds: bool) -> None:
     if not len(truth):
         return
     try:
         codes = encode({_TRUTH: truth}, [*classes], "/input").codes[_TRUTH]
     except InvalidInput:
-        # A class without a column: said where the labels are read.
-        return
+        if of_folds:
+            # A class without a column is said of the fold that has it.
+            return
+        raise
     occurring = {[*classes][code] for code in np.unique(codes).tolist()}
     _refuse_unknown(
         [*classes],
         occurring,
         f"a column for every class that occurs in {_TRUTH!r}",
-        ", which none of its rows names: leave out what is no class, or name all classes in `labels`",
+        f", which none of its rows names: leave out what is no class, name all classes in `labels`{_OR_ATTRIBUTES}",
     )
 
 

@@ -62,7 +62,8 @@ def slices_document(answer: Json) -> Document:
     """
     slices, searched, other = answer["slices"], answer["searched"], held_against(answer)
     metrics = list(dict.fromkeys(name for one in slices for name in one["metrics"]))
-    title = f"{whole(searched['slices'])} slices searched" if searched is not None else f"{len(slices)} slices"
+    number = len(slices) if searched is None else searched["slices"]
+    title = f"{whole(number)} {'slice' if number == 1 else 'slices'}{'' if searched is None else ' searched'}"
     return Document(
         title=title,
         facts=[("", f"{whole(answer['n_samples'])} samples"), ("", f"against {other}")],

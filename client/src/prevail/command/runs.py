@@ -132,6 +132,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     for option in ("y-true", "y-pred", "scores", "sample-id", "group-id", "weight"):
         columns.add_argument(f"--{option}", metavar="COLUMN")
     columns.add_argument("--probabilities", metavar="COLUMN,COLUMN", help="in the order of the labels")
+    columns.add_argument("--attributes", metavar="COLUMN,COLUMN", help="of the samples, to make slices of")
     meaning = parser.add_argument_group("what they mean")
     meaning.add_argument("--labels", metavar="A,B", help="the classes in order")
     meaning.add_argument("--positive", metavar="LABEL")
@@ -249,11 +250,12 @@ def _data(text: str) -> dict[str, Any]:
 
 
 def _columns(chosen: Namespace) -> dict[str, Any]:
+    lists = {name: getattr(chosen, name) for name in ("probabilities", "attributes")}
     return {
         "y_true": chosen.y_true,
         "y_pred": chosen.y_pred,
         "scores": chosen.scores,
-        "probabilities": None if chosen.probabilities is None else chosen.probabilities.split(","),
+        **{name: None if value is None else value.split(",") for name, value in lists.items()},
         "sample_ids": chosen.sample_id,
         "group_ids": chosen.group_id,
         "sample_weight": chosen.weight,
