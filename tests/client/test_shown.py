@@ -226,8 +226,12 @@ def test_a_run_that_is_there_for_several_splits_is_not_taken_by_chance(pv: preva
 def test_sentences_are_whole_and_what_no_cell_has_room_for_is_counted(pv: prevail.Client) -> None:
     said = pv.project("shown:1", dataset="shown", prevalence={"1": 0.4}).summary()
     assert "each class is predicted does not depend on how frequent" in said
-    assert "item" in next(line for line in said.splitlines() if line.startswith("accuracy"))
+    accuracy = next(line for line in said.splitlines() if line.startswith("accuracy"))
+    assert "all of it because 1 becomes more frequent (30 % to 40 %)" in accuracy
     assert "factor" not in said
+    assert Facts({"n": 1, "made": {"of": [{"a": 1, "b": 2, "c": 3, "d": 4}]}}).summary().endswith("1 item")
+    curve = {"threshold": 0.3, "curve": {"x": [*range(30)], "y": [*range(30)]}, "rules": [{"a": 1}]}
+    assert "curve.x, curve.y: 30 lines, in its JSON" in Facts(curve).summary()
     table = Facts({"matrix": [[119.0, 18.0], [31.0, 132.0]]}).summary()
     assert table.splitlines()[-1].split() == ["1", "31", "132"]
     values = Facts({"a": [0.9999999999999998, 0.5], "b": [0.9999999, 1e-14]}).summary()

@@ -50,7 +50,12 @@ class Facts(Answer):
         texts = (visible(value) if isinstance(value, str) else cell_text(value) for _, value in facts)
         lines = [self._wrapped(f"{name:{width}}  ", text) for (name, _), text in zip(facts, texts, strict=True)]
         parts = ["\n".join(lines)] if facts else []
-        for names, (columns, rows) in _tables(self.data):
+        tables = [*_tables(self.data)]
+        for names, (columns, rows) in tables:
+            if len(rows) > _MOST_LINES and len(tables) > 1:
+                # Such as the curve that a threshold was found on.
+                parts.append(f"{', '.join(names)}: {len(rows):,} lines, in its JSON")
+                continue
             more = f"\nand {len(rows) - _MOST_LINES:,} more lines" if len(rows) > _MOST_LINES else ""
             parts.append(f"{', '.join(names)}:\n{table_text(columns, rows[:_MOST_LINES])}{more}")
         return "\n\n".join(parts)

@@ -32,10 +32,12 @@ def is_rule(one: Mapping[str, Any]) -> bool:
 
 
 def flattened(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The members of an item and of the objects in it, each with a name."""
+    """The members of an item and of the objects in it, each with a name; of causes the sentence that says them."""
     found: dict[str, Any] = {}
     for name, value in item.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping) and "because" in value:
+            found[prefix + name] = value["because"]
+        elif isinstance(value, Mapping) and value:
             found |= flattened(value, f"{prefix}{name}.")
         else:
             found[prefix + name] = _words(value) if isinstance(value, list) else None if value == {} else value
