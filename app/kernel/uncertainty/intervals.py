@@ -345,7 +345,7 @@ def _moves_of_sum(moved: Array, variances: Array, bias: Array, number: int, leve
 
 
 def _each_spread(moves: Array, spread: Spread) -> Array:
-    """How far sums (...) move by moves (..., K)."""
+    """Return how far sums (...) move by moves (..., K)."""
     return spread(moves.reshape(-1, moves.shape[-1])).reshape(moves.shape[:-1])
 
 
