@@ -1,12 +1,14 @@
 """Stored evaluations as the source of reports, by id or by model, dataset and version."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 from uuid import UUID
 
 from app.domain.errors import InvalidInput, NoSamples, NotForKind, NotFound
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Reference
+from app.domain.inputs.content import MERGED_FACT
+from app.domain.inputs.folds import Folds
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
@@ -208,6 +210,36 @@ async def identified_once(store: EvaluationStore, project: str, named: Sequence[
             detail = f"expected different evaluations, {identifier} is there twice"
             raise InvalidInput.at(pointers[place], "repeated_evaluation", detail)
     return found
+
+
+async def with_parts(
+    store: EvaluationStore, project: str, records: Sequence[EvaluationRecord]
+) -> list[EvaluationRecord]:
+    """Evaluations with their parts, where they were merged."""
+    known: dict[UUID, EvaluationRecord] = {}
+    new: Iterable[EvaluationRecord] = records
+    while wanted := {one for record in new for one in _merged_from(record)} - known.keys():
+        found = await store.get_many(project, [*wanted])
+        known |= found
+        new = found.values()
+    return [replace(record, parts=_parts(record, known)) for record in records]
+
+
+def _merged_from(record: EvaluationRecord) -> list[UUID]:
+    """Ids of the evaluations whose samples are all in one; folds are not."""
+    return [] if record.kind == Folds.kind else [UUID(one) for one in record.extra.get(MERGED_FACT, ())]
+
+
+def _parts(record: EvaluationRecord, known: Mapping[UUID, EvaluationRecord]) -> tuple[EvaluationRecord, ...]:
+    found, left = [], _merged_from(record)
+    while left:
+        part = known.get(left.pop(0))
+        if part is None:
+            return ()
+        below = _merged_from(part)
+        left = [*below, *left]
+        found += [] if below else [part]
+    return tuple(found)
 
 
 async def _latest(store: EvaluationStore, project: str, reference: Reference, pointer: str) -> UUID:

@@ -24,7 +24,7 @@ from app.domain.inputs.content import (
     LARGEST_TOTAL,
     MERGED_FACT,
     Content,
-    DataFacts,
+    why_not_saved,
 )
 from app.domain.inputs.folds import Folds, ignored_facts, pooled
 from app.domain.inputs.kinds import KINDS, units_of
@@ -38,6 +38,10 @@ from app.kernel.units.queries import NOT_RETRIEVED, UNJUDGED
 # Numbers of outputs of samples, which are all in memory.
 MOST_OUTPUTS: Final = 50_000_000
 _PLACE: Final = "/evaluations"
+_READ_AGAIN: Final = (
+    "; data is read again only where that of all evaluations was named by a reference, no part of one was deleted, and "
+    "not as folds"
+)
 _RENORMALIZED, _LEFT_OUT = "renormalized", "queries_without_judgements"
 _Facts = dict[str, Any]
 
@@ -63,8 +67,12 @@ def merged(parts: Sequence[MatrixInput], *, as_folds: bool = False) -> MatrixInp
         return pooled([form([part], labels) for part in parts], "", places=_PLACE)
     if form is _sampled:
         _check_ids(parts)
-    _check_data(parts)
     return form(parts, labels)
+
+
+def together(parts: Sequence[MatrixInput]) -> MatrixInput:
+    """Return the samples of inputs as one input, which they were before; what `merged` checks is known of them."""
+    return parts[0] if len(parts) == 1 else _sampled(parts, _all_names([part.labels for part in parts]))
 
 
 def check_streamed(parts: Sequence[MatrixInput]) -> None:
@@ -72,12 +80,10 @@ def check_streamed(parts: Sequence[MatrixInput]) -> None:
 
     Raises:
         IncomparableRuns: they are of different kinds or labels, or samples were judged differently.
-        InvalidInput: they are of the same data.
     """
     _agree(parts, "the kind", lambda part: part.kind)
     _check_alike(parts, as_folds=False)
     _agree(parts, "the labels", lambda part: part.labels)
-    _check_data(parts)
 
 
 def _check(parts: Sequence[MatrixInput], *, as_folds: bool) -> None:
@@ -126,17 +132,8 @@ def _check_part(part: MatrixInput, where: str, *, as_folds: bool) -> None:
         detail = "expected counts: rates of data of unknown size cannot be added"
         raise InvalidInput.at(where, "rates_cannot_be_pooled", detail)
     if part.samples is None and needs_samples(part):
-        raise NoSamples(f"the samples of this evaluation are not saved: {_why_not_saved(part)}", pointer=where)
-
-
-def _why_not_saved(part: MatrixInput) -> str:
-    if MERGED_FACT in part.facts:
-        return "it was merged of others, which can be merged themselves"
-    if DATA_FACT in part.facts:
-        return (
-            "its data was named by a reference, and is read again only where that of all others was, and not as folds"
-        )
-    return "it was sent with retain=none"
+        why = why_not_saved(part.facts) + (_READ_AGAIN if part.facts.keys() & {DATA_FACT, MERGED_FACT} else "")
+        raise NoSamples(f"the samples of this evaluation are not saved: {why}", pointer=where)
 
 
 def _check_samples(samples: Sequence[Samples]) -> None:
@@ -224,19 +221,6 @@ def _check_ids(parts: Sequence[MatrixInput]) -> None:
             f"{shown(str(ids[row]))}: number {place - starts[run]} here, number {old_place - starts[old_run]} of "
             f"{_PLACE}/{old_run}",
         )
-
-
-def _check_data(parts: Sequence[MatrixInput]) -> None:
-    """Refuse data that was named by a reference and read for two of the runs: the ids of its samples are not known."""
-    seen: dict[tuple[str, str | None], int] = {}
-    for place, part in enumerate(parts):
-        data: DataFacts | None = part.facts.get(DATA_FACT)
-        if data is None:
-            continue
-        earlier = seen.setdefault((data["digest"], data.get("filter")), place)
-        if earlier != place:
-            detail = f"expected other data than {_PLACE}/{earlier} was read from: each sample would count twice"
-            raise InvalidInput.at(f"{_PLACE}/{place}", "duplicate_data", detail)
 
 
 def _all_names(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
