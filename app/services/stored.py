@@ -1,7 +1,8 @@
 """Stored evaluations as the source of reports, by id or by model, dataset and version."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any, Self
 from uuid import UUID
 
@@ -216,30 +217,19 @@ async def with_parts(
     store: EvaluationStore, project: str, records: Sequence[EvaluationRecord]
 ) -> list[EvaluationRecord]:
     """Evaluations with their parts, where they were merged."""
-    known: dict[UUID, EvaluationRecord] = {}
-    new: Iterable[EvaluationRecord] = records
-    while wanted := {one for record in new for one in _merged_from(record)} - known.keys():
+    parts = {record.id: [record] for record in records if _merged_from(record)}
+    while wanted := {one for own in parts.values() for record in own for one in _merged_from(record)}:
         found = await store.get_many(project, [*wanted])
-        known |= found
-        new = found.values()
-    return [replace(record, parts=_parts(record, known)) for record in records]
+        for own in parts.values():
+            known = {**found, **{record.id: record for record in own}}
+            below = [*chain.from_iterable(_merged_from(record) or [record.id] for record in own)]
+            own[:] = [known[one] for one in below] if known.keys() >= {*below} else []
+    return [replace(record, parts=tuple(parts.get(record.id, ()))) for record in records]
 
 
 def _merged_from(record: EvaluationRecord) -> list[UUID]:
     """Ids of the evaluations whose samples are all in one; folds are not."""
     return [] if record.kind == Folds.kind else [UUID(one) for one in record.extra.get(MERGED_FACT, ())]
-
-
-def _parts(record: EvaluationRecord, known: Mapping[UUID, EvaluationRecord]) -> tuple[EvaluationRecord, ...]:
-    found, left = [], _merged_from(record)
-    while left:
-        part = known.get(left.pop(0))
-        if part is None:
-            return ()
-        below = _merged_from(part)
-        left = [*below, *left]
-        found += [] if below else [part]
-    return tuple(found)
 
 
 async def _latest(store: EvaluationStore, project: str, reference: Reference, pointer: str) -> UUID:

@@ -1,5 +1,6 @@
 """Merges of evaluations of data by reference: the values are those of one reading of everything."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.api.v1.reread import DataAgain
+from app.domain.errors import TooLarge
+from app.domain.inputs.matrices import MatrixInput
 from app.settings import Settings
 from tests.api.answers import Json, check_problem, evaluation, same_numbers
 from tests.api.jobs import ended, result
@@ -52,6 +56,10 @@ def write(path: Path, day: int, rows: int) -> None:
         "no": 1.0 - share,
         "weight": RANDOM.integers(1, 4, rows).astype(float),
         "site": RANDOM.integers(0, 40, rows),
+        "id": day * 100_000 + np.arange(rows),
+        # Not all of them are there every day.
+        "seen": np.where(risk > 0.3, "yes", "no" if day == 1 else "maybe"),
+        "said": np.where(truth > 0, "yes", "no" if day == 1 else "maybe"),
         "query": day * 100_000 + np.arange(rows) // 10,
         "relevance": RANDOM.integers(0, 3, rows),
     }
@@ -139,12 +147,58 @@ def test_a_threshold_that_was_assumed_of_labels_is_assumed_again(client: httpx.C
     for day in (1, 2):
         write(folder / f"labels-{day}.parquet", day, 500)
     columns = {"y_true": ["truth", "guess"], "score": ["score", "yes"]}
-    found = []
+    found: list[Json] = []
     for files in ("labels-1.parquet", "labels-2.parquet", "labels-*.parquet"):
         reply = keep(client, named(folder / files, columns, "multilabel", labels=["a", "b"]), dataset="labels")
         found.append(result(client, reply.json()).json())
     answer = merged(client, [one["id"] for one in found[:2]])
     same_numbers(values(answer), values(found[2]))
+
+
+@pytest.mark.usefixtures("computed_here")
+@pytest.mark.parametrize("kind", ["scores", "predictions"])
+def test_what_was_merged_is_compared_as_its_rows_at_once(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The threshold is that of all days, though one alone has another one; and so are the labels."""
+    (place := folder / f"pairs-{kind}").mkdir()
+    for day in (1, 2):
+        write(place / f"{day}.parquet", day, 400)
+    columns = {"y_true": "truth", "score": "score"} if kind == "scores" else {"y_true": "seen", "y_pred": "said"}
+    other = {**columns, "score": "weight"} if kind == "scores" else {**columns, "y_pred": "seen"}
+    found: list[str] = []
+    for files, own in (("1", columns), ("2", columns), ("*", columns), ("*", other)):
+        source = named(place / f"{files}.parquet", {**own, "sample_id": "id"}, kind, **LABELS.get(kind, {}))
+        reply = keep(client, source, model=f"pairs-{kind}-{len(found)}", dataset=f"pairs-{kind}")
+        found.append(result(client, reply.json()).json()["id"])
+    *days, whole, against = found
+    month = merged(client, days)["id"]
+    metrics = ["accuracy", "h_mean"] + ["roc_auc@1"] * (kind == "scores")
+    body = {"metrics": metrics, "paired": "true"}
+
+    def compared(run: str) -> Json:
+        reply = client.post("/v1/comparisons", json={"evaluations": [run, against], **body})
+        assert reply.status_code == 202, reply.text
+        answer: Json = json.loads(result(client, reply.json()).text.replace(run, "run"))
+        assert answer["design"]["paired"]
+        return {name: answer[name] for name in ("design", "metrics")}
+
+    same_numbers(compared(month), compared(whole))
+    if kind == "scores":
+        alone = client.post("/v1/comparisons", json={"evaluations": [month, against], **body, "paired": "auto"})
+        detail = check_problem(alone, 422, "incomparable_runs")["detail"]
+        assert "it was merged of others" in detail
+        assert "`paired: true`" in detail
+        detail = check_problem(client.get(f"/v1/evaluations/{month}/curves/roc"), 409, "no_samples_kept")["detail"]
+        assert "it was merged of others" in detail
+        assert "retain=none" not in detail
+    monkeypatch.setattr(DataAgain, "whole", too_many)
+    same_numbers(compared(month), compared(whole))
+
+
+def too_many(*_: Any) -> MatrixInput:
+    """What reading all rows at once comes to."""
+    raise TooLarge("more than memory holds")
 
 
 def test_what_cannot_be_one_is_refused(client: httpx.Client, folder: Path) -> None:

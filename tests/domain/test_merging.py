@@ -23,7 +23,7 @@ from app.domain.inputs.folds import Folds
 from app.domain.inputs.kind import Input
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.merging import merged
+from app.domain.inputs.merging import merged, together
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.sets import Sets
@@ -278,6 +278,7 @@ def test_counts_of_data_by_reference_add_up() -> None:
     whole = merged([first, second])
     assert whole.counts.tolist() == predictions(np.arange(N)).counts.tolist()
     assert (whole.labels, whole.content, whole.facts) == (first.labels, Content.counts, {})
+    assert together([first, second]).counts.tolist() == whole.counts.tolist()
     scored = replace(second, kind="probabilities")
     with pytest.raises(NoSamples, match="named by a reference"):
         merged([scored, scored])

@@ -78,11 +78,8 @@ def _reference(data: DataFacts | LabelFacts) -> DataReference:
 
 
 def request_of(record: EvaluationRecord, *, decided: bool = True) -> bytes:
-    """The request that makes the same samples of the same columns, as far as what is saved of it says.
-
-    Args:
-        record: What was saved of it.
-        decided: Is a threshold that was assumed given? Else all samples that are read say it again.
+    """The request that makes the same samples of the same columns, as far as what is saved of it says; unless
+    ``decided`` all of them say again which threshold is assumed.
     """
     positive = {} if record.positive is None else {"positive": record.labels[record.positive]}
     options = KINDS[record.kind].options_of({**record.extra, "labels": record.labels, **positive})
@@ -91,21 +88,21 @@ def request_of(record: EvaluationRecord, *, decided: bool = True) -> bytes:
     return orjson.dumps({"input": {"kind": record.kind, **options}})
 
 
-def in_parts(record: EvaluationRecord) -> Iterator[EvaluationRecord]:
-    """The evaluations whose named data can be read as that of one, row after row.
+def in_parts(record: EvaluationRecord) -> list[EvaluationRecord]:
+    """The evaluations whose named data is read as that of one, row after row.
 
     Raises:
         InvalidInput: they have their classes in different orders.
     """
-    for part in record.elsewhere:
-        if part.kind == Predictions.kind:
-            # Classes are told by their names, and a part may lack some.
-            yield replace(part, labels=record.labels, positive=record.positive)
-        elif part.labels == record.labels:
-            yield part
-        else:
-            detail = "expected the labels of all parts in one order, since they are more than memory holds"
-            raise InvalidInput.at("/input/labels", "order_of_labels", detail)
+    # Predictions tell classes by their names, and a part may lack some.
+    if record.kind != Predictions.kind and any(part.labels != record.labels for part in record.elsewhere):
+        detail = "expected the labels of all parts in one order, since they are more than memory holds"
+        raise InvalidInput.at("/input/labels", "order_of_labels", detail)
+    decided = {"threshold": record.extra["threshold"]} if "threshold" in record.extra else {}
+    return [
+        replace(part, labels=record.labels, positive=record.positive, extra={**part.extra, **decided})
+        for part in record.elsewhere
+    ]
 
 
 def check_allowed(source: DataSource, records: Sequence[EvaluationRecord]) -> None:
@@ -147,18 +144,14 @@ class DataAgain:
 
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples; raises as the port says."""
-        n_parts = len(record.elsewhere)
-        for place, part in enumerate(in_parts(record)):
-            if "threshold_assumed" in record.extra:
-                part = replace(part, extra={**part.extra, "threshold": record.extra["threshold"]})
-            yield from each_as_step(place, n_parts, self._parts(part, outputs=outputs))
+        parts = in_parts(record)
+        for place, part in enumerate(parts):
+            yield from each_as_step(place, len(parts), self._parts(part, outputs=outputs))
 
     def _parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         data = PartsOfData(self.source, self.asked(asked_again(record, 0, in_parts=True)))
         body, ignored = request_of(record), tuple(record.extra.get(IGNORED_FACT, ()))
-        rows = 0
         for read in data.read():
-            rows += read.facts["rows"]
             try:
                 found = _weighted(with_columns(body, _unweighted(read)).source, read, ignored)
             except NothingLeft:
@@ -167,7 +160,6 @@ class DataAgain:
             if found.samples is not None and not outputs:
                 found = replace(found, samples=replace(found.samples, outputs=None))
             yield found
-        data.facts(rows)
 
     def asked(self, asked: Asked) -> Asked:
         """Return the request, of the file that columns were joined in where some are."""

@@ -61,18 +61,21 @@ def merged(parts: Sequence[MatrixInput], *, as_folds: bool = False) -> MatrixInp
         TooLarge: there are more samples than one request may have.
     """
     _check(parts, as_folds=as_folds)
-    labels = _all_names([part.labels for part in parts])
-    form = _sampled if all(part.samples is not None for part in parts) else _counted
     if as_folds:
+        labels, form = _all_names([part.labels for part in parts]), _form(parts)
         return pooled([form([part], labels) for part in parts], "", places=_PLACE)
-    if form is _sampled:
+    if _form(parts) is _sampled:
         _check_ids(parts)
-    return form(parts, labels)
+    return together(parts)
 
 
 def together(parts: Sequence[MatrixInput]) -> MatrixInput:
-    """Return the samples of inputs as one input, which they were before; what `merged` checks is known of them."""
-    return parts[0] if len(parts) == 1 else _sampled(parts, _all_names([part.labels for part in parts]))
+    """Return inputs as one that are known to be so: nothing is checked of what `merged` checks."""
+    return parts[0] if len(parts) == 1 else _form(parts)(parts, _all_names([part.labels for part in parts]))
+
+
+def _form(parts: Sequence[MatrixInput]) -> Callable[[Sequence[MatrixInput], tuple[str, ...]], MatrixInput]:
+    return _sampled if all(part.samples is not None for part in parts) else _counted
 
 
 def check_streamed(parts: Sequence[MatrixInput]) -> None:

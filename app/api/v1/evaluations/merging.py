@@ -24,7 +24,6 @@ from app.api.v1.requests.referenced import each_part, streamed
 from app.api.v1.reread import DataAgain, asked_again, check_allowed, in_parts, request_of
 from app.domain.errors import BeyondMemory, TooLarge
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.content import DATA_FACT
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.merging import merged
 from app.domain.options import Retain
@@ -104,16 +103,12 @@ def _parts(
 
 
 def _rows(record: EvaluationRecord, again: DataAgain, options: Mapping[str, Any]) -> Iterator[NewEvaluation | NoPart]:
-    named = [*in_parts(record)]
-    for place, one in enumerate(named):
+    parts = in_parts(record)
+    for place, one in enumerate(parts):
         # A threshold that was assumed is assumed again, of all.
         request = {**orjson.loads(request_of(one, decided=False)), "options": options}
         data = PartsOfData(again.source, again.asked(asked_again(one, 0)))
-        rows = 0
-        for part in each_as_step(place, len(named), each_part(orjson.dumps(request), data)):
-            rows += part.rows if isinstance(part, NoPart) else part.source.facts[DATA_FACT]["rows"]
-            yield part
-        data.facts(rows)
+        yield from each_as_step(place, len(parts), each_part(orjson.dumps(request), data))
 
 
 def _together(records: Sequence[EvaluationRecord], again: DataAgain, memory_bytes: int) -> MatrixInput:
