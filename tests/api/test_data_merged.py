@@ -140,7 +140,7 @@ def test_what_was_merged_can_be_merged_again(client: httpx.Client, folder: Path,
     if kind != "predictions":
         found = check_problem(merge(client, [first, parts[2]], **names), 409, "no_samples_kept")
         assert "it was merged of others" in found["detail"]
-        assert "no part of one was deleted" in found["detail"]
+        assert "no part was deleted" in found["detail"]
 
 
 def test_a_threshold_that_was_assumed_of_labels_is_assumed_again(client: httpx.Client, folder: Path) -> None:

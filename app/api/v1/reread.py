@@ -89,11 +89,7 @@ def request_of(record: EvaluationRecord, *, decided: bool = True) -> bytes:
 
 
 def in_parts(record: EvaluationRecord) -> list[EvaluationRecord]:
-    """The evaluations whose named data is read as that of one, row after row.
-
-    Raises:
-        InvalidInput: they have their classes in different orders.
-    """
+    """The evaluations whose data is read as that of one; raises InvalidInput for classes in different orders."""
     # Predictions tell classes by their names, and a part may lack some.
     if record.kind != Predictions.kind and any(part.labels != record.labels for part in record.elsewhere):
         detail = "expected the labels of all parts in one order, since they are more than memory holds"

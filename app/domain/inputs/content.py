@@ -185,5 +185,5 @@ SLICE_FACT = "slice"
 def why_not_saved(facts: Mapping[str, Any]) -> str:
     """Why the samples of an input are not saved that had some."""
     if MERGED_FACT in facts:
-        return "it was merged of others, whose data was named by references or not saved either"
+        return "it was merged of others"
     return "its data was named by a reference" if DATA_FACT in facts else "it was sent with the option retain=none"

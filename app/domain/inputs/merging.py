@@ -38,10 +38,6 @@ from app.kernel.units.queries import NOT_RETRIEVED, UNJUDGED
 # Numbers of outputs of samples, which are all in memory.
 MOST_OUTPUTS: Final = 50_000_000
 _PLACE: Final = "/evaluations"
-_READ_AGAIN: Final = (
-    "; data is read again only where that of all evaluations was named by a reference, no part of one was deleted, and "
-    "not as folds"
-)
 _RENORMALIZED, _LEFT_OUT = "renormalized", "queries_without_judgements"
 _Facts = dict[str, Any]
 
@@ -135,8 +131,10 @@ def _check_part(part: MatrixInput, where: str, *, as_folds: bool) -> None:
         detail = "expected counts: rates of data of unknown size cannot be added"
         raise InvalidInput.at(where, "rates_cannot_be_pooled", detail)
     if part.samples is None and needs_samples(part):
-        why = why_not_saved(part.facts) + (_READ_AGAIN if part.facts.keys() & {DATA_FACT, MERGED_FACT} else "")
-        raise NoSamples(f"the samples of this evaluation are not saved: {why}", pointer=where)
+        detail = f"the samples of this evaluation are not saved: {why_not_saved(part.facts)}"
+        if part.facts.keys() & {DATA_FACT, MERGED_FACT}:
+            detail += "; references are read again where all have one and no part was deleted, and not as folds"
+        raise NoSamples(detail, pointer=where)
 
 
 def _check_samples(samples: Sequence[Samples]) -> None:

@@ -276,11 +276,7 @@ class Merge:
         return elsewhere and any(needs_samples(stored_input(record)) for record in self.records)
 
     def check_different(self) -> None:
-        """Check that no samples come twice, as far as that is seen without them; they may in folds.
-
-        Raises:
-            InvalidInput: an evaluation, or data that was named, is in two of the evaluations.
-        """
+        """Raises InvalidInput where an evaluation, or data that was named, is in two of them; in folds it may be."""
         seen: dict[Any, int] = {}
         for place, record in enumerate(() if self.asked.as_folds else self.records):
             for one in record.parts or (record,):

@@ -410,6 +410,6 @@ def missing_outputs(record: EvaluationRecord) -> str:
     needs = f"needs the {what}, and those of {record.id} ({record.model.name})"
     if record.options.get("retain") == "none" and is_scored(record):
         named = record.extra.keys() & {DATA_FACT, MERGED_FACT}
-        again = ", which comparisons with `paired: true` read again" if named else ""
+        again = "; comparisons with `paired: true` read again what was named by a reference" if named else ""
         return f"{needs} were not saved: {why_not_saved(record.extra)}{again}"
     return f"{needs} are not there: it came as {record.kind.replace('_', ' ')}"

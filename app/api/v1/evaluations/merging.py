@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -97,18 +98,14 @@ def _parts(
     records: Sequence[EvaluationRecord], again: DataAgain, options: Mapping[str, Any]
 ) -> Iterator[NewEvaluation | NoPart]:
     """All rows of all of them, part by part."""
+    done, steps = count(), sum(len(record.elsewhere) for record in records)
     for place, record in enumerate(records):
         with of_run(place):
-            yield from each_as_step(place, len(records), _rows(record, again, options))
-
-
-def _rows(record: EvaluationRecord, again: DataAgain, options: Mapping[str, Any]) -> Iterator[NewEvaluation | NoPart]:
-    parts = in_parts(record)
-    for place, one in enumerate(parts):
-        # A threshold that was assumed is assumed again, of all.
-        request = {**orjson.loads(request_of(one, decided=False)), "options": options}
-        data = PartsOfData(again.source, again.asked(asked_again(one, 0)))
-        yield from each_as_step(place, len(parts), each_part(orjson.dumps(request), data))
+            for one in in_parts(record):
+                # A threshold that was assumed is assumed again, of all.
+                request = {**orjson.loads(request_of(one, decided=False)), "options": options}
+                data = PartsOfData(again.source, again.asked(asked_again(one, 0)))
+                yield from each_as_step(next(done), steps, each_part(orjson.dumps(request), data))
 
 
 def _together(records: Sequence[EvaluationRecord], again: DataAgain, memory_bytes: int) -> MatrixInput:
