@@ -69,7 +69,7 @@ def _evaluated(
     merge = Merge(asked.to_domain(), records)
     if _streams(records):
         options = orjson.loads(body).get("options", {})
-        parts = _parts(records, again, options)
+        parts = each_part_again(records, again, options)
         # What is known of all of it is where each part was read from.
         facts: Mapping[str, Any] = merge.facts
         new = streamed(
@@ -94,7 +94,7 @@ def _streams(records: Sequence[EvaluationRecord]) -> bool:
     return rows > STREAMED_FROM and asked_again(parts[0], 0).streams
 
 
-def _parts(
+def each_part_again(
     records: Sequence[EvaluationRecord], again: DataAgain, options: Mapping[str, Any]
 ) -> Iterator[NewEvaluation | NoPart]:
     """All rows of all of them, part by part."""
