@@ -1,8 +1,9 @@
 """Data beyond memory: python -m benchmarks.beyond_memory --rows 20000000.
 
 Whole reports of Parquet files by reference, as jobs make them, with one engine of 600 MiB: plain, with weights, in
-100,000 groups, of ten classes (a twentieth of the rows), and two runs compared by id (a quarter of the rows). Beside
-them the area alone by polars, by SQL in DuckDB, and by scikit-learn. Each in a process of its own, one after the other,
+100,000 groups, of ten classes (a twentieth of the rows), and two runs compared by id (a quarter of the rows); scores in
+a file for each of 30 days, reported one by one, read as one, and merged. Beside them the area alone by polars, by SQL
+in DuckDB, and by scikit-learn. Each in a process of its own, one after the other,
 in rounds; medians. Where the machine has other work, compare seconds of the processor.
 """
 
@@ -23,8 +24,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.api.bodies.referenced import Asked
+from app.api.bodies.referenced import Asked, PartsOfData
+from app.api.v1.evaluations.merging import each_part_again
 from app.api.v1.evaluations.referenced import new_evaluation
+from app.api.v1.requests.referenced import each_part, streamed
 from app.api.v1.reread import DataAgain
 from app.domain.data import DataFormat, DataReference
 from app.domain.identifiers import new_id
@@ -37,7 +40,7 @@ from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples, PairingMode
 from app.services.stored import unkept_record
 
-MEMORY, GROUPS = 600 << 20, 100_000
+MEMORY, GROUPS, DAYS = 600 << 20, 100_000, 30
 _TOGETHER = 1 << 20
 METRICS = ("accuracy", "log_loss", "brier_score", "roc_auc@1")
 
@@ -68,15 +71,19 @@ def write(place: Path, rows: int, classes: int, seed: int) -> None:
         writer.close()
 
 
-def _new(file: Path, classes: int, folder: Path, **beside: str) -> Any:
-    columns = {"y_true": "y", "probabilities": [f"p{code}" for code in range(classes)], **beside}
-    labels = [str(code) for code in range(classes)]
+def _asked(file: Path, classes: int, **beside: str) -> tuple[bytes, DataPlaces, Asked]:
+    outputs = {"probabilities": [f"p{code}" for code in range(classes)]}
+    kind, named = ("scores", {"score": "p1"}) if classes == 1 else ("probabilities", outputs)
+    columns = {"y_true": "y", **named, **beside}
+    labels = [str(code) for code in range(max(classes, 2))]
     data = {"uri": str(file), "format": "parquet", "columns": columns}
-    body = {"input": {"kind": "probabilities", "labels": labels, "data": data}}
-    asked = Asked(DataReference(str(file), DataFormat.PARQUET, columns), "probabilities", labels, 1 << 30)
-    return new_evaluation(
-        json.dumps(body).encode(), DataPlaces((str(file.parent),)), asked, DuckEngine(MEMORY), folder / "rows"
-    )
+    body = {"input": {"kind": kind, "labels": labels, "data": data}}
+    asked = Asked(DataReference(str(file), DataFormat.PARQUET, columns), kind, labels, 1 << 30)
+    return json.dumps(body).encode(), DataPlaces((str(file.parent),)), asked
+
+
+def _new(file: Path, classes: int, folder: Path, **beside: str) -> Any:
+    return new_evaluation(*_asked(file, classes, **beside), DuckEngine(MEMORY), folder / "rows")
 
 
 def report(file: Path, classes: int, folder: Path, **beside: str) -> None:
@@ -99,6 +106,31 @@ def pairs(kept: tuple[Any, ...], folder: Path) -> None:
     again = DataAgain(source, DuckEngine(MEMORY), folder / "rows")
     reading = Rereading(again, 128 << 20, folder / "rows", DuckEngine(MEMORY))
     compare_again(asked, KeptSamples(), reading, identifier=new_id())
+
+
+def days(place: Path, folder: Path) -> tuple[Any, ...]:
+    """What is kept of each day."""
+    return tuple(unkept_record(_new(file, 1, folder).source) for file in sorted(place.iterdir()))
+
+
+def each_day(place: Path, folder: Path) -> None:
+    """The default report of each."""
+    for file in sorted(place.iterdir()):
+        report(file, 1, folder)
+
+
+def read_alone(place: Path) -> None:
+    """All rows of all days as the engine would take them, and nothing else."""
+    body, source, asked = _asked(place / "*.parquet", 1)
+    for _ in each_part(body, PartsOfData(source, asked)):
+        pass
+
+
+def merge(kept: tuple[Any, ...], place: Path, folder: Path) -> None:
+    """The default report of all days; they are read again."""
+    engine = DuckEngine(MEMORY)
+    parts = each_part_again(kept, DataAgain(DataPlaces((str(place),)), engine, folder / "rows"), {})
+    evaluate_alone(streamed("scores", parts, lambda _: {}, engine=engine, budget=1 << 29, folder=folder / "rows"), None)
 
 
 def by_polars(file: Path) -> None:
@@ -161,12 +193,19 @@ def main() -> None:
         write(ten, chosen.rows // 20, 10, 3)
         for seed, file in enumerate(runs):
             write(file, chosen.rows // 4, 2, 4 + seed)
+        (month := folder / "month").mkdir()
+        for day in range(DAYS):
+            write(month / f"{day:02}.parquet", chosen.rows // DAYS, 2, 10 + day)
         cases: Mapping[str, tuple[int, Callable[[], None]]] = {
             "plain": (chosen.rows, partial(report, two, 2, folder)),
             "weights": (chosen.rows, partial(report, two, 2, folder, sample_weight="w")),
             "100,000 groups": (chosen.rows, partial(report, two, 2, folder, group_id="g")),
             "10 classes": (chosen.rows // 20, partial(report, ten, 10, folder)),
             "two runs by id": (chosen.rows // 4, partial(pairs, records(runs, folder), folder)),
+            "30 days, one by one": (chosen.rows, partial(each_day, month, folder)),
+            "30 days, read as one": (chosen.rows, partial(report, month / "*.parquet", 1, folder)),
+            "30 days, merged": (chosen.rows, partial(merge, days(month, folder), month, folder)),
+            "30 days, their reading alone": (chosen.rows, partial(read_alone, month)),
             "polars, area alone": (chosen.rows, partial(by_polars, two)),
             "DuckDB, area alone": (chosen.rows, partial(by_sql, two)),
             "scikit-learn, area alone": (chosen.rows, partial(by_scikit_learn, two)),

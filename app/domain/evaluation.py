@@ -86,6 +86,8 @@ class EvaluationRecord:
         extra: Small facts of this kind of input to give back, as JSON.
         samples: What is to be kept of the samples. A record that was read has none: they are read by themselves.
         part: What was said of samples that are not to be kept, as JSON; read by itself too.
+        parts: Those that it was merged of, and in place of one that was merged itself its parts. They are looked up by
+            themselves too; none where one of them was deleted since.
     """
 
     id: UUID
@@ -104,6 +106,7 @@ class EvaluationRecord:
     extra: Mapping[str, Any] = field(default_factory=dict)
     samples: Samples | None = None
     part: Mapping[str, Any] | None = None
+    parts: "tuple[EvaluationRecord, ...]" = ()
 
     @property
     def created_at(self) -> datetime:
@@ -147,6 +150,12 @@ class EvaluationRecord:
         """Facts of data that was named by a reference; its samples are not stored here. None for data that was sent."""
         found: DataFacts | None = self.extra.get(DATA_FACT)
         return found
+
+    @property
+    def elsewhere(self) -> "tuple[EvaluationRecord, ...]":
+        """The evaluations whose named data its samples lie in: itself or its parts. None for data that was sent."""
+        whole = self.parts or (self,)
+        return whole if all(one.data is not None for one in whole) else ()
 
     @property
     def is_grouped(self) -> bool:

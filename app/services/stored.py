@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import Any, Self
 from uuid import UUID
 
 from app.domain.errors import InvalidInput, NoSamples, NotForKind, NotFound
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Reference
+from app.domain.inputs.content import MERGED_FACT
+from app.domain.inputs.folds import Folds
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
@@ -208,6 +211,25 @@ async def identified_once(store: EvaluationStore, project: str, named: Sequence[
             detail = f"expected different evaluations, {identifier} is there twice"
             raise InvalidInput.at(pointers[place], "repeated_evaluation", detail)
     return found
+
+
+async def with_parts(
+    store: EvaluationStore, project: str, records: Sequence[EvaluationRecord]
+) -> list[EvaluationRecord]:
+    """Evaluations with their parts, where they were merged."""
+    parts = {record.id: [record] for record in records if _merged_from(record)}
+    while wanted := {one for own in parts.values() for record in own for one in _merged_from(record)}:
+        found = await store.get_many(project, [*wanted])
+        for own in parts.values():
+            known = {**found, **{record.id: record for record in own}}
+            below = [*chain.from_iterable(_merged_from(record) or [record.id] for record in own)]
+            own[:] = [known[one] for one in below] if known.keys() >= {*below} else []
+    return [replace(record, parts=tuple(parts.get(record.id, ()))) for record in records]
+
+
+def _merged_from(record: EvaluationRecord) -> list[UUID]:
+    """Ids of the evaluations whose samples are all in one; folds are not."""
+    return [] if record.kind == Folds.kind else [UUID(one) for one in record.extra.get(MERGED_FACT, ())]
 
 
 async def _latest(store: EvaluationStore, project: str, reference: Reference, pointer: str) -> UUID:

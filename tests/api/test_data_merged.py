@@ -1,5 +1,6 @@
 """Merges of evaluations of data by reference: the values are those of one reading of everything."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.api.v1.reread import DataAgain
+from app.domain.errors import TooLarge
+from app.domain.inputs.matrices import MatrixInput
 from app.settings import Settings
 from tests.api.answers import Json, check_problem, evaluation, same_numbers
 from tests.api.jobs import ended, result
@@ -52,29 +56,39 @@ def write(path: Path, day: int, rows: int) -> None:
         "no": 1.0 - share,
         "weight": RANDOM.integers(1, 4, rows).astype(float),
         "site": RANDOM.integers(0, 40, rows),
+        "id": day * 100_000 + np.arange(rows),
+        # Not all of them are there every day.
+        "seen": np.where(risk > 0.3, "yes", "no" if day == 1 else "maybe"),
+        "said": np.where(truth > 0, "yes", "no" if day == 1 else "maybe"),
         "query": day * 100_000 + np.arange(rows) // 10,
         "relevance": RANDOM.integers(0, 3, rows),
     }
     pq.write_table(pa.table(columns), path)
 
 
-def days(client: httpx.Client, folder: Path, kind: str, rows: int) -> tuple[list[str], Json]:
-    """Ids of two days, and the evaluation of both read at once."""
-    place = folder / f"{kind}-{rows}"
+def days(client: httpx.Client, folder: Path, kind: str, rows: int, n: int = 2) -> tuple[list[str], Json]:
+    """Ids of some days, and the evaluation of all read at once."""
+    place = folder / f"{kind}-{rows}-{n}"
     place.mkdir()
-    for day in (1, 2):
+    for day in range(1, n + 1):
         write(place / f"day-{day}.parquet", day, rows)
     found = []
-    for files in ("day-1.parquet", "day-2.parquet", "*.parquet"):
+    for files in (*(f"day-{day}.parquet" for day in range(1, n + 1)), "*.parquet"):
         source = named(place / files, COLUMNS[kind], kind, **LABELS.get(kind, {}))
         reply = keep(client, source, model=f"{kind}-{rows}-{files[:5]}", dataset=f"{kind}-{rows}")
         assert reply.status_code == 202, reply.text
         found.append(result(client, reply.json()).json())
-    return [one["id"] for one in found[:2]], found[2]
+    return [one["id"] for one in found[:-1]], found[-1]
 
 
 def merge(client: httpx.Client, parts: list[str], **members: Any) -> httpx.Response:
     return client.post("/v1/evaluations/merge", json={"evaluations": parts, "model": {"name": "merged"}, **members})
+
+
+def merged(client: httpx.Client, parts: list[str], **members: Any) -> Json:
+    reply = merge(client, parts, **members)
+    found: Json = (result(client, reply.json()) if reply.status_code == 202 else reply).json()
+    return found
 
 
 def values(answer: Json) -> Json:
@@ -88,15 +102,14 @@ FAST = (("predictions", FEW), ("scores", MANY))
 SLOW = (*((kind, FEW) for kind in COLUMNS), *((kind, MANY) for kind in COLUMNS if kind != "predictions"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "rows"),
-    [*FAST, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW if one not in FAST)],
-)
+def cases(*fast: tuple[str, int]) -> list[Any]:
+    return [*fast, *(pytest.param(*one, marks=pytest.mark.slow) for one in SLOW if one not in fast)]
+
+
+@pytest.mark.parametrize(("kind", "rows"), cases(*FAST))
 def test_the_values_are_those_of_one_reading(client: httpx.Client, folder: Path, kind: str, rows: int) -> None:
     parts, whole = days(client, folder, kind, rows)
-    reply = merge(client, parts)
-    assert reply.status_code == 202, reply.text
-    answer = result(client, reply.json()).json()
+    answer = merged(client, parts)
     same_numbers(values(answer), values(whole))
     assert answer["input"]["merged_from"] == parts
     assert client.get(f"/v1/evaluations/{answer['id']}").json() == answer
@@ -109,6 +122,85 @@ def test_the_values_are_those_of_one_reading(client: httpx.Client, folder: Path,
         same_numbers(values(found.json()), values(known.json()))
 
 
+@pytest.mark.parametrize(("kind", "rows"), cases(("scores", FEW)))
+def test_what_was_merged_can_be_merged_again(client: httpx.Client, folder: Path, kind: str, rows: int) -> None:
+    parts, whole = days(client, folder, kind, rows, 3)
+    names = {"dataset": {"name": "all"}}
+    first = merged(client, parts[:2], **names)["id"]
+    again = merged(client, [parts[2], first], **names)
+    at_once = merged(client, [parts[2], *parts[:2]], **names)
+    same_numbers(values(again), values(at_once))
+    assert again["input"] == {**at_once["input"], "merged_from": [parts[2], first]}
+    assert again["input"]["n_samples"] == whole["input"]["n_samples"]
+    # A part of a part would count twice.
+    for twice in ([again["id"], parts[0]], [first, again["id"]], [parts[0], first]):
+        found = check_problem(merge(client, twice, **names), 422, "invalid_input")["errors"][0]
+        assert (found["code"], found["pointer"]) == ("duplicate_data", "/evaluations/1")
+    client.delete(f"/v1/evaluations/{parts[0]}")
+    if kind != "predictions":
+        found = check_problem(merge(client, [first, parts[2]], **names), 409, "no_samples_kept")
+        assert "it was merged of others" in found["detail"]
+        assert "no part was deleted" in found["detail"]
+
+
+def test_a_threshold_that_was_assumed_of_labels_is_assumed_again(client: httpx.Client, folder: Path) -> None:
+    for day in (1, 2):
+        write(folder / f"labels-{day}.parquet", day, 500)
+    columns = {"y_true": ["truth", "guess"], "score": ["score", "yes"]}
+    found: list[Json] = []
+    for files in ("labels-1.parquet", "labels-2.parquet", "labels-*.parquet"):
+        reply = keep(client, named(folder / files, columns, "multilabel", labels=["a", "b"]), dataset="labels")
+        found.append(result(client, reply.json()).json())
+    answer = merged(client, [one["id"] for one in found[:2]])
+    same_numbers(values(answer), values(found[2]))
+
+
+@pytest.mark.usefixtures("computed_here")
+@pytest.mark.parametrize("kind", ["scores", "predictions"])
+def test_what_was_merged_is_compared_as_its_rows_at_once(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The threshold is that of all days, though one alone has another one; and so are the labels."""
+    (place := folder / f"pairs-{kind}").mkdir()
+    for day in (1, 2):
+        write(place / f"{day}.parquet", day, 400)
+    columns = {"y_true": "truth", "score": "score"} if kind == "scores" else {"y_true": "seen", "y_pred": "said"}
+    other = {**columns, "score": "weight"} if kind == "scores" else {**columns, "y_pred": "seen"}
+    found: list[str] = []
+    for files, own in (("1", columns), ("2", columns), ("*", columns), ("*", other)):
+        source = named(place / f"{files}.parquet", {**own, "sample_id": "id"}, kind, **LABELS.get(kind, {}))
+        reply = keep(client, source, model=f"pairs-{kind}-{len(found)}", dataset=f"pairs-{kind}")
+        found.append(result(client, reply.json()).json()["id"])
+    *days, whole, against = found
+    month = merged(client, days)["id"]
+    metrics = ["accuracy", "h_mean"] + ["roc_auc@1"] * (kind == "scores")
+    body = {"metrics": metrics, "paired": "true"}
+
+    def compared(run: str) -> Json:
+        reply = client.post("/v1/comparisons", json={"evaluations": [run, against], **body})
+        assert reply.status_code == 202, reply.text
+        answer: Json = json.loads(result(client, reply.json()).text.replace(run, "run"))
+        assert answer["design"]["paired"]
+        return {name: answer[name] for name in ("design", "metrics")}
+
+    same_numbers(compared(month), compared(whole))
+    if kind == "scores":
+        alone = client.post("/v1/comparisons", json={"evaluations": [month, against], **body, "paired": "auto"})
+        detail = check_problem(alone, 422, "incomparable_runs")["detail"]
+        assert "it was merged of others" in detail
+        assert "`paired: true`" in detail
+        detail = check_problem(client.get(f"/v1/evaluations/{month}/curves/roc"), 409, "no_samples_kept")["detail"]
+        assert "it was merged of others" in detail
+        assert "retain=none" not in detail
+    monkeypatch.setattr(DataAgain, "whole", too_many)
+    same_numbers(compared(month), compared(whole))
+
+
+def too_many(*_: Any) -> MatrixInput:
+    """What reading all rows at once comes to."""
+    raise TooLarge("more than memory holds")
+
+
 def test_what_cannot_be_one_is_refused(client: httpx.Client, folder: Path) -> None:
     (first, second), _ = days(client, folder, "scores", 1_100)
     other = days(client, folder, "probabilities", 1_100)[0][0]
@@ -116,19 +208,24 @@ def test_what_cannot_be_one_is_refused(client: httpx.Client, folder: Path) -> No
         "/v1/evaluations",
         json=evaluation(input={"kind": "scores", "y_true": [0, 1], "scores": [0.1, 0.7], "labels": [0, 1]}),
     ).json()["id"]
-    again = keep(
-        client, named(folder / "scores-1100" / "day-1.parquet", COLUMNS["scores"], "scores", **LABELS["scores"])
-    )
-    twice = result(client, again.json()).json()["id"]
-    merged = result(client, merge(client, [first, second]).json()).json()["id"]
-    for parts in ([first, sent], [sent, first], [first, merged]):
-        check_problem(merge(client, parts, dataset={"name": "both"}), 409, "no_samples_kept")
-    for parts, code, pointer in (
-        ([first, other], "incomparable_runs", "/evaluations/1"),
-        ([first, twice], "duplicate_data", "/evaluations/1"),
-    ):
-        problem = ended(client, merge(client, parts, dataset={"name": "both"}).json())["problem"]
-        assert [(one["code"], one["pointer"]) for one in problem.get("errors") or [problem]] == [(code, pointer)]
-    write(folder / "scores-1100" / "day-2.parquet", 3, 900)
+    place = folder / "scores-1100-2" / "day-1.parquet"
+    again = [
+        keep(client, named(place, COLUMNS["scores"], "scores", **LABELS["scores"], **chosen)).json()
+        for chosen in ({}, {"filter": "site = 3"})
+    ]
+    twice, few = (result(client, job).json()["id"] for job in again)
+    both = {"dataset": {"name": "both"}}
+    month = merged(client, [first, second])["id"]
+    for parts in ([first, sent], [sent, first], [month, sent], [sent, month]):
+        check_problem(merge(client, parts, **both), 409, "no_samples_kept")
+    check_problem(merge(client, [twice, month], **both, mode="folds"), 409, "no_samples_kept")
+    for parts in ([first, twice], [month, twice]):
+        found = check_problem(merge(client, parts, **both), 422, "invalid_input")["errors"][0]
+        assert (found["code"], found["pointer"]) == ("duplicate_data", "/evaluations/1")
+    # Other rows of the same files, as far as that is known.
+    assert merged(client, [twice, few], **both)["input"]["n_samples"] > 1_100
+    problem = ended(client, merge(client, [first, other], **both).json())["problem"]
+    assert [(one["code"], one["pointer"]) for one in problem["errors"]] == [("incomparable_runs", "/evaluations/1")]
+    write(folder / "scores-1100-2" / "day-2.parquet", 3, 900)
     problem = ended(client, merge(client, [first, second]).json())["problem"]
     assert [(one["code"], one["pointer"]) for one in problem["errors"]] == [("data_changed", "/evaluations/1")]

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -286,6 +287,36 @@ def test_rows_that_are_more_than_labels_are_compared_beyond_memory_too(
     in_parts = later(client, *runs, metrics=metrics)
     assert unnamed(in_parts, *runs) == unnamed(at_once, *runs)
     assert ("n_groups" in in_parts["design"]) is name.endswith("groups")
+
+
+@pytest.mark.usefixtures("computed_here")
+@pytest.mark.parametrize("name", SETS)
+def test_what_was_merged_is_compared_as_its_rows_at_once(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    members, columns, metrics = SETS[name]
+    whole_a, b = (by_reference(client, folder / f"{file}.parquet", columns, members) for file in "ab")
+    (folder / (token := token_hex(4))).mkdir()
+    ends, parts = [0, 80, 160, ROWS], []
+    for start, end in pairwise(ends):
+        pq.write_table(TABLES[0].slice(start, end - start), folder / token / f"{start}.parquet")
+        parts.append(by_reference(client, folder / token / f"{start}.parquet", columns, members))
+    first = one_of(client, *parts[:2])
+    merged = one_of(client, first, parts[2])
+    expected = unnamed(later(client, whole_a, b, metrics=metrics), whole_a, b)
+    assert unnamed(later(client, merged, b, metrics=metrics), merged, b) == expected
+    if name == "multilabel":
+        return
+    monkeypatch.setattr(DataAgain, "whole", too_many)
+    in_parts = unnamed(later(client, merged, b, metrics=metrics), merged, b)
+    assert in_parts == unnamed(later(client, whole_a, b, metrics=metrics), whole_a, b)
+
+
+def one_of(client: httpx.Client, *parts: str) -> str:
+    """Id of the merge of evaluations."""
+    body = {"evaluations": parts, "model": {"name": token_hex(4)}}
+    reply = client.post("/v1/evaluations/merge", json=body)
+    return str((result(client, reply.json()) if reply.status_code == 202 else reply).json()["id"])
 
 
 @pytest.mark.usefixtures("computed_here")

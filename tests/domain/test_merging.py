@@ -23,7 +23,7 @@ from app.domain.inputs.folds import Folds
 from app.domain.inputs.kind import Input
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.merging import merged
+from app.domain.inputs.merging import merged, together
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.sets import Sets
@@ -272,16 +272,13 @@ def test_what_cannot_be_one_is_refused() -> None:
     assert isinstance(refused(folds, folds), NotForKind)
 
 
-def test_counts_of_data_by_reference_add_up_and_the_same_data_twice_is_refused() -> None:
+def test_counts_of_data_by_reference_add_up() -> None:
     """A day's state is its matrix: predictions need no more; what needs samples is refused with its place."""
     first, second = (replace(predictions(rows), facts={"data": {"digest": str(day)}}) for day, rows in enumerate(PARTS))
     whole = merged([first, second])
     assert whole.counts.tolist() == predictions(np.arange(N)).counts.tolist()
     assert (whole.labels, whole.content, whole.facts) == (first.labels, Content.counts, {})
-    with pytest.raises(InvalidInput) as refused:
-        merged([first, second, first])
-    assert (refused.value.faults[0].pointer, refused.value.faults[0].code) == ("/evaluations/2", "duplicate_data")
-    merged([first, replace(first, facts={"data": {"digest": "0", "filter": "day = 2"}})])
+    assert together([first, second]).counts.tolist() == whole.counts.tolist()
     scored = replace(second, kind="probabilities")
     with pytest.raises(NoSamples, match="named by a reference"):
         merged([scored, scored])

@@ -349,7 +349,7 @@ class PartsOfData:
         self.kind, self._has_ids = asked.kind, _IDS in of_rows
 
     def read(self) -> Iterator[ReadData]:
-        """All rows in their order, each part as `read_data` has all of them. Raises as that does.
+        """All rows in their order, each part as `read_data` has all of them. Raises as that does, at the end too.
 
         CSV is gone through once more at first: all rows say what its labels and ids are.
         """
@@ -365,15 +365,10 @@ class PartsOfData:
                 rows = data.read.rows - before
                 yield ReadData(found, None, {**facts, "rows": rows}, before, part=True)
                 before += rows
+            _check_unchanged(self._source, self._asked, self._data)
 
     def facts(self, rows: int) -> DataFacts:
-        """Facts of the data, once so many rows of all parts have been read.
-
-        Raises:
-            DataNotAllowed, InvalidInput: the files are no more what they were.
-        """
-        with of_reference():
-            _check_unchanged(self._source, self._asked, self._data)
+        """Facts of the data, of which so many rows were read."""
         return _facts(self._asked, self._data, rows, unchecked=self._has_ids)
 
 

@@ -1,6 +1,6 @@
 """Comparisons of runs whose samples are read again, where their data was named: taken as jobs, as the runs were."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
@@ -19,15 +19,19 @@ from app.api.jobs import put_aside
 from app.api.presentation import View
 from app.api.v1.requests.referenced import with_columns
 from app.domain.data import DataFormat, DataReference, LabelReference
+from app.domain.errors import InvalidInput
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.classified import Predictions
 from app.domain.inputs.content import IGNORED_FACT, DataFacts, LabelFacts
 from app.domain.inputs.ignored import NothingLeft, rows_left
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import taken
 from app.domain.inputs.matrices import MatrixInput, with_weights
+from app.domain.inputs.merging import together
 from app.services.compare.comparisons import AskedComparison
 from app.services.compare.streamed import Rereading
 from app.services.ports import DataSource, Engine
+from app.services.processes.worker import as_step, each_as_step
 
 # Rows with ids that are together in memory, and travel together.
 _PIECE_ROWS: Final = 1 << 18
@@ -73,13 +77,39 @@ def _reference(data: DataFacts | LabelFacts) -> DataReference:
     return DataReference(data["uri"], form, named, data.get("filter"), version, attributes=attributes)
 
 
-def request_of(record: EvaluationRecord) -> bytes:
-    """The request that makes the same samples of the same columns, as far as what is saved of it says."""
+def request_of(record: EvaluationRecord, *, decided: bool = True) -> bytes:
+    """The request that makes the same samples of the same columns, as far as what is saved of it says; unless
+    ``decided`` all of them say again which threshold is assumed.
+    """
     positive = {} if record.positive is None else {"positive": record.labels[record.positive]}
     options = KINDS[record.kind].options_of({**record.extra, "labels": record.labels, **positive})
+    if not decided and "threshold_assumed" in record.extra:
+        options = {name: option for name, option in options.items() if name not in _THRESHOLDS}
     return orjson.dumps({"input": {"kind": record.kind, **options}})
 
 
+def in_parts(record: EvaluationRecord) -> list[EvaluationRecord]:
+    """The evaluations whose data is read as that of one; raises InvalidInput for classes in different orders."""
+    # Predictions tell classes by their names, and a part may lack some.
+    if record.kind != Predictions.kind and any(part.labels != record.labels for part in record.elsewhere):
+        detail = "expected the labels of all parts in one order, since they are more than memory holds"
+        raise InvalidInput.at("/input/labels", "order_of_labels", detail)
+    decided = {"threshold": record.extra["threshold"]} if "threshold" in record.extra else {}
+    return [
+        replace(part, labels=record.labels, positive=record.positive, extra={**part.extra, **decided})
+        for part in record.elsewhere
+    ]
+
+
+def check_allowed(source: DataSource, records: Sequence[EvaluationRecord]) -> None:
+    """Check that the data of evaluations may still be read; raises DataNotAllowed if not."""
+    for record in records:
+        for part in record.elsewhere:
+            for one in asked_again(part, 0).reference.parts:
+                source.check(one.uri)
+
+
+_THRESHOLDS: Final = ("threshold", "thresholds")
 _WEIGHT: Final = "sample_weight"
 _TRUTH: Final = "y_true"
 
@@ -101,16 +131,23 @@ class DataAgain:
 
     def whole(self, record: EvaluationRecord, memory_bytes: int) -> MatrixInput:
         """The input with its samples; raises as the port says."""
-        read = read_data(self.source, self.asked(asked_again(record, memory_bytes)))
-        return with_columns(request_of(record), read).source
+        parts, found = record.elsewhere, []
+        for place, part in enumerate(parts):
+            with as_step(place, len(parts)):
+                read = read_data(self.source, self.asked(asked_again(part, memory_bytes // len(parts))))
+                found.append(with_columns(request_of(part, decided=False), read).source)
+        return together(found)
 
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples; raises as the port says."""
+        parts = in_parts(record)
+        for place, part in enumerate(parts):
+            yield from each_as_step(place, len(parts), self._parts(part, outputs=outputs))
+
+    def _parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         data = PartsOfData(self.source, self.asked(asked_again(record, 0, in_parts=True)))
         body, ignored = request_of(record), tuple(record.extra.get(IGNORED_FACT, ()))
-        rows = 0
         for read in data.read():
-            rows += read.facts["rows"]
             try:
                 found = _weighted(with_columns(body, _unweighted(read)).source, read, ignored)
             except NothingLeft:
@@ -119,7 +156,6 @@ class DataAgain:
             if found.samples is not None and not outputs:
                 found = replace(found, samples=replace(found.samples, outputs=None))
             yield found
-        data.facts(rows)
 
     def asked(self, asked: Asked) -> Asked:
         """Return the request, of the file that columns were joined in where some are."""
@@ -155,9 +191,7 @@ async def compare_elsewhere(
     """
     data = context.services.data
     if CARRIED_OUT_BY not in http.scope["state"]:
-        for record in asked.elsewhere:
-            for part in asked_again(record, 0).reference.parts:
-                data.source.check(part.uri)
+        check_allowed(data.source, asked.elsewhere)
         return await put_aside(http, context, body)
     # Made here, so that it goes also where the process is ended that fills it.
     with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:

@@ -1,7 +1,8 @@
 """The meaning of a matrix's entries, and the facts of an input beside its numbers."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 # Doubles hold every whole number up to here; beyond it sums of counts would be rounded in silence.
 LARGEST_TOTAL: Final = 2.0**53
@@ -179,3 +180,10 @@ CLUSTERS_FACT = "clusters"
 FEATURES_FACT = "n_features"
 # Among the facts of a slice of an input: which slice.
 SLICE_FACT = "slice"
+
+
+def why_not_saved(facts: Mapping[str, Any]) -> str:
+    """Why the samples of an input are not saved that had some."""
+    if MERGED_FACT in facts:
+        return "it was merged of others"
+    return "its data was named by a reference" if DATA_FACT in facts else "it was sent with the option retain=none"

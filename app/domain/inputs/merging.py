@@ -24,7 +24,7 @@ from app.domain.inputs.content import (
     LARGEST_TOTAL,
     MERGED_FACT,
     Content,
-    DataFacts,
+    why_not_saved,
 )
 from app.domain.inputs.folds import Folds, ignored_facts, pooled
 from app.domain.inputs.kinds import KINDS, units_of
@@ -57,14 +57,21 @@ def merged(parts: Sequence[MatrixInput], *, as_folds: bool = False) -> MatrixInp
         TooLarge: there are more samples than one request may have.
     """
     _check(parts, as_folds=as_folds)
-    labels = _all_names([part.labels for part in parts])
-    form = _sampled if all(part.samples is not None for part in parts) else _counted
     if as_folds:
+        labels, form = _all_names([part.labels for part in parts]), _form(parts)
         return pooled([form([part], labels) for part in parts], "", places=_PLACE)
-    if form is _sampled:
+    if _form(parts) is _sampled:
         _check_ids(parts)
-    _check_data(parts)
-    return form(parts, labels)
+    return together(parts)
+
+
+def together(parts: Sequence[MatrixInput]) -> MatrixInput:
+    """Return inputs as one that are known to be so: nothing is checked of what `merged` checks."""
+    return parts[0] if len(parts) == 1 else _form(parts)(parts, _all_names([part.labels for part in parts]))
+
+
+def _form(parts: Sequence[MatrixInput]) -> Callable[[Sequence[MatrixInput], tuple[str, ...]], MatrixInput]:
+    return _sampled if all(part.samples is not None for part in parts) else _counted
 
 
 def check_streamed(parts: Sequence[MatrixInput]) -> None:
@@ -72,12 +79,10 @@ def check_streamed(parts: Sequence[MatrixInput]) -> None:
 
     Raises:
         IncomparableRuns: they are of different kinds or labels, or samples were judged differently.
-        InvalidInput: they are of the same data.
     """
     _agree(parts, "the kind", lambda part: part.kind)
     _check_alike(parts, as_folds=False)
     _agree(parts, "the labels", lambda part: part.labels)
-    _check_data(parts)
 
 
 def _check(parts: Sequence[MatrixInput], *, as_folds: bool) -> None:
@@ -126,17 +131,10 @@ def _check_part(part: MatrixInput, where: str, *, as_folds: bool) -> None:
         detail = "expected counts: rates of data of unknown size cannot be added"
         raise InvalidInput.at(where, "rates_cannot_be_pooled", detail)
     if part.samples is None and needs_samples(part):
-        raise NoSamples(f"the samples of this evaluation are not saved: {_why_not_saved(part)}", pointer=where)
-
-
-def _why_not_saved(part: MatrixInput) -> str:
-    if MERGED_FACT in part.facts:
-        return "it was merged of others, which can be merged themselves"
-    if DATA_FACT in part.facts:
-        return (
-            "its data was named by a reference, and is read again only where that of all others was, and not as folds"
-        )
-    return "it was sent with retain=none"
+        detail = f"the samples of this evaluation are not saved: {why_not_saved(part.facts)}"
+        if part.facts.keys() & {DATA_FACT, MERGED_FACT}:
+            detail += "; references are read again where all have one and no part was deleted, and not as folds"
+        raise NoSamples(detail, pointer=where)
 
 
 def _check_samples(samples: Sequence[Samples]) -> None:
@@ -224,19 +222,6 @@ def _check_ids(parts: Sequence[MatrixInput]) -> None:
             f"{shown(str(ids[row]))}: number {place - starts[run]} here, number {old_place - starts[old_run]} of "
             f"{_PLACE}/{old_run}",
         )
-
-
-def _check_data(parts: Sequence[MatrixInput]) -> None:
-    """Refuse data that was named by a reference and read for two of the runs: the ids of its samples are not known."""
-    seen: dict[tuple[str, str | None], int] = {}
-    for place, part in enumerate(parts):
-        data: DataFacts | None = part.facts.get(DATA_FACT)
-        if data is None:
-            continue
-        earlier = seen.setdefault((data["digest"], data.get("filter")), place)
-        if earlier != place:
-            detail = f"expected other data than {_PLACE}/{earlier} was read from: each sample would count twice"
-            raise InvalidInput.at(f"{_PLACE}/{place}", "duplicate_data", detail)
 
 
 def _all_names(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:

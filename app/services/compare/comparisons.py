@@ -42,7 +42,7 @@ from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
 from app.services.runs.pairing import PairingMode as PairingMode
-from app.services.stored import Named, identified, identified_once, inputs_of_all
+from app.services.stored import Named, identified, identified_once, inputs_of_all, with_parts
 
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
@@ -148,7 +148,8 @@ class ComparisonService(KeptAnswers):
             OutOfReach: more differences than one answer may have.
         """
         new, identifiers = await self._identified(project, new)
-        runs = Runs.align(await fetch_runs(self.store, project, identifiers))
+        found = await fetch_runs(self.store, project, identifiers)
+        runs = Runs.align(await with_parts(self.store, project, found))
         must_pair = new.paired is PairingMode.TRUE
         elsewhere = tuple(record for record in runs.records if must_pair and lies_elsewhere(record))
         return AskedComparison(new, runs, understood(new, runs), elsewhere)

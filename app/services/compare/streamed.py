@@ -63,8 +63,8 @@ class Rereading:
 
 def lies_elsewhere(record: EvaluationRecord) -> bool:
     """Do the samples of a run lie where its data was named, with ids as far as that is known? Queries are ids."""
-    data = record.data
-    return data is not None and (record.kind == Ranking.kind or _IDS in data.get("columns", (_IDS,)))
+    named = [part.data for part in record.elsewhere if part.data is not None]
+    return bool(named) and (record.kind == Ranking.kind or all(_IDS in data.get("columns", (_IDS,)) for data in named))
 
 
 def can_be_paired(records: Sequence[EvaluationRecord], kept: KeptSamples) -> bool:

@@ -25,7 +25,7 @@ from app.domain.evaluation import (
 from app.domain.expressions.conditions import Slice
 from app.domain.findings import Finding, FindingMark, Severity
 from app.domain.identifiers import id_at
-from app.domain.inputs.content import DATA_FACT, MERGED_FACT, DataFacts
+from app.domain.inputs.content import DATA_FACT, MERGED_FACT, DataFacts, why_not_saved
 from app.domain.inputs.kinds import units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.merging import check_streamed, merged, needs_samples
@@ -64,6 +64,7 @@ from app.services.stored import (
     refuse_kind,
     stored_input,
     stored_request,
+    with_parts,
 )
 
 Item = TypeVar("Item")
@@ -271,8 +272,19 @@ class Merge:
     @property
     def is_elsewhere(self) -> bool:
         """Is it made of samples that lie where the data of all evaluations was named?"""
-        elsewhere = all(record.data is not None for record in self.records) and not self.asked.as_folds
+        elsewhere = all(record.elsewhere for record in self.records) and not self.asked.as_folds
         return elsewhere and any(needs_samples(stored_input(record)) for record in self.records)
+
+    def check_different(self) -> None:
+        """Raises InvalidInput where an evaluation, or data that was named, is in two of them; in folds it may be."""
+        seen: dict[Any, int] = {}
+        for place, record in enumerate(() if self.asked.as_folds else self.records):
+            for one in record.parts or (record,):
+                read = one.id if one.data is None else (one.data["digest"], one.data.get("filter"))
+                earlier = seen.setdefault(read, place)
+                if earlier != place:
+                    detail = f"expected other data than that of /evaluations/{earlier}: each sample would count twice"
+                    raise InvalidInput.at(f"/evaluations/{place}", "duplicate_data", detail)
 
     def check_streamed(self) -> None:
         """Check that samples which are not held in memory can be one; raises as `merging.check_streamed`."""
@@ -366,14 +378,17 @@ class EvaluationService:
 
         Raises:
             NotFound: one does not exist.
-            InvalidInput: one is named twice.
+            InvalidInput: one is named twice, or their data is.
         """
         identifiers = await identified_once(self._store, project, new.evaluations)
         found = await self._store.get_many(project, identifiers)
         for place, identifier in enumerate(identifiers):
             if identifier not in found:
                 raise NotFound(f"there is no evaluation {identifier}", pointer=f"/evaluations/{place}")
-        return Merge(new, [found[identifier] for identifier in identifiers])
+        records = [found[identifier] for identifier in identifiers]
+        merge = Merge(new, await with_parts(self._store, project, records))
+        merge.check_different()
+        return merge
 
     async def merged(self, project: str, merge: Merge) -> NewEvaluation:
         """Return the request for one evaluation of the saved data of several, which stay as they are.
@@ -560,7 +575,7 @@ class EvaluationService:
 
     async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:
         if options.retain is Retain.NONE:
-            raise NoSamples(f"the samples of {identifier} were not saved: it was sent with the option retain=none")
+            raise NoSamples(f"the samples of {identifier} were not saved: {why_not_saved(source.facts)}")
         return await self._with_samples(project, source, identifier)
 
     async def _answer(self, project: str, record: EvaluationRecord, chosen: tuple[str, ...] | None) -> Evaluation:

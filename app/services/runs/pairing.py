@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import DATA_FACT, MERGED_FACT, why_not_saved
 from app.domain.inputs.kinds import units_of
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Samples
@@ -369,10 +370,9 @@ async def read_outputs(
     check_entries([record for record in records if record.id not in elsewhere], metric)
     found = await port.read_outputs(project, [record.id for record in records if record.id not in elsewhere])
     for index, record in enumerate(records if scored else ()):
-        is_elsewhere = record.id in elsewhere
-        if not is_scored(record) if is_elsewhere else _lacks_outputs(record, found.get(record.id)):
+        if not is_scored(record) if record.id in elsewhere else _lacks_outputs(record, found.get(record.id)):
             where = f"/evaluations/{index}" if pointers is None else pointers[index]
-            raise IncomparableRuns(f"{metric} {missing_outputs(record, is_elsewhere=is_elsewhere)}", pointer=where)
+            raise IncomparableRuns(f"{metric} {missing_outputs(record)}", pointer=where)
     return KeptSamples.of(found)
 
 
@@ -404,12 +404,12 @@ def is_scored(record: EvaluationRecord) -> bool:
     return stored_input(record).is_scored or record.task is not None
 
 
-def missing_outputs(record: EvaluationRecord, *, is_elsewhere: bool = False) -> str:
+def missing_outputs(record: EvaluationRecord) -> str:
     """Why a metric of probabilities has nothing to work on in a run."""
     what = "probabilities or scores of the samples" if record.task is None else "samples"
     needs = f"needs the {what}, and those of {record.id} ({record.model.name})"
-    if record.data is not None and is_scored(record):
-        return f"{needs} were not saved: they lie where its data was named, and comparisons with `paired: true` read it"
-    if record.options.get("retain") == "none" and not is_elsewhere:
-        return f"{needs} were not saved: it was sent with the option retain=none"
+    if record.options.get("retain") == "none" and is_scored(record):
+        named = record.extra.keys() & {DATA_FACT, MERGED_FACT}
+        again = "; comparisons with `paired: true` read again what was named by a reference" if named else ""
+        return f"{needs} were not saved: {why_not_saved(record.extra)}{again}"
     return f"{needs} are not there: it came as {record.kind.replace('_', ' ')}"

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,18 +14,17 @@ from fastapi import Request
 from starlette.responses import Response
 
 from app.api.bodies.parsing import Body, parse_body
-from app.api.bodies.referenced import PartsOfData, read_data
+from app.api.bodies.referenced import PartsOfData
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs import put_aside
 from app.api.presentation import View
 from app.api.v1.evaluations.evaluating import KeptAs, evaluated, kept_as, require_names
 from app.api.v1.evaluations.referenced import STREAMED_FROM
 from app.api.v1.requests import evaluations as requests
-from app.api.v1.requests.referenced import each_part, streamed, with_columns
-from app.api.v1.reread import DataAgain, asked_again, request_of
+from app.api.v1.requests.referenced import each_part, streamed
+from app.api.v1.reread import DataAgain, asked_again, check_allowed, in_parts, request_of
 from app.domain.errors import BeyondMemory, TooLarge
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.content import DATA_FACT
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.merging import merged
 from app.domain.options import Retain
@@ -45,9 +45,7 @@ async def merge_elsewhere(http: Request, context: Context, body: Body, merge: Me
     """
     data = context.services.data
     if CARRIED_OUT_BY not in http.scope["state"]:
-        for one in merge.records:
-            for part in asked_again(one, 0).reference.parts:
-                data.source.check(part.uri)
+        check_allowed(data.source, merge.records)
         if _streams(merge.records):
             merge.check_streamed()
         require_names(merge.model, merge.dataset)
@@ -71,7 +69,7 @@ def _evaluated(
     merge = Merge(asked.to_domain(), records)
     if _streams(records):
         options = orjson.loads(body).get("options", {})
-        parts = _parts(records, again, options)
+        parts = each_part_again(records, again, options)
         # What is known of all of it is where each part was read from.
         facts: Mapping[str, Any] = merge.facts
         new = streamed(
@@ -91,30 +89,23 @@ def _evaluated(
 
 def _streams(records: Sequence[EvaluationRecord]) -> bool:
     """Are rows of this kind streamed, and so many of them?"""
-    rows = sum(one.data["rows"] for one in records if one.data is not None)
-    return rows > STREAMED_FROM and asked_again(records[0], 0).streams
+    parts = [part for record in records for part in record.elsewhere]
+    rows = sum(part.data["rows"] for part in parts if part.data is not None)
+    return rows > STREAMED_FROM and asked_again(parts[0], 0).streams
 
 
-def _request(record: EvaluationRecord, options: Mapping[str, Any]) -> bytes:
-    """The request that the data of a part is read by: a threshold that was assumed is assumed again, of all."""
-    request = orjson.loads(request_of(record))
-    if "threshold_assumed" in record.extra:
-        del request["input"]["threshold"]
-    return orjson.dumps({**request, "options": options})
-
-
-def _parts(
+def each_part_again(
     records: Sequence[EvaluationRecord], again: DataAgain, options: Mapping[str, Any]
 ) -> Iterator[NewEvaluation | NoPart]:
     """All rows of all of them, part by part."""
+    done, steps = count(), sum(len(record.elsewhere) for record in records)
     for place, record in enumerate(records):
         with of_run(place):
-            data = PartsOfData(again.source, again.asked(asked_again(record, 0)))
-            rows = 0
-            for part in each_as_step(place, len(records), each_part(_request(record, options), data)):
-                rows += part.rows if isinstance(part, NoPart) else part.source.facts[DATA_FACT]["rows"]
-                yield part
-            data.facts(rows)
+            for one in in_parts(record):
+                # A threshold that was assumed is assumed again, of all.
+                request = {**orjson.loads(request_of(one, decided=False)), "options": options}
+                data = PartsOfData(again.source, again.asked(asked_again(one, 0)))
+                yield from each_as_step(next(done), steps, each_part(orjson.dumps(request), data))
 
 
 def _together(records: Sequence[EvaluationRecord], again: DataAgain, memory_bytes: int) -> MatrixInput:
@@ -123,11 +114,10 @@ def _together(records: Sequence[EvaluationRecord], again: DataAgain, memory_byte
     for place, record in enumerate(records):
         with as_step(place, len(records) + 1), of_run(place):
             try:
-                read = read_data(again.source, again.asked(asked_again(record, memory_bytes // len(records))))
+                sources.append(again.whole(record, memory_bytes // len(records)))
             except BeyondMemory:
                 raise TooLarge(
                     f"expected data that memory holds together with that of the others, since it is not streamed: at "
                     f"most {memory_bytes} bytes (PREVAIL_DATA_MEMORY_BYTES) in all"
                 ) from None
-            sources.append(with_columns(_request(record, {}), read).source)
     return merged(sources)
