@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table, weight_scales
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, ones, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import (
     MOST_UNDEFINED,
@@ -76,7 +76,8 @@ def draw_matrices(
         if shares is Shares.SAMPLED:
             weights = _row_weights(actual, squares, size, random)
             row_sums = weights * (totals / weights.sum(axis=-1, keepdims=True))
-        sums = rows.sum(axis=-1)
+        # A third of the time of a sum along the rows.
+        sums = rows @ ones(rows.shape[-1])
         rows *= np.divide(row_sums, sums, out=np.zeros_like(sums), where=sums > 0)[..., None]
         yield rows
 
