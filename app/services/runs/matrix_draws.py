@@ -68,7 +68,7 @@ def draw_independent(
     for one, own in zip(counts, squares, strict=True):
         content = seed_of(seed, one)
         seeds.append(content)
-        batches = simulation.draw_matrices(
+        batches = simulation.draw_tables(
             errors_in_one(one) if in_one and own is None else one,
             draws=draws,
             # Runs with equal matrices are as independent as others.
