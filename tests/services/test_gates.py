@@ -33,13 +33,13 @@ def test_limits_of_a_rule_do_not_depend_on_the_other_rules(bench: Bench) -> None
 
 def test_rules_share_their_draws(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
-    draw = simulation.draw_matrices
+    draw = simulation.draw_tables
 
     def counting(*arguments: object, **members: object) -> object:
         drawn.append(arguments)
         return draw(*arguments, **members)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(simulation, "draw_matrices", counting)
+    monkeypatch.setattr(simulation, "draw_tables", counting)
     record, baseline = bench.keep(matrix([[40, 10], [6, 54]])), bench.keep(matrix([[42, 8], [9, 51]]), "b", "e")
     metrics = ("macro_f1", "mcc", "g_mean", "h_mean")
     bench.check([rule(one, not_worse_than="baseline", margin=0.05) for one in metrics], record, baseline)

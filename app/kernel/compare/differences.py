@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, Mask, silently
@@ -240,7 +242,13 @@ def to_scale(gap: float, values: Array, scale: Scale) -> Array:
         return 2.0 * np.arcsinh(gaps / (2.0 * np.sqrt(values[0] * values[1]))) if scale is Scale.LOG else gaps
 
 
-def matrix_reach(counts: Array, functional: Functional, level: float, weighted: WeightedCounts | None = None) -> Reach:
+def matrix_reach(
+    counts: Array,
+    functional: Functional,
+    level: float,
+    weighted: WeightedCounts | None = None,
+    shares: Array | None = None,
+) -> Reach:
     """Distances from the values of one matrix (K, K) to limits with fixed class counts, exact at one level.
 
     MOVER over the rows: what a value moves by as the recall of a class goes to its Jeffreys limit, its errors staying
@@ -251,32 +259,61 @@ def matrix_reach(counts: Array, functional: Functional, level: float, weighted: 
         functional: V values that are smooth on the way to the limits.
         level: Of the limits that are asked for.
         weighted: What weights add to the matrix; None where samples have none.
+        shares: Class shares (K) that the values are of; None for those of the matrix.
     """
     actual, right = counts.sum(axis=1), np.diagonal(counts)
     hits, worth = (right, actual) if weighted is None else recall_counts(weighted)
-    rows, at = np.flatnonzero(actual > 0), np.arange(np.count_nonzero(actual > 0))
+    rows = np.flatnonzero(actual > 0)
+    hits, worth = hits[rows], worth[rows]
+    there = counts if shares is None else project(counts, shares)
     deviates = np.union1d(_DEVIATES, two_sided_z(level))
-    errors = actual[rows][:, None] * spread_of_errors(counts[rows], rows)
     below, above = [], []
     with silently():
-        value = np.atleast_1d(functional(Table(counts)))
+        value = np.atleast_1d(functional(Table(there)))
+        at_recalls = _by_recall(there, rows)
         for z in deviates:
-            ends = np.stack(jeffreys(hits[rows], worth[rows], float(1.0 - 2.0 * normal_cdf(-z))))
-            moved = np.broadcast_to(counts, (2, rows.size, *counts.shape)).copy()
-            moved[:, at, rows] = (1.0 - ends)[..., None] * errors
-            moved[:, at, rows, rows] = ends * actual[rows]
-            moves = functional(Table(moved)).reshape(2, rows.size, -1) - value
+            ends = np.stack(jeffreys(hits, worth, float(1.0 - 2.0 * normal_cdf(-z))))
+            moves = functional(at_recalls(ends)).reshape(2, rows.size, -1) - value
             below.append(np.square(np.minimum(moves.min(axis=0), 0.0)).sum(axis=0))
             above.append(np.square(np.maximum(moves.max(axis=0), 0.0)).sum(axis=0))
-        scatter = np.square(deviates)[:, None] * _error_variance(counts, functional, weighted)
+        scatter = np.square(deviates)[:, None] * _error_variance(counts, functional, weighted, shares)
         return Reach(deviates, np.sqrt(np.stack(below) + scatter), np.sqrt(np.stack(above) + scatter))
 
 
-def _error_variance(counts: Array, functional: Functional, weighted: WeightedCounts | None) -> Array | float:
+def _by_recall(counts: Array, rows: NDArray[np.intp]) -> Callable[[Array], Table]:
+    """Return a function of recalls (..., P) of P classes that gives matrices (..., P, K, K), in each of which one class
+    has its recall, its errors spread as they are.
+    """
+    base, at = Table(counts), np.arange(rows.size)
+    sizes = base.actual[rows]
+    errors = sizes[:, None] * spread_of_errors(counts[rows], rows)
+
+    def tables(recalls: Array) -> Table:
+        moved = (1.0 - recalls)[..., None] * errors
+        moved[..., at, rows] = recalls * sizes
+        tp, actual = (np.broadcast_to(one, moved.shape).copy() for one in (base.tp, base.actual))
+        tp[..., at, rows] = moved[..., at, rows]
+
+        def matrices() -> Array:
+            whole = np.broadcast_to(counts, (*moved.shape, len(counts))).copy()
+            whole[..., at, rows, :] = moved
+            return whole
+
+        return Table.of_sums(tp, actual, base.predicted - counts[rows] + moved, matrices)
+
+    return tables
+
+
+def _error_variance(
+    counts: Array, functional: Functional, weighted: WeightedCounts | None, shares: Array | None
+) -> Array | float:
     """Variance (V) that the errors of a class leave by falling on one or another of several classes."""
     if len(counts) == 2:
         return 0.0
-    moves, cells = cell_sensitivities(counts, functional)
+    moves, cells = cell_sensitivities(
+        counts,
+        functional if shares is None else lambda table: functional(Table(project(table.counts, shares))),
+    )
     rows, columns = cells[cells[:, 0] != cells[:, 1]].T
     moves = moves[cells[:, 0] != cells[:, 1]]
     masses = counts[rows, columns][:, None]

@@ -1,6 +1,6 @@
 """Confusion matrices, single or in batches: counts, rates and sums that the metrics share, each computed once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -44,12 +44,34 @@ class Counts:
         ValueError: the last two axes are not square or there are fewer than two classes.
     """
 
+    _make: Callable[[], Array]
+
     def __init__(self, counts: ArrayLike) -> None:
-        self.counts: Array = np.asarray(counts, dtype=np.float64)
-        shape = self.counts.shape
+        given = self.__dict__["counts"] = np.asarray(counts, dtype=np.float64)
+        shape = given.shape
         if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
             raise ValueError(f"confusion matrices need shape (..., K, K) with K >= 2, got {shape}")
         self.n_classes: int = shape[-1]
+
+    @classmethod
+    def of_sums(cls, tp: Array, actual: Array, predicted: Array, counts: Callable[[], Array]) -> Self:
+        """Return matrices by their diagonals and margins (..., K), which is all that most metrics read.
+
+        Args:
+            tp: Diagonals.
+            actual: Sums of rows.
+            predicted: Sums of columns.
+            counts: Makes the matrices (..., K, K) themselves for what reads more.
+        """
+        made = cls.__new__(cls)
+        made.n_classes, made._make = tp.shape[-1], counts
+        made.__dict__.update(tp=tp, actual=actual, predicted=predicted)
+        return made
+
+    @lazy
+    def counts(self) -> Array:
+        """The matrices (..., K, K)."""
+        return self._make()
 
     # Counts, shape (..., K) unless said otherwise.
 
@@ -332,10 +354,22 @@ class Table(Counts):
         """Dispersions around the harmonic means (Martín De Diego et al. 2022, eq. 9), each (...)."""
         return OneVsRestRates(*dispersion_of_reciprocals(self.reciprocal_block))
 
+    # What many draws are asked for alone has no need of the other three rates.
+
     @lazy
     def recall(self) -> Array:
         """TP / P."""
-        return self.rates.recall
+        return self.tp / self.actual
+
+    @lazy
+    def mean_recall(self) -> Array:
+        """Arithmetic mean of the recalls, shape (...)."""
+        return mean(self.recall)
+
+    @lazy
+    def harmonic_recall(self) -> Array:
+        """Harmonic mean of the recalls, shape (...)."""
+        return self.n_classes / total(np.reciprocal(self.recall))
 
     @lazy
     def fnr(self) -> Array:

@@ -128,6 +128,19 @@ def total(values: Array) -> Array:
     return summed
 
 
+def sums_at(places: NDArray[np.intp], size: int) -> Callable[[Array], Array]:
+    """Return a function that sums values (d, C) by the places (C) that they belong to: (d, size)."""
+    order = np.argsort(places, kind="stable")
+    filled, starts = np.unique(places[order], return_index=True)
+
+    def summed(values: Array) -> Array:
+        found = np.zeros((len(values), size))
+        found[:, filled] = np.add.reduceat(values[:, order], starts, axis=1)
+        return found
+
+    return summed
+
+
 def inner(first: Array, second: Array) -> Array:
     """Sum of products over the last axis."""
     summed: Array = first.dot(second) if first.ndim == 1 else np.vecdot(first, second)

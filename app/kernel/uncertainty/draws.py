@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -154,7 +154,7 @@ class Summary:
     extended: Mask
 
 
-def evaluate_draws(batches: Iterable[Array], functionals: Sequence[Functional]) -> list[Array]:
+def evaluate_draws(batches: Iterable[Array | Table], functionals: Sequence[Functional]) -> list[Array]:
     """Values of every functional on D matrices (..., K, K): one array (D, ...) or (D, ..., K) each.
 
     In memory the draws of one value stand side by side, as `summarise` wants them.
@@ -163,34 +163,19 @@ def evaluate_draws(batches: Iterable[Array], functionals: Sequence[Functional]) 
         batches: of matrices (d, ..., K, K), D in all, however they are batched.
         functionals: the metrics; all see the same matrices.
     """
-    found: list[list[Array]] = []
     with silently():
-        for batch in batches:
-            if not found:
-                first = Table(batch[:1])
-                shapes = [functional(first).shape[1:] for functional in functionals]
-            found.append(_evaluated(batch, functionals, shapes))
-    return [
-        np.moveaxis(blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-1), -1, 0)
-        for blocks in zip(*found, strict=True)
-    ]
+        found = [
+            [np.moveaxis(functional(table), 0, -1) for functional in functionals]
+            for batch in batches
+            for table in ([batch] if isinstance(batch, Table) else _pieces(batch))
+        ]
+    return [np.moveaxis(np.concatenate(blocks, axis=-1), -1, 0) for blocks in zip(*found, strict=True)]
 
 
-def _evaluated(batch: Array, functionals: Sequence[Functional], shapes: Sequence[tuple[int, ...]]) -> list[Array]:
-    """Values (..., d) or (..., K, d) of every functional on a batch (d, ..., K, K).
-
-    The batch is worked off in pieces whose tables stay in the cache, into one array: memory that is new to the process
-    costs as much as the arithmetic.
-    """
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    rows = np.split(np.empty((int(ends[-1]), len(batch))), ends[:-1])
-    values = [row.reshape(*shape, -1) for row, shape in zip(rows, shapes, strict=True)]
+def _pieces(batch: Array) -> Iterator[Table]:
+    """Yield the matrices of a batch (d, ..., K, K), as many at a time as stay in the cache."""
     size = max(1, _CELLS_PER_PIECE * len(batch) // batch.size)
-    for start in range(0, len(batch), size):
-        table = Table(batch[start : start + size])
-        for place, functional in zip(values, functionals, strict=True):
-            place[..., start : start + size] = np.moveaxis(functional(table), 0, -1)
-    return values
+    return (Table(batch[start : start + size]) for start in range(0, len(batch), size))
 
 
 def summarise(draws: Array, estimate: Array, level: float = 0.95, *, center: Array | None = None) -> Summary:

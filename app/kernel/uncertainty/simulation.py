@@ -1,14 +1,17 @@
 """Intervals of metrics of one matrix by simulation: Dirichlet posterior and multinomial bootstrap."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table, weight_scales
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, silently, sums_at
 from app.kernel.numerics.scipy_bridge import normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import (
     MOST_UNDEFINED,
@@ -27,7 +30,12 @@ from app.kernel.uncertainty.draws import (
 CELLS_PER_BATCH = 1 << 19
 
 
-def draw_matrices(
+def draw_matrices(counts: Array, **how: Any) -> Iterator[Array]:
+    """Batches of matrices (d, ..., K, K) as ``draw_tables`` draws them."""
+    return (table.counts for table in draw_tables(counts, **how))
+
+
+def draw_tables(
     counts: Array,
     *,
     draws: int,
@@ -37,7 +45,7 @@ def draw_matrices(
     shares: Shares = Shares.OBSERVED,
     given: Array | None = None,
     squares: Array | None = None,
-) -> Iterator[Array]:
+) -> Iterator[Table]:
     """Batches of posterior confusion matrices (d, ..., K, K) whose entries sum to n, ``draws`` in total.
 
     Rows without samples stay 0. Shares: ``observed`` keeps the row sums, ``sampled`` draws them from
@@ -63,22 +71,35 @@ def draw_matrices(
     scales = None if squares is None else weight_scales(counts, squares)
     parameters = _parameters(counts, actual, scales, prior, custom)
     totals = actual.sum(axis=-1, keepdims=True)
-    row_sums = actual
+    wanted = actual
     if shares is Shares.GIVEN:
-        row_sums = totals * checked_shares(given, actual)
+        wanted = totals * checked_shares(given, actual)
     cells = np.flatnonzero(parameters)
+    rows, columns = np.divmod(cells, parameters.shape[-1])
+    first = rows - rows % parameters.shape[-1]
+    by_row, by_column = sums_at(rows, actual.size), sums_at(first + columns, actual.size)
+    right = np.flatnonzero(rows == first + columns)
     batch = max(1, CELLS_PER_BATCH // parameters.size)
     for start in range(0, draws, batch):
-        size = min(batch, draws - start)
-        rows = _gammas(parameters, cells, size, random)
+        shape = (min(batch, draws - start), *actual.shape)
+        drawn = random.standard_gamma(parameters.ravel()[cells], (shape[0], cells.size))
         if scales is not None:
-            rows *= scales
+            drawn *= scales.ravel()[cells]
         if shares is Shares.SAMPLED:
-            weights = _row_weights(actual, squares, size, random)
-            row_sums = weights * (totals / weights.sum(axis=-1, keepdims=True))
-        sums = rows.sum(axis=-1)
-        rows *= np.divide(row_sums, sums, out=np.zeros_like(sums), where=sums > 0)[..., None]
-        yield rows
+            weights = _row_weights(actual, squares, shape[0], random)
+            wanted = weights * (totals / weights.sum(axis=-1, keepdims=True))
+        sums = by_row(drawn).reshape(shape)
+        drawn *= np.divide(wanted, sums, out=np.zeros(shape), where=sums > 0).reshape(shape[0], -1)[:, rows]
+        hits = sums_at(rows[right], actual.size)(drawn[:, right]).reshape(shape)
+        whole = partial(_scattered, drawn, cells, (*shape, shape[-1]))
+        yield Table.of_sums(hits, by_row(drawn).reshape(shape), by_column(drawn).reshape(shape), whole)
+
+
+def _scattered(values: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -> Array:
+    """Matrices with values (d, C) in some of their cells (C) and 0 in the others."""
+    found = np.zeros((len(values), math.prod(shape[1:])))
+    found[:, cells] = values
+    return found.reshape(shape)
 
 
 def mean_matrix(
@@ -130,15 +151,6 @@ def checked_shares(given: Array | None, actual: Array) -> Array:
         raise ValueError("a class without samples is given a share: nothing is known of how it is predicted")
     weights: Array = given / given.sum(axis=-1, keepdims=True)
     return weights
-
-
-def _gammas(parameters: Array, cells: NDArray[np.intp], size: int, random: np.random.Generator) -> Array:
-    """Gamma variates (size, ..., K, K) with these shapes; cells with parameter 0 stay 0 and cost nothing."""
-    if cells.size == parameters.size:
-        return random.standard_gamma(parameters, (size, *parameters.shape))
-    flat = np.zeros((size, parameters.size))
-    flat[:, cells] = random.standard_gamma(parameters.ravel()[cells], (size, cells.size))
-    return flat.reshape(size, *parameters.shape)
 
 
 # Replicates this near to the estimate, relative and absolute, differ from it by rounding.
@@ -309,7 +321,7 @@ def posterior(
     Raises:
         ValueError: as ``draw_matrices``.
     """
-    batches = draw_matrices(
+    batches = draw_tables(
         counts, draws=draws, random=generator(seed), prior=prior, custom=custom, shares=shares, squares=squares
     )
     observed = estimates(counts, functionals)

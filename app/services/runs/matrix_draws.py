@@ -68,7 +68,7 @@ def draw_independent(
     for one, own in zip(counts, squares, strict=True):
         content = seed_of(seed, one)
         seeds.append(content)
-        batches = simulation.draw_matrices(
+        batches = simulation.draw_tables(
             errors_in_one(one) if in_one and own is None else one,
             draws=draws,
             # Runs with equal matrices are as independent as others.
@@ -446,18 +446,11 @@ class MatrixDraws(Resampling):
         return lambda table: on_scale(estimand.functional(Table(project(table.counts, shares))), estimand.scale)
 
     def _functional_of(self, indices: Sequence[int]) -> Functional:
-        """Return all values of several estimands that prevalence moves, or of several that it does not, of one table
-        for all of them.
-        """
-        chosen, shares = [self.estimands[index] for index in indices], self.setup.prevalence.shares
-        if not self.setup.prevalence.moves(chosen[0]):
-            shares = None
-
-        def values(table: Table) -> Array:
-            there = table if shares is None else Table(project(table.counts, shares))
-            return np.concatenate([one.values(on_scale(one.functional(there), one.scale)) for one in chosen], axis=-1)
-
-        return values
+        """Return all values of several estimands of one table for all of them."""
+        chosen = [self.estimands[index] for index in indices]
+        return lambda table: np.concatenate(
+            [one.values(on_scale(one.functional(table), one.scale)) for one in chosen], axis=-1
+        )
 
     def _independent(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
         both, rope = self._on_scale(index, pair)
@@ -475,7 +468,8 @@ class MatrixDraws(Resampling):
             together, counts, own = self._alike(index), self.runs.counts[run], self.runs.weighted[run]
             if self.estimands[index].reads_recalls and own is None:
                 counts = errors_in_one(counts)
-            found, start = matrix_reach(counts, self._functional_of(together), level, own), 0
+            shares = self.setup.prevalence.shares if self.setup.prevalence.moves(self.estimands[index]) else None
+            found, start = matrix_reach(counts, self._functional_of(together), level, own, shares), 0
             for place in together:
                 end = start + len(self.estimands[place].names)
                 self._reaches[place, run, level] = found.take(range(start, end))

@@ -93,7 +93,7 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
     keys = ("h_mean", "balanced_accuracy", "cramer_v", "max_recall")
     chosen = [catalogue().of_matrices.by_name[key].compute for key in keys]
     found = posterior(counts, chosen, seed=1, draws=20_000).intervals()
-    drawn = evaluate_draws(simulation.draw_matrices(counts, draws=20_000, random=generator(1)), chosen)
+    drawn = evaluate_draws(simulation.draw_tables(counts, draws=20_000, random=generator(1)), chosen)
     plain = [summarise(values[:, None], one.estimate) for values, one in zip(drawn, found, strict=True)]
     # H of noisy recalls is too low, association too high; a mean of recalls is straight.
     harmonic, association = found[0], found[2]
@@ -110,7 +110,7 @@ def test_curvature_is_left_alone_where_it_does_not_show() -> None:
     chosen = [catalogue().of_matrices.by_name["h_mean"].compute]
     for counts in (ten_classes(1000), THREE):
         found = posterior(counts, chosen, seed=1, draws=4000).intervals()[0]
-        drawn = evaluate_draws(simulation.draw_matrices(counts, draws=4000, random=generator(1)), chosen)[0]
+        drawn = evaluate_draws(simulation.draw_tables(counts, draws=4000, random=generator(1)), chosen)[0]
         plain = summarise(drawn[:, None], found.estimate)
         assert (found.low[0], found.high[0]) == (plain.low[0], plain.high[0])
 

@@ -20,7 +20,7 @@ from app.kernel.uncertainty.draws import (
     summarise,
     tail_ranks,
 )
-from app.kernel.uncertainty.simulation import draw_matrices, mean_matrix
+from app.kernel.uncertainty.simulation import draw_matrices, draw_tables, mean_matrix
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 FOUR = np.array([[800.0, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
@@ -245,3 +245,13 @@ def test_seeds_come_from_the_content() -> None:
     assert seed_of(TWO) != seed_of(TWO.T)
     assert seed_of(TWO) != seed_of(TWO.astype(np.int64))
     assert 0 <= seed_of("x") < 2**63
+
+
+@pytest.mark.parametrize("counts", [FOUR, np.stack([FOUR, FOUR.T + 1.0])], ids=["one", "several"])
+def test_tables_that_know_their_sums_say_what_their_matrices_say(counts: Array) -> None:
+    (table,) = draw_tables(counts, draws=20, random=generator(4))
+    whole = Table(table.counts)
+    with silently():
+        for metric in catalogue().of_matrices.metrics:
+            found = metric.compute(table)
+            np.testing.assert_allclose(found, metric.compute(whole), rtol=1e-6, atol=1e-9, err_msg=metric.key)

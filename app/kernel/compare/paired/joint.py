@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, sums_at
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.simulation import CELLS_PER_BATCH
 
@@ -214,26 +214,6 @@ def guarded_classes(joint: JointCounts) -> NDArray[np.bool_]:
     return guarded
 
 
-class _Scatter:
-    """Sums the weights of combinations into the matrices of all runs."""
-
-    def __init__(self, joint: JointCounts) -> None:
-        self.shape = (joint.n_runs, joint.n_classes, joint.n_classes)
-        self.plans = []
-        for cells in joint.cells():
-            order = np.argsort(cells, kind="stable")
-            filled, starts = np.unique(cells[order], return_index=True)
-            self.plans.append((order, filled, starts))
-
-    def __call__(self, weights: Array) -> Array:
-        """Weights (d, P) to matrices (d, R, K, K)."""
-        runs, size, _ = self.shape
-        matrices = np.zeros((weights.shape[0], runs, size * size))
-        for run, (order, filled, starts) in enumerate(self.plans):
-            matrices[:, run, filled] = np.add.reduceat(weights[:, order], starts, axis=1)
-        return matrices.reshape(-1, *self.shape)
-
-
 def draw_matrices(joint: JointCounts, *, draws: int, random: np.random.Generator) -> Iterator[Array]:
     """Batches (d, R, K, K) of posterior matrices of all runs together with the class counts as they are, so that what
     the runs have in common stays in common.
@@ -249,12 +229,14 @@ def draw_matrices(joint: JointCounts, *, draws: int, random: np.random.Generator
     joint, squares = joint.without_weights() if joint.weights is not None else (joint, joint.counts)
     scales = squares / joint.counts
     actual = joint.actual()
-    scatter, matrices = _Scatter(joint), joint.matrices()
+    matrices = joint.matrices()
+    of_each = [sums_at(cells, joint.n_classes**2) for cells in joint.cells()]
     spread = _guard_rows(matrices, actual, guards)
     batch = max(1, CELLS_PER_BATCH // max(joint.counts.size, joint.n_runs * joint.n_classes**2))
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
-        rows = scatter(random.standard_gamma(joint.counts / scales, (size, joint.counts.size)) * scales)
+        weights = random.standard_gamma(joint.counts / scales, (size, joint.counts.size)) * scales
+        rows = np.stack([of_run(weights) for of_run in of_each], axis=1).reshape(size, *matrices.shape)
         if guards.size:
             weight = random.standard_exponential((size, 1, guards.size, 1)) * usual[guards][:, None]
             parts = random.standard_gamma(spread, (size, *spread.shape))

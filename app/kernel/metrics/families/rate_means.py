@@ -95,7 +95,7 @@ def _exact_adjusted(m: Confusion) -> Quantity:
 def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict") -> Array:
     if classes == "present":
         return total(_recalls(t, classes, 0.0)) / _count(t, classes)
-    return t.mean_rates.recall if undefined == "strict" else mean(filled(t.recall, undefined))
+    return t.mean_recall if undefined == "strict" else mean(filled(t.recall, undefined))
 
 
 @_mean(
@@ -111,7 +111,7 @@ def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict")
 )
 def adjusted_balanced_accuracy(t: Table) -> Array:
     chance = 1.0 / t.n_classes
-    return (t.mean_rates.recall - chance) / (1.0 - chance)
+    return (t.mean_recall - chance) / (1.0 - chance)
 
 
 @_mean(
@@ -147,12 +147,12 @@ def g_mean(t: Table, classes: str = "all") -> Array:
     headline=True,
     mean_of_recalls=Mean.HARMONIC,
     same_as="gps(recall@*)",
-    gradient=lambda t: recall_gradient(t, (each(t.harmonic_rates.recall) / t.recall) ** 2 / t.n_classes),
+    gradient=lambda t: recall_gradient(t, (each(t.harmonic_recall) / t.recall) ** 2 / t.n_classes),
     exact=Exact(lambda m: harmonic(c.tp / c.actual for c in m.classes)),
 )
 def h_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
-        return t.harmonic_rates.recall
+        return t.harmonic_recall
     return _count(t, classes) / total(np.where(t.actual > 0, t.reciprocals.recall, 0.0))
 
 
@@ -222,7 +222,7 @@ def power_mean_recall(t: Table, r: float = -1.0) -> Array:
     if r == 0:
         return geometric_mean(x)
     if r == -1:
-        return t.harmonic_rates.recall
+        return t.harmonic_recall
     extreme = t.best_recall if r > 0 else t.worst_recall
     if isinf(r):
         return extreme
@@ -241,7 +241,7 @@ def _power_sum(t: Table, power: float) -> Array:
 
 def _gini(t: Table, p: float, q: float) -> Array:
     if {p, q} == {0.0, -1.0}:
-        return t.harmonic_rates.recall
+        return t.harmonic_recall
     x = t.recall
     if p == q == 0:
         return geometric_mean(x)
