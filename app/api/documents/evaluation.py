@@ -393,7 +393,7 @@ def _taken_for(given: Json, label: str) -> tuple[str, Words]:
     wrong = [
         (-count, other) for other, count in zip(given["labels"], counts, strict=True) if other != label and count > 0
     ]
-    taken = [part for count, other in sorted(wrong)[:3] for part in (", ", Name(other), f" {whole(-count)}")]
+    taken = [part for count, other in sorted(wrong)[:3] for part in (", ", Name(other), f" ({whole(-count)})")]
     return whole(sum(counts)), tuple(taken[1:]) or "none"
 
 

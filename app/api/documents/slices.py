@@ -68,7 +68,10 @@ def slices_document(answer: Json) -> Document:
         title=title,
         facts=[("", f"{whole(answer['n_samples'])} samples"), ("", f"against {other}")],
         identifier=answer["evaluation_id"],
-        opening=[Said(one["severity"], naming(one["message"], one.get("metrics") or ())) for one in answer["findings"]],
+        opening=[
+            Said(one["severity"], naming(one["message"], {*metrics, *(one.get("metrics") or ())}))
+            for one in answer["findings"]
+        ],
         sections=[
             *(
                 Section(
@@ -157,12 +160,12 @@ def _row(one: Json, value: Json, run: str | None) -> list[Cell]:
 
 def _signed(count: float) -> str:
     text = rounded(count, 0)
-    return text if text.startswith("-") or text == "0" else f"+{text}"
+    return text.replace("-", "−") if text.startswith("-") or text == "0" else f"+{text}"
 
 
 def _ranges(answer: Json) -> Table:
     columns = [
-        Column("metric", Kind.NAME, style="code"),
+        Column("metric", Kind.NAME),
         Column("by"),
         Column("smallest", Kind.NAME),
         Column("largest", Kind.NAME),

@@ -47,7 +47,7 @@ from app.domain.expressions.syntax import write_label
 from app.domain.members import rfc3339
 from app.domain.named_metrics import PRECISION, RECALL, SHARE
 from app.domain.slices import attributes_of
-from app.domain.wording import dataset_name, printable, run_name
+from app.domain.wording import dataset_name, printable, run_name, run_title
 from app.services.history import HistoryQuery
 from app.services.sliced import SLICE
 from app.services.slices.slices import SlicesQuestion, judge_slices
@@ -130,11 +130,13 @@ async def show_slices(
     names = ["slices"] * any(len(one["where"]) == 2 for one in answer["slices"])
     names += ["causes"] * bool(falls_of_slices(answer))
     pictures = await pictures_of(context, Subject.SLICES, names, FigureData(slices=answer))
-    return respond(await compute.run(partial(_written_slices, answer, form, Web.of(request, "runs"), pictures)))
+    of = run_title(as_answered(await context.services.evaluations.names(context.project, identifier)))
+    return respond(await compute.run(partial(_written_slices, answer, of, form, Web.of(request, "runs"), pictures)))
 
 
-def _written_slices(answer: Json, form: Json, web: Web, pictures: Sequence[Picture]) -> bytes:
-    return write("slices.html", web, **view(slices_document(answer), web.at), form=form, **_pictured(pictures))
+def _written_slices(answer: Json, of: str, form: Json, web: Web, pictures: Sequence[Picture]) -> bytes:
+    document = replace(slices_document(answer), on=f"of {of}")
+    return write("slices.html", web, **view(document, web.at), form=form, **_pictured(pictures))
 
 
 _FORMS: Final = {"json": Media.JSON, "csv": Media.CSV, "md": Media.MARKDOWN, "txt": Media.TEXT}

@@ -67,7 +67,8 @@ async def swept(context: Context, given: FigureData) -> FigureData:
 _OF_SAMPLES: Final = ("roc", "pr", "calibration", "imcp")
 # Curves that are called by their initials.
 _BY_INITIALS: Final = frozenset({"roc", "pr", "det", "imcp", "mcp"})
-_SCORED: Final = frozenset({"probabilities", "scores"})
+# Scores that are no probabilities state nothing that could come true.
+_CURVES: Final = {"probabilities": _OF_SAMPLES, "scores": ("roc", "pr")}
 
 
 async def evaluation_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
@@ -115,7 +116,7 @@ def figures_of_evaluation(answer: Json) -> list[str]:
     units, of_classes = KINDS[given["kind"]].units, given.get("confusion_matrix") is not None
     return [
         *(("confusion", "confusions") if of_classes and len(given["labels"]) > WITH_SHARES else ()),
-        *(_OF_SAMPLES if given["kind"] in _SCORED or answer.get("probabilities") else ()),
+        *(_CURVES.get(given["kind"]) or (_OF_SAMPLES if answer.get("probabilities") else ())),
         *([] if units is None or units.figure is None else [units.figure]),
         *["isocurves"] * of_classes,
     ]
