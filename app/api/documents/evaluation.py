@@ -274,7 +274,7 @@ class _Values:
         groups = [
             Group(
                 [
-                    [titled(key, _task(self._answer)), *self.row(key, value)]
+                    [titled(key, _task(self._answer)), key, *self.row(key, value)[1:]]
                     for key, value in self._answer["metrics"][group].items()
                     if key not in self.keys
                 ],

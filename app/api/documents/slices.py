@@ -160,7 +160,7 @@ def _row(one: Json, value: Json, run: str | None) -> list[Cell]:
 
 def _signed(count: float) -> str:
     text = rounded(count, 0)
-    return text.replace("-", "−") if text.startswith("-") or text == "0" else f"+{text}"
+    return text if text.startswith("-") or text == "0" else f"+{text}"
 
 
 def _ranges(answer: Json) -> Table:

@@ -120,7 +120,8 @@ def _panel(look: Look, items: Sequence[Json], metric: str, changes: Sequence[Jso
 
 def _levels(look: Look, breaks: Sequence[Row], x: Spec, *, late: bool) -> list[Spec]:
     """Return the levels beside changes, of late ones at the left: at the right the figure ends."""
-    rows = [row for row in breaks if row["late"] is late]
+    start, end = x["scale"]["domain"]
+    rows = [row for row in breaks if (row["at"] > end - 0.2 * (end - start)) is late]
     at: Spec = {"x": {**x, "field": "at"}, "y": {"value": 4}}
     beside: Spec = {"align": "right", "dx": -5} if late else {"align": "left", "dx": 5}
     return marks.with_halo(marks.texts("said", rows, at, baseline="top", **beside), look) if rows else []
@@ -142,14 +143,9 @@ def _edges(places: Sequence[float]) -> list[float]:
 
 def _breaks(items: Sequence[Json], changes: Sequence[Json]) -> list[Row]:
     """Return where the changes are, between two evaluations, with both levels."""
-    places = _edges(_places(items))
-    edges, late = {one["evaluation"]: edge for one, edge in zip(items, places, strict=False)}, 0.8 * places[-1]
+    edges = {one["evaluation"]: edge for one, edge in zip(items, _edges(_places(items)), strict=False)}
     return [
-        {
-            "at": edges[one["to"]],
-            "late": edges[one["to"]] > late,
-            "said": f"{PAGE.value(one['before'])} to {PAGE.value(one['after'])}",
-        }
+        {"at": edges[one["to"]], "said": f"{PAGE.value(one['before'])} to {PAGE.value(one['after'])}"}
         for one in changes
         if one["to"] in edges
     ]

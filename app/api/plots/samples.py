@@ -312,7 +312,7 @@ def _decided_layer(look: Look, lines: Sequence[_Line], style: _Style) -> list[Sp
     left = style.curve is CurveName.PR and not above and points[0]["x"] > _ASIDE
     above |= style.curve is CurveName.PR and not left
     beside: Spec = {"align": "right", "dx": -8} if left else {"align": "left", "dx": 8}
-    said = marks.texts("said", points[:1], **beside, dy=-10 if above else 14, style="note")
+    said = marks.texts("said", points[:1], **beside, dy=-10 if above else 14 if left else 10, style="note")
     colour = marks.by_run([line.legend for line in lines], look) if len(lines) > 1 else {"value": look.ink}
     square = {"shape": "square", "size": 50, "stroke": look.ink}
     return [marks.dots(points, {"color": colour}, name="decided", **square), *marks.with_halo(said, look)]

@@ -298,6 +298,9 @@ def _cells(column: Column, cell: Cell, at: At) -> Iterator[dict[str, Any]]:
     style = f"{styles.get(column.kind, '')} {column.style}".strip()
     if column.kind is Kind.VALUE and interval:
         value = Markup('{} <span class="ci nw">{}</span>').format(value, interval)
+    if column.kind is Kind.NUMBER and isinstance(cell, str) and cell[1:]:
+        # As it is in all other values.
+        value = value.replace("-", PAGE.minus)
     # What says nothing more is quiet, and left out on a phone.
     same = " same mut" if cell == "same" or (column.style == "bal" and value == PAGE.absent) else ""
     yield {"html": value, "style": style + same, "named": column.kind is Kind.NAME}
