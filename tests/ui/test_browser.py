@@ -114,6 +114,22 @@ def test_pages_in_both_themes_and_on_a_phone(pages: Watched, world: World, name:
     pages.check()
 
 
+# Pixels of the smallest text of a figure, which shrinks with the page.
+_SMALLEST = """() => Math.min(...[...document.querySelectorAll("svg text")].filter((one) => one.getClientRects().length)
+  .map((one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a || 99))"""
+
+
+@pytest.mark.parametrize("name", ["run of two", "run of four", "run of 200", "run of clusters", "comparison of runs"])
+def test_pages_are_whole_without_scrolling(pages: Watched, world: World, name: str) -> None:
+    """As they are printed and photographed, and all their texts can be read on a phone."""
+    pages.page.set_viewport_size(PHONE)
+    page = pages.open(world.pages()[name])
+    for part in page.locator("[data-part]").all():
+        part.locator("figure").first.wait_for(state="attached")
+    assert page.evaluate(_SMALLEST) >= 8.9
+    page.set_viewport_size(DESK)
+
+
 def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
     """Figures and the simulator are loaded when they come near, and then the whole page is right too."""
     page = pages.open(world.pages()["run of two"])

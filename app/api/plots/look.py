@@ -133,7 +133,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def unbroken(lines: Sequence[str]) -> list[str]:
-    """Return lines without the breaks of `lines_of`: a page breaks its lines itself."""
+    """Return lines without the breaks of `lines_of`, as far as these can be told: a page breaks its lines itself."""
     found = list(lines[:1])
     for before, line in pairwise(lines):
         if len(before) + 1 + len(line.split(" ", 1)[0]) > _LONGEST:
