@@ -35,7 +35,7 @@ KINDS = [
 
 
 SCREENS_OF_DOCS = Path(__file__).parents[2] / "docs" / "screens"
-# Pictures of the documentation: what each shows, in which theme, and how much of the page.
+# Pictures of the documentation: what each shows, in which theme, and how much of the page; one is of a phone.
 SCREENS = [
     ("evaluation", "run of four", "light", 900),
     ("evaluation-dark", "run of four", "dark", 900),
@@ -46,6 +46,8 @@ SCREENS = [
     ("leaderboard", "leaderboard", "light", 900),
     ("gate", "gate", "light", 900),
     ("metrics", "metrics", "light", 620),
+    ("figures-200", "figures of 200", "light", 1020),
+    ("evaluation-phone", "run of four", "light", 1200),
 ]
 
 
@@ -311,15 +313,16 @@ def test_the_pictures_of_the_documentation(
     """As they are committed in docs/screens, which `make screens` makes anew."""
     folder = Path(browsers.KEPT_IN or tmp_path)
     page = pages.open(world.pages()[path])
-    page.set_viewport_size({"width": 1120, "height": height})
+    width = PHONE["width"] if name.endswith("phone") else 1120
+    page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme=theme)
     page.screenshot(path=folder / f"{name}.png", animations="disabled")
     made = (folder / f"{name}.png").read_bytes()
     assert made.startswith(b"\x89PNG")
     # Width and height stand in the first chunk.
-    assert struct.unpack(">II", made[16:24]) == (1120, height)
+    assert struct.unpack(">II", made[16:24]) == (width, height)
     committed = SCREENS_OF_DOCS / f"{name}.png"
-    assert struct.unpack(">II", committed.read_bytes()[16:24]) == (1120, height)
+    assert struct.unpack(">II", committed.read_bytes()[16:24]) == (width, height)
 
 
 def test_docs_load_nothing_from_elsewhere(browser: Browser, world: World) -> None:
