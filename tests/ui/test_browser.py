@@ -46,7 +46,7 @@ SCREENS = [
     ("leaderboard", "leaderboard", "light", 900),
     ("gate", "gate", "light", 900),
     ("metrics", "metrics", "light", 620),
-    ("figures-200", "figures of 200", "light", 1020),
+    ("figures-200", "figures of 200", "light", 1200),
     ("evaluation-phone", "run of four", "light", 1200),
 ]
 
