@@ -20,13 +20,14 @@ from app.api.documents.evaluation import evaluation_document
 from app.api.documents.history import history_document
 from app.api.documents.slices import slices_document
 from app.api.plots.causes import falls_of_slices
-from app.api.plots.registry import PLOTS, FigureData, Subject, as_answered
+from app.api.plots.registry import PLOTS, FigureData, Needs, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
 from app.api.report import Picture, view
 from app.api.ui import compare, gates, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import (
+    UNKEPT_ROOM,
     comparison_page,
     evaluation_page,
     figures_of_comparison,
@@ -44,6 +45,7 @@ from app.domain.decisions import ComparisonFilter, ComparisonSummary
 from app.domain.errors import NotFound
 from app.domain.evaluation import EvaluationQuery
 from app.domain.expressions.syntax import write_label
+from app.domain.inputs.content import DATA_FACT, MERGED_FACT
 from app.domain.members import rfc3339
 from app.domain.named_metrics import PRECISION, RECALL, SHARE
 from app.domain.slices import attributes_of
@@ -63,8 +65,8 @@ async def show_evaluation(identifier: UUID, request: Request, context: UseSlice)
     """Show an evaluation, or one slice of it: what was found, metrics with limits, the matrix, classes."""
     answer = as_answered(await context.services.evaluations.read(context.project, identifier))
     where = _slice_of(request)
-    sliceable = where is not None or await context.services.evaluations.is_sliceable(context.project, identifier)
-    written = partial(_written_run, answer, Web.of(request, "runs"), sliceable=sliceable, where=where)
+    kept = await context.services.evaluations.kept(context.project, identifier)
+    written = partial(_written_run, answer, Web.of(request, "runs"), kept=kept, where=where)
     # A page of many classes takes longer to write than a loop should wait.
     return respond(await context.services.compute.run(written))
 
@@ -73,13 +75,17 @@ def _slice_of(request: Request) -> str | None:
     return request.query_params.get(SLICE)
 
 
-def _written_run(answer: Json, web: Web, *, sliceable: bool, where: str | None) -> bytes:
+def _written_run(answer: Json, web: Web, *, kept: tuple[bool, bool], where: str | None) -> bytes:
     document, dataset = evaluation_document(answer), home.dataset_query(answer["dataset"])
     if where is not None:
         # It asks what the whole would do elsewhere.
         document = replace(document, sections=[one for one in document.sections if one.id != "simulator"])
-    said = {"answer": answer, "dataset": dataset, "sliceable": sliceable, "where": where}
-    said["places"] = _places(Subject.EVALUATION, figures_of_evaluation(answer), answer)
+    said = {"answer": answer, "dataset": dataset, "sliceable": kept[1] or where is not None, "where": where}
+    # Curves of data by reference, and of what is merged of it, are kept without its samples.
+    drawn = kept[0] or where is not None or not answer["input"].keys().isdisjoint((DATA_FACT, MERGED_FACT))
+    every = figures_of_evaluation(answer)
+    names = [one for one in every if drawn or PLOTS[Subject.EVALUATION, one].needs not in (Needs.SAMPLES, Needs.UNITS)]
+    said["places"] = _places(Subject.EVALUATION, names, answer) + [(UNKEPT_ROOM, False)] * (names != every)
     return write("run.html", web, **view(document, web.at), **said)
 
 
