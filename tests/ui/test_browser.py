@@ -152,7 +152,9 @@ def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
     pages.check()
 
 
-@pytest.mark.parametrize("name", ["run of two", "run of four", "run of 200", "run of clusters", "comparison of runs"])
+@pytest.mark.parametrize(
+    "name", ["run of two", "run of unkept", "run of four", "run of 200", "run of clusters", "comparison of runs"]
+)
 @pytest.mark.parametrize("size", [DESK, PHONE])
 def test_a_page_has_its_length_before_its_parts_come(
     pages: Watched, world: World, name: str, size: dict[str, int]

@@ -374,6 +374,15 @@ def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages
     assert "Weakest class" not in check_page(web.get("/ui?dataset=genes")).text
 
 
+def test_pages_keep_room_for_the_figures_that_come(pages: Mapping[str, Page]) -> None:
+    """Of samples that are not kept there are none, but the words that say so."""
+    rooms = {
+        name: sum(one.get("class") == "room" for one in pages[f"run of {name}"].named("svg"))
+        for name in ("two", "unkept")
+    }
+    assert rooms == {"two": 5, "unkept": 2}
+
+
 def test_edited_rules_are_tried(web: httpx.Client, world: World) -> None:
     """The page says what a trial of the interface says, and marks the runs that would have ended otherwise."""
     saved = web.get("/v1/gates/promotion").json()
