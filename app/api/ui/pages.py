@@ -65,7 +65,8 @@ async def show_evaluation(identifier: UUID, request: Request, context: UseSlice)
     """Show an evaluation, or one slice of it: what was found, metrics with limits, the matrix, classes."""
     answer = as_answered(await context.services.evaluations.read(context.project, identifier))
     where = _slice_of(request)
-    kept = await context.services.evaluations.kept(context.project, identifier)
+    # A slice is one of samples that are kept.
+    kept = (True, True) if where is not None else await context.services.evaluations.kept(context.project, identifier)
     written = partial(_written_run, answer, Web.of(request, "runs"), kept=kept, where=where)
     # A page of many classes takes longer to write than a loop should wait.
     return respond(await context.services.compute.run(written))
@@ -80,9 +81,9 @@ def _written_run(answer: Json, web: Web, *, kept: tuple[bool, bool], where: str 
     if where is not None:
         # It asks what the whole would do elsewhere.
         document = replace(document, sections=[one for one in document.sections if one.id != "simulator"])
-    said = {"answer": answer, "dataset": dataset, "sliceable": kept[1] or where is not None, "where": where}
+    said = {"answer": answer, "dataset": dataset, "sliceable": kept[1], "where": where}
     # Curves of data by reference, and of what is merged of it, are kept without its samples.
-    drawn = kept[0] or where is not None or not answer["input"].keys().isdisjoint((DATA_FACT, MERGED_FACT))
+    drawn = kept[0] or not answer["input"].keys().isdisjoint((DATA_FACT, MERGED_FACT))
     every = figures_of_evaluation(answer)
     names = [one for one in every if drawn or PLOTS[Subject.EVALUATION, one].needs not in (Needs.SAMPLES, Needs.UNITS)]
     said["places"] = _places(Subject.EVALUATION, names, answer) + [(UNKEPT_ROOM, False)] * (names != every)
