@@ -324,10 +324,11 @@ def name(label: str) -> str:
 
 
 def names(labels: Sequence[str]) -> str:
-    """Write classes or metrics in a sentence, the first ten of many: A, B and C."""
-    said = [name(label) for label in labels[:MOST_NAMED]]
-    if len(labels) > MOST_NAMED:
-        said.append(f"{len(labels) - MOST_NAMED} more")
+    """Write classes or metrics in a sentence, the first three of more than ten: A, B and C."""
+    kept = labels if len(labels) <= MOST_NAMED else labels[:_FIRST_NAMED]
+    said = [name(label) for label in kept]
+    if kept is not labels:
+        said.append(f"{len(labels) - len(kept)} more")
     *most, last = said
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -337,8 +338,9 @@ def classes(labels: Sequence[str]) -> str:
     return f"{'classes' if len(labels) > 1 else 'class'} {names(labels)}"
 
 
-# Messages and evidence name this many classes; the rest is counted.
+# Evidence names this many classes, and messages as many or the first of them; the rest is counted.
 MOST_NAMED: Final = 10
+_FIRST_NAMED: Final = 3
 # Each part begins with a sign that no name has, so that a name is read in one pass however long it is.
 _PLAIN: Final = re.compile(r"\w+([ :/&+.-]+\w+)*")
 LONGEST_SHOWN: Final = 60

@@ -121,8 +121,8 @@ class EvaluationStore(Protocol):
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
         """Return what is saved of the samples of an evaluation."""
 
-    async def has_attributes(self, project: str, identifier: UUID) -> bool:
-        """Return whether samples with attributes are kept of an evaluation."""
+    async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
+        """Return whether samples are kept of an evaluation, and whether attributes are."""
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
         """Return what was said of samples that are not saved."""

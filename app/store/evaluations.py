@@ -50,7 +50,7 @@ from app.store.samples import (
     add_report,
     add_samples,
     find_samples,
-    has_attributes,
+    kept_of,
     pack_samples,
     read_report,
     remove_samples,
@@ -429,9 +429,9 @@ class PostgresEvaluationStore:
             found = await find_samples(connection, project, [identifier])
         return (await asyncio.to_thread(found.samples)).get(identifier)
 
-    async def has_attributes(self, project: str, identifier: UUID) -> bool:
+    async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
         async with reading(self._engine) as connection:
-            return await has_attributes(connection, project, identifier)
+            return await kept_of(connection, project, identifier)
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         columns = ("truth", "predicted", "ids", "groups", "weights")

@@ -215,11 +215,12 @@ class StoredSamples:
         return {identifier: one for identifier, one in labels.items() if one is not None}
 
 
-async def has_attributes(connection: AsyncConnection, project: str, identifier: UUID) -> bool:
-    """Return whether samples with attributes are kept of an evaluation."""
+async def kept_of(connection: AsyncConnection, project: str, identifier: UUID) -> tuple[bool, bool]:
+    """Return whether samples are kept of an evaluation, and whether attributes are."""
     columns = evaluation_samples.c
     wanted = select(columns.attributes.is_not(None)).where(columns.project == project)
-    return bool(await connection.scalar(wanted.where(columns.evaluation_id == identifier)))
+    row = (await connection.execute(wanted.where(columns.evaluation_id == identifier))).first()
+    return row is not None, row is not None and bool(row[0])
 
 
 async def find_samples(

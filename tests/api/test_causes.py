@@ -154,8 +154,8 @@ def test_a_slice_and_the_rest_have_the_causes_of_two_runs_on_them(client: httpx.
     params = {"by": "site", "metric": "precision@yes"}
     figure = check_specification(client.get(f"/v1/evaluations/{kept}/slices/plots/causes.json", params=params))
     drawn = {one["title"]["text"]: layer(one, "parts")["data"]["values"] for one in figure["vconcat"]}
-    assert [*drawn] == ["precision@yes, site A", "precision@yes, site B"]
-    total = drawn["precision@yes, site A"][-1]
+    assert [*drawn] == ["Precision of yes, site A", "Precision of yes, site B"]
+    total = drawn["Precision of yes, site A"][-1]
     assert total["to"] == pytest.approx(found["precision@yes"]["causes"]["difference"])
     assert "Causes of the differences" in client.get(f"/ui/evaluations/{kept}/slices", params=params).text
 

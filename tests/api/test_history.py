@@ -176,13 +176,14 @@ def test_a_history_as_a_figure(client: httpx.Client, weeks: tuple[str, list[str]
     assert [row["value"] for row in layers["values_0"]] == [one["value"] for one in values]
     assert [row["low"] for row in layers["expected_0"]] == [one["expected"]["low"] for one in values if one["expected"]]
     assert layers["changes_0"] == [{"at": 6.5, "said": "0.442 to 0.238"}]
+    assert layer(drawn["vconcat"][0], "values")["mark"]["style"] == "moves"
     assert "Precision of 1 changed from 0.442 to 0.238" in drawn["description"]
     assert client.get(f"{where}/history.svg", params=params).headers["content-type"] == "image/svg+xml"
     problem = check_problem(client.get(f"{where}/roc.json", params=params), 422, "invalid_path")
     assert problem["errors"][0]["parameter"] == "name"
     (fall,) = check_specification(client.get(f"{where}/causes.json", params=params))["vconcat"]
     bars = layer(fall, "parts")["data"]["values"]
-    assert fall["title"]["text"] == "precision@1, 0.442 to 0.238"
+    assert fall["title"]["text"] == "Precision of 1, 0.442 to 0.238"
     assert bars[-1]["to"] == pytest.approx(answer["changes"][0]["causes"]["difference"])
     reply = client.delete(f"{where}/history.svg")
     assert (reply.status_code, reply.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
@@ -209,6 +210,9 @@ def test_a_figure_of_several_days_has_an_axis_of_time() -> None:
     axis = layer(panel, "values")["encoding"]["x"]["axis"]
     assert axis["values"] == [0, 6, 12, 17, 23, 29]
     assert "'2026-01-01', '2026-01-07'" in axis["labelExpr"]
+    # At the right end the levels stand before the change; recall has the mark of what prevalence does not move.
+    assert {one["mark"]["align"] for one in panel["layer"] if one["mark"]["type"] == "text"} == {"right"}
+    assert layer(panel, "values")["mark"]["style"] == "stays"
 
 
 def test_a_figure_has_the_newest_evaluations_and_the_changes_of_all(

@@ -64,6 +64,7 @@ def test_texts_and_a_page_say_the_same(client: httpx.Client, kept: str) -> None:
     # A reader of the screen says the head of every column.
     assert '<th scope="col"></th>' not in read.text
     assert page.named("form")
+    assert "of m on d" in " ".join(page.text.split())
     more = {name: column * 4 for name, column in SLICED.items() if isinstance(column, list) and name != "labels"}
     sites = {"site": SLICED["attributes"]["site"] * 4}
     large = create(client, evaluation(input={**SLICED, **more, "attributes": sites}, dataset="large"))["id"]

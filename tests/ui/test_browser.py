@@ -35,7 +35,7 @@ KINDS = [
 
 
 SCREENS_OF_DOCS = Path(__file__).parents[2] / "docs" / "screens"
-# Pictures of the documentation: what each shows, in which theme, and how much of the page.
+# Pictures of the documentation: what each shows, in which theme, and how much of the page; one is of a phone.
 SCREENS = [
     ("evaluation", "run of four", "light", 900),
     ("evaluation-dark", "run of four", "dark", 900),
@@ -46,6 +46,8 @@ SCREENS = [
     ("leaderboard", "leaderboard", "light", 900),
     ("gate", "gate", "light", 900),
     ("metrics", "metrics", "light", 620),
+    ("figures-200", "figures of 200", "light", 1200),
+    ("evaluation-phone", "run of four", "light", 1200),
 ]
 
 
@@ -114,6 +116,22 @@ def test_pages_in_both_themes_and_on_a_phone(pages: Watched, world: World, name:
     pages.check()
 
 
+# Pixels of the smallest text of a figure, which shrinks with the page.
+_SMALLEST = """() => Math.min(...[...document.querySelectorAll("svg text")].filter((one) => one.getClientRects().length)
+  .map((one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a || 99))"""
+
+
+@pytest.mark.parametrize("name", ["run of two", "run of four", "run of 200", "run of clusters", "comparison of runs"])
+def test_pages_are_whole_without_scrolling(pages: Watched, world: World, name: str) -> None:
+    """As they are printed and photographed, and all their texts can be read on a phone."""
+    pages.page.set_viewport_size(PHONE)
+    page = pages.open(world.pages()[name])
+    for part in page.locator("[data-part]").all():
+        part.locator("figure").first.wait_for(state="attached")
+    assert page.evaluate(_SMALLEST) >= 8.9
+    page.set_viewport_size(DESK)
+
+
 def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
     """Figures and the simulator are loaded when they come near, and then the whole page is right too."""
     page = pages.open(world.pages()["run of two"])
@@ -134,7 +152,9 @@ def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
     pages.check()
 
 
-@pytest.mark.parametrize("name", ["run of two", "run of four", "run of 200", "run of clusters", "comparison of runs"])
+@pytest.mark.parametrize(
+    "name", ["run of two", "run of unkept", "run of four", "run of 200", "run of clusters", "comparison of runs"]
+)
 @pytest.mark.parametrize("size", [DESK, PHONE])
 def test_a_page_has_its_length_before_its_parts_come(
     pages: Watched, world: World, name: str, size: dict[str, int]
@@ -295,15 +315,16 @@ def test_the_pictures_of_the_documentation(
     """As they are committed in docs/screens, which `make screens` makes anew."""
     folder = Path(browsers.KEPT_IN or tmp_path)
     page = pages.open(world.pages()[path])
-    page.set_viewport_size({"width": 1120, "height": height})
+    width = PHONE["width"] if name.endswith("phone") else 1120
+    page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme=theme)
     page.screenshot(path=folder / f"{name}.png", animations="disabled")
     made = (folder / f"{name}.png").read_bytes()
     assert made.startswith(b"\x89PNG")
     # Width and height stand in the first chunk.
-    assert struct.unpack(">II", made[16:24]) == (1120, height)
+    assert struct.unpack(">II", made[16:24]) == (width, height)
     committed = SCREENS_OF_DOCS / f"{name}.png"
-    assert struct.unpack(">II", committed.read_bytes()[16:24]) == (1120, height)
+    assert struct.unpack(">II", committed.read_bytes()[16:24]) == (width, height)
 
 
 def test_docs_load_nothing_from_elsewhere(browser: Browser, world: World) -> None:

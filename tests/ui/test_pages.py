@@ -96,6 +96,8 @@ def test_other_metrics_come_last(pages: Mapping[str, Page], name: str) -> None:
     first = ["classes", "matrix"] if name == "35" else ["matrix", "classes"] if name == "four" else ["classes"]
     assert [one for one in sections if one in first] == first
     assert sections[-3:] == ["others", "method", "definitions"]
+    # Each beside the key that asks for it.
+    assert "macro_fnr" in pages[f"run of {name}"].text
 
 
 def test_compared_runs_are_those_of_a_comparison(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:
@@ -356,6 +358,10 @@ def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages
     assert any("dataset=hartwig&" in str(one) for one in parts)
     ticked = [one["value"] for one in pages["runs"].named("input") if one.get("type") == "checkbox"]
     assert set(world.runs.values()) <= set(ticked)
+    # Runs of several tasks have one column for what each is ranked by, and none that is empty for some.
+    assert "○ Accuracy" not in pages["runs"].text
+    assert "H 0.432" in pages["runs"].text
+    assert "ARI 0." in pages["runs"].text
     text = " ".join(pages["leaderboard"].text.split())
     best, other = web.get("/v1/leaderboard", params={"dataset": "hartwig"}).json()["items"]
     value = PAGE.said(best["value"], best["low"], best["high"])
@@ -366,6 +372,15 @@ def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages
     assert "3 of 6 rules fail" in text
     assert "of 100 D it misses 31 instead of 84" in text
     assert "Weakest class" not in check_page(web.get("/ui?dataset=genes")).text
+
+
+def test_pages_keep_room_for_the_figures_that_come(pages: Mapping[str, Page]) -> None:
+    """Of samples that are not kept there are none, but the words that say so."""
+    rooms = {
+        name: sum(one.get("class") == "room" for one in pages[f"run of {name}"].named("svg"))
+        for name in ("two", "unkept")
+    }
+    assert rooms == {"two": 5, "unkept": 2}
 
 
 def test_edited_rules_are_tried(web: httpx.Client, world: World) -> None:

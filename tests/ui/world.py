@@ -44,6 +44,7 @@ class World:
         }
         found |= {f"run of {name}": f"/ui/evaluations/{one}" for name, one in self.runs.items()}
         found["figures of two"] = f"/ui/evaluations/{self.runs['two']}/figures"
+        found["figures of 200"] = f"/ui/evaluations/{self.runs['200']}/figures"
         found["simulator of two"] = f"/ui/evaluations/{self.runs['two']}/simulator"
         found["simulator of hostile"] = f"/ui/evaluations/{self.runs['hostile']}/simulator"
         runs = self.runs
@@ -104,6 +105,7 @@ def build(url: str) -> World:
             "four": _run("tumor-rf", "7", "hartwig", four, stage="champion"),
             "better": _run("tumor-gbm", "2", "hartwig", better, stage="candidate"),
             "two": _run("screen-logit", "2.3", "screening", scored(2, 300)),
+            "unkept": {**_run("screen-none", "1", "screening", scored(2, 300, 1)), "options": {"retain": "none"}},
             "35": _run("cup-net", "2.1", "tumour-origin", _matrix(35)),
             "200": _run("species-net", "1", "wildlife", _matrix(200)),
             "hostile": _run(HOSTILE[0], HOSTILE[1], NAMES[4], matrix_input(confused(len(NAMES)), labels=NAMES)),

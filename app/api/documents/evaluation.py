@@ -274,7 +274,7 @@ class _Values:
         groups = [
             Group(
                 [
-                    [titled(key, _task(self._answer)), *self.row(key, value)]
+                    [titled(key, _task(self._answer)), key, *self.row(key, value)[1:]]
                     for key, value in self._answer["metrics"][group].items()
                     if key not in self.keys
                 ],
@@ -393,7 +393,7 @@ def _taken_for(given: Json, label: str) -> tuple[str, Words]:
     wrong = [
         (-count, other) for other, count in zip(given["labels"], counts, strict=True) if other != label and count > 0
     ]
-    taken = [part for count, other in sorted(wrong)[:3] for part in (", ", Name(other), f" {whole(-count)}")]
+    taken = [part for count, other in sorted(wrong)[:3] for part in (", ", Name(other), f" ({whole(-count)})")]
     return whole(sum(counts)), tuple(taken[1:]) or "none"
 
 

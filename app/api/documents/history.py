@@ -105,14 +105,15 @@ def _heading(answer: Json) -> tuple[str, ...]:
     moments = {
         item["evaluation"]: f"version {item['version']}" if alike and item["version"] else day(item) for item in items
     }
-    for metric, place in {one["metric"]: one["to"] for one in reversed(answer["changes"])}.items():
-        if place in moments:
-            held.setdefault(moments[place], []).append(MetricName(printable(metric)))
+    first = {one["metric"]: one["to"] for one in reversed(answer["changes"])}
+    for place, at in moments.items():
+        held.setdefault(at, []).extend(MetricName(printable(name)) for name, to in first.items() if to == place)
     said = list[str]()
     for at, names in held.items():
-        listed = [part for name in names for part in (name, ", ")]
-        said += [*listed[:-1], f" held until {at}", ", "]
-    return tuple(said[:-1])
+        for name in names:
+            said += [" and " if name == names[-1] else ", ", name] if name != names[0] else ["; ", name]
+        said += [f" held until {at}"] if names else []
+    return tuple(said[1:])
 
 
 def _changes(changes: Sequence[Json]) -> Table:

@@ -53,7 +53,7 @@ def in_names(text: Words) -> str:
     for part in (text,) if isinstance(text, str) else text:
         begins = not found or found.rstrip().endswith(".")
         found += plain(((titled if begins else spoken)(part) if isinstance(part, MetricName) else part,))
-    return found
+    return found.replace(" %", "\u00a0%")
 
 
 def moves_with_prevalence(metric: str) -> bool | None:

@@ -68,7 +68,10 @@ def slices_document(answer: Json) -> Document:
         title=title,
         facts=[("", f"{whole(answer['n_samples'])} samples"), ("", f"against {other}")],
         identifier=answer["evaluation_id"],
-        opening=[Said(one["severity"], naming(one["message"], one.get("metrics") or ())) for one in answer["findings"]],
+        opening=[
+            Said(one["severity"], naming(one["message"], {*metrics, *(one.get("metrics") or ())}))
+            for one in answer["findings"]
+        ],
         sections=[
             *(
                 Section(
@@ -162,7 +165,7 @@ def _signed(count: float) -> str:
 
 def _ranges(answer: Json) -> Table:
     columns = [
-        Column("metric", Kind.NAME, style="code"),
+        Column("metric", Kind.NAME),
         Column("by"),
         Column("smallest", Kind.NAME),
         Column("largest", Kind.NAME),

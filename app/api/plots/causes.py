@@ -11,6 +11,7 @@ from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, Row, apart, sentences
 from app.api.plots.registry import FigureData, Needs, figure
+from app.domain.catalogue import titled
 from app.domain.division import slice_text
 from app.domain.errors import NoFigure
 from app.domain.wording import PLAIN, dataset_name, percent, printable, run_names
@@ -31,7 +32,12 @@ class Fall(NamedTuple):
     causes: Json
 
 
-@figure("causes", needs=Needs.COMPARISON)
+def _room(answer: Json) -> int:
+    shown = falls_of_comparison(answer)[:_MOST]
+    return 130 + sum(75 + (1 + len(one.causes["items"])) * (ROW_HEIGHT + 4) for one in shown)
+
+
+@figure("causes", needs=Needs.COMPARISON, room=_room, broad=True)
 def causes_of_differences(given: FigureData) -> Figure:
     """A waterfall of each difference that was explained: its parts with limits, which add up to it."""
     answer = given.comparison
@@ -39,7 +45,7 @@ def causes_of_differences(given: FigureData) -> Figure:
     return _figure(given.look, falls_of_comparison(answer), between, answer["design"]["level"])
 
 
-@figure("causes", needs=Needs.HISTORY)
+@figure("causes", needs=Needs.HISTORY, broad=True)
 def causes_of_changes(given: FigureData) -> Figure:
     """A waterfall of each change of a history that has causes: its parts with limits, which add up to it."""
     answer = given.history
@@ -47,7 +53,7 @@ def causes_of_changes(given: FigureData) -> Figure:
     return _figure(given.look, falls_of_history(answer), of, LEVEL)
 
 
-@figure("causes", needs=Needs.SLICES)
+@figure("causes", needs=Needs.SLICES, broad=True)
 def causes_of_gaps(given: FigureData) -> Figure:
     """A waterfall of each settled difference of a slice: its parts with limits, which add up to it."""
     answer = given.slices
@@ -60,7 +66,8 @@ def falls_of_comparison(answer: Json) -> list[Fall]:
     names = dict(zip((run["id"] for run in runs), apart(run_names(runs)), strict=True))
     return [
         Fall(
-            printable(key) + (f", {names[pair['a']]} less {names[pair['b']]}" if len(runs) > 2 else ""), pair["causes"]
+            printable(titled(key)) + (f", {names[pair['a']]} less {names[pair['b']]}" if len(runs) > 2 else ""),
+            pair["causes"],
         )
         for key, metric in answer["metrics"].items()
         for pair in metric["differences"]
@@ -71,7 +78,10 @@ def falls_of_comparison(answer: Json) -> list[Fall]:
 def falls_of_history(answer: Json) -> list[Fall]:
     """Return the changes that have several causes: of a class prevalence there is but one."""
     return [
-        Fall(f"{printable(one['metric'])}, {PLAIN.value(one['before'])} to {PLAIN.value(one['after'])}", one["causes"])
+        Fall(
+            f"{printable(titled(one['metric']))}, {PLAIN.value(one['before'])} to {PLAIN.value(one['after'])}",
+            one["causes"],
+        )
         for one in answer["changes"]
         if any(part["value"] for part in ((one.get("causes") or {}).get("items") or ())[1:])
     ]
@@ -80,7 +90,7 @@ def falls_of_history(answer: Json) -> list[Fall]:
 def falls_of_slices(answer: Json) -> list[Fall]:
     """Return the differences that are settled and have causes, the largest first."""
     found = [
-        Fall(f"{printable(name)}, {slice_text(one['where'])}", value["causes"])
+        Fall(f"{printable(titled(name))}, {slice_text(one['where'])}", value["causes"])
         for one in answer["slices"]
         for name, value in one["metrics"].items()
         if (value.get("causes") or {}).get("items")

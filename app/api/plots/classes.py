@@ -19,7 +19,7 @@ _MOST = 40
 
 
 def _room(report: Json) -> int:
-    return 160 + ROW_HEIGHT * min(_MOST, len(report["per_class"]))
+    return 180 + ROW_HEIGHT * min(_MOST, len(report["per_class"]))
 
 
 @figure("per_class", needs=Needs.REPORT, room=_room, broad=True)
@@ -40,7 +40,11 @@ def per_class(given: FigureData) -> Figure:
     header = {"title": None, "labelExpr": _HEADER}
     return Figure(
         title=f"Recall and precision by {class_word(report)}",
-        subtitle=(given.heading, f"lowest recall first, {level_of(report['intervals'])}s{_part(order, word)}"),
+        subtitle=(
+            given.heading,
+            f"lowest recall first, {level_of(report['intervals'])}s{_part(order, word)}",
+            "● does not move with prevalence, ○ moves with it",
+        ),
         text=sentences(_weakest(report, order[0]), f"{len(order)} {word}." if len(order) > 1 else ""),
         body={
             "data": marks.data(rows),
@@ -56,9 +60,7 @@ def _part(order: Sequence[str], word: str) -> str:
     return f"; {_MOST} of {len(order)} {word}" if len(order) > _MOST else ""
 
 
-_HEADER = (
-    f"datum.value === '{RECALL}' ? '● recall, does not move with prevalence' : '○ precision, moves with prevalence'"
-)
+_HEADER = f"datum.value === '{RECALL}' ? '● {RECALL}' : '○ {PRECISION}'"
 
 
 def _rates(report: Json, label: str, said: str) -> list[Row]:

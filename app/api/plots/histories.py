@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Final
 
 from app.api.documents.document import Json
 from app.api.documents.history import LEVEL, day
+from app.api.documents.reading import moves_with_prevalence
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import Row, sentences
@@ -16,9 +18,15 @@ from app.domain.wording import PAGE, dataset_name, percent, printable, whole
 
 _WIDTH, _HEIGHT = 860, 130
 _TICKS, _NARROW, _MARGIN = 6, 60, 0.08
+# Points and limits of a metric that prevalence does not move, of one that it moves, and of one of other tasks.
+_LOOKS: Final[dict[bool | None, tuple[Spec, Spec]]] = {
+    False: ({"style": "stays"}, {"style": "interval"}),
+    True: ({"style": "moves"}, {"style": "interval-moves"}),
+    None: ({"shape": "square", "filled": True, "size": 48, "opacity": 1}, {"strokeWidth": 2}),
+}
 
 
-@figure("history", needs=Needs.HISTORY)
+@figure("history", needs=Needs.HISTORY, broad=True)
 def history(given: FigureData) -> Figure:
     """Each metric over the evaluations of a model: values with limits, where they were expected, and changes."""
     answer = given.history
@@ -80,7 +88,8 @@ def _panel(look: Look, items: Sequence[Json], metric: str, changes: Sequence[Jso
     y = {"y": marks.quantity("value", None, domain=(bottom, top), tickCount=4, grid=True)}
     limits = [row for row in rows if row["low"] is not None and row["high"] is not None]
     breaks = _breaks(items, [one for one in changes if one["metric"] == metric])
-    small = len(items) > _NARROW
+    small: Spec = {"size": 16} if len(items) > _NARROW else {}
+    point, line = _LOOKS[moves_with_prevalence(metric)]
     across, at = marks.span(x, "x", "from", "to"), {"x": {**x, "field": "place"}}
     return marks.panel(
         look,
@@ -92,9 +101,9 @@ def _panel(look: Look, items: Sequence[Json], metric: str, changes: Sequence[Jso
                 limits,
                 {**at, **marks.span(y["y"], "y", "low", "high")},
                 name="limits",
-                strokeWidth=1 + (not small),
+                **(line | ({"strokeWidth": 1} if small else {})),
             ),
-            marks.dots(rows, {**at, **y}, name="values", size=16 if small else 48, opacity=1),
+            marks.layer("point", rows, {**at, **y}, name="values", **point, **small),
             marks.layer(
                 "rule",
                 breaks,
@@ -103,15 +112,19 @@ def _panel(look: Look, items: Sequence[Json], metric: str, changes: Sequence[Jso
                 color=look.ink,
                 strokeWidth=1.5,
             ),
-            *marks.with_halo(
-                marks.texts(
-                    "said", breaks, {"x": {**x, "field": "at"}, "y": {"value": 4}}, align="left", dx=5, baseline="top"
-                ),
-                look,
-            ),
+            *(layer for late in (False, True) for layer in _levels(look, breaks, x, late=late)),
         ],
         title=printable(titled(metric)),
     )
+
+
+def _levels(look: Look, breaks: Sequence[Row], x: Spec, *, late: bool) -> list[Spec]:
+    """Return the levels beside changes, of late ones at the left: at the right the figure ends."""
+    start, end = x["scale"]["domain"]
+    rows = [row for row in breaks if (row["at"] > end - 0.2 * (end - start)) is late]
+    at: Spec = {"x": {**x, "field": "at"}, "y": {"value": 4}}
+    beside: Spec = {"align": "right", "dx": -5} if late else {"align": "left", "dx": 5}
+    return marks.with_halo(marks.texts("said", rows, at, baseline="top", **beside), look) if rows else []
 
 
 def _places(items: Sequence[Json]) -> list[float]:

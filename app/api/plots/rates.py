@@ -34,7 +34,7 @@ MEANS: Final = {
 }
 
 
-@figure("isocurves", needs=Needs.REPORT, several=True, by_class=True)
+@figure("isocurves", needs=Needs.REPORT, several=True, by_class=True, room=lambda _: 580)
 def isocurves(given: FigureData) -> Figure:
     """Curves of equal arithmetic, geometric and harmonic mean of both rates, through the point of the run."""
     points = [point_of(given, run) for run in given.runs]
@@ -48,7 +48,7 @@ def isocurves(given: FigureData) -> Figure:
     look, several = given.look, len(names) > 1
     label = given.run.report["input"]["labels"][class_of(given, given.run)]
     colour = {"color": marks.by_run(names, look)}
-    legend: Spec = {"labelLimit": 400, **STROKES, **({"columns": 1} if several else {})}
+    legend: Spec = {"labelLimit": 400, **STROKES, "columns": 1 if several else 2}
     dash = {"strokeDash": marks.named("mean", *zip(*MEANS.values(), strict=True), **legend)}
     marked = [{"run": caption, "x": 1.0 - tnr, "y": tpr} for (tpr, tnr), caption in zip(points, names, strict=True)]
     return Figure(

@@ -165,7 +165,7 @@ def figure(
     needs: Needs,
     several: bool = False,
     by_class: bool = False,
-    room: Callable[[Json], int] = lambda _: 560,
+    room: Callable[[Json], int] = lambda _: 540,
     broad: bool = False,
 ) -> Callable[[Callable[[FigureData], Figure]], Callable[[FigureData], Figure]]:
     """Enter a function into the registry, with what `Plot` says of it."""

@@ -308,14 +308,19 @@ def _decided_layer(look: Look, lines: Sequence[_Line], style: _Style) -> list[Sp
     low, high = style.y or _UNIT
     # At the foot of the figure the name would lie on those of the axis.
     above = points[0]["y"] < low + _FOOT * (high - low)
-    said = marks.texts("said", points[:1], align="left", dx=8, dy=-10 if above else 10, style="note")
+    # The curve of precision goes on at the right; at the left its name has room from there on.
+    left = style.curve is CurveName.PR and not above and points[0]["x"] > _ASIDE
+    above |= style.curve is CurveName.PR and not left
+    beside: Spec = {"align": "right", "dx": -8} if left else {"align": "left", "dx": 8}
+    said = marks.texts("said", points[:1], **beside, dy=-10 if above else 14 if left else 10, style="note")
     colour = marks.by_run([line.legend for line in lines], look) if len(lines) > 1 else {"value": look.ink}
     square = {"shape": "square", "size": 50, "stroke": look.ink}
     return [marks.dots(points, {"color": colour}, name="decided", **square), *marks.with_halo(said, look)]
 
 
-# Part of the height that a name below a point takes.
+# Parts of the height and of the width that a name below a point takes, and beside it.
 _FOOT: Final = 0.1
+_ASIDE: Final = 0.23
 
 
 def _area(style: _Style, line: _Line) -> str:
@@ -420,7 +425,7 @@ def _panel(look: Look, found: Histogram, *, inside: bool, title: str, what: str,
     return marks.panel(look, (BROAD[0] + 60, _HEIGHT), layers, title=title)
 
 
-@figure(CurveName.CALIBRATION, needs=Needs.SAMPLES, several=True, by_class=True, room=lambda _: 620)
+@figure(CurveName.CALIBRATION, needs=Needs.SAMPLES, several=True, by_class=True, room=lambda _: 580)
 def calibration(given: FigureData) -> Figure:
     """Reliability: how often the stated probabilities come true, with limits, and how many samples state them."""
     answers = [_reliability(run, given.label) for run in given.runs]
@@ -429,7 +434,7 @@ def calibration(given: FigureData) -> Figure:
     of = f"class {called(first['class'])}" if first["class"] is not None else "the predicted class"
     colour = {"color": marks.by_run(given.names, given.look)}
     x, y = (marks.rate(axis, title) for axis, title in first["axes"].items())
-    weight = {**marks.field("weight"), "scale": {"domain": [0, 1], "range": [16, 700]}, "legend": None}
+    weight = {**marks.field("weight"), "scale": {"domain": [0, 1], "range": [16, 400]}, "legend": None}
     limits = [row for row in rows if row["low"] is not None]
     name = "Reliability of the probabilities"
     reading = f"{of}; dashed: as stated; the size of a dot is its share of the samples"
@@ -499,9 +504,11 @@ _MOST_BARS: Final = 500
 _COLOURED: Final = 5
 _TITLES: Final = {CurveName.IMCP: "IMCP curve", CurveName.MCP: "MCP curve"}
 _OTHERS: Final = "other classes"
+# Letters of a name from which on a legend has no second column.
+_LONG: Final = 16
 
 
-@figure(CurveName.IMCP, needs=Needs.SAMPLES, by_class=True)
+@figure(CurveName.IMCP, needs=Needs.SAMPLES, by_class=True, room=lambda _: 500)
 def imcp(given: FigureData) -> Figure:
     """The IMCP curve: closeness of the probabilities to the truth, every class taking the same room; of one class its
     samples at their places among all.
@@ -524,7 +531,7 @@ def _of_all(given: FigureData, curve: CurveName) -> Figure:
     lowest = _lowest(given, curve, rows)
     names, colours = _class_colours(given, rows, lowest)
     # Long names stand one below the other.
-    legend = {"labelLimit": 400, "columns": 1 if lowest else 0}
+    legend = {"labelLimit": 400, "columns": 1 if max(map(len, names)) > _LONG else 2}
     colour: Spec = {**marks.named("shown", names, colours), "legend": {"title": None, **legend}}
     bars = [_bars(rows, {"color": colour})]
     if lowest:

@@ -36,10 +36,10 @@ from app.api.documents.document import (
 )
 from app.api.documents.reading import in_names, key_of
 from app.api.documents.text import plain
-from app.api.plots.look import BREAKS, Theme, colours_of, lines_of
+from app.api.plots.look import BREAKS, Theme, colours_of, lines_of, unbroken
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
 from app.api.plots.registry import FigureData, Plot
-from app.domain.catalogue import titled
+from app.domain.catalogue import spoken, titled
 from app.domain.wording import PAGE, printable, sentence, share, whole
 
 _ID: Final = re.compile(r'\bid="([\w-]+)"|url\(#([\w-]+)\)')
@@ -123,10 +123,11 @@ def picture_of(plot: Plot, specification: bytes, svg: bytes | None, place: int, 
     """
     found, said = orjson.loads(specification), lines_of(given.heading)
     subtitle = found["title"]["subtitle"]
+    subtitle = unbroken(subtitle[len(said) :] if subtitle[: len(said)] == said else subtitle)
     return Picture(
         name=plot.name,
         title=found["title"]["text"],
-        subtitle=tuple(subtitle[len(said) :] if subtitle[: len(said)] == said else subtitle),
+        subtitle=tuple(subtitle),
         text=found["description"],
         svg=None if svg is None else inlined(svg.decode(), place),
         room=plot.room(given.comparison or given.run.report) if given.comparison or given.runs else 0,
@@ -297,11 +298,15 @@ def _cells(column: Column, cell: Cell, at: At) -> Iterator[dict[str, Any]]:
     style = f"{styles.get(column.kind, '')} {column.style}".strip()
     if column.kind is Kind.VALUE and interval:
         value = Markup('{} <span class="ci nw">{}</span>').format(value, interval)
-    same = " same mut" if cell == "same" else ""
+    if column.kind is Kind.NUMBER and isinstance(cell, str) and cell[1:]:
+        # As it is in all other values.
+        value = value.replace("-", PAGE.minus)
+    # What says nothing more is quiet, and left out on a phone.
+    same = " same mut" if cell == "same" or (column.style == "bal" and value == PAGE.absent) else ""
     yield {"html": value, "style": style + same, "named": column.kind is Kind.NAME}
     if column.kind in (Kind.ESTIMATE, Kind.DRAWN):
         note = "" if one is None or interval else printable(one.note)
-        yield {"html": interval or note, "style": "ci", "named": False}
+        yield {"html": interval or note, "style": "ci no" if note else "ci", "named": False}
     if column.kind is Kind.DRAWN:
         yield {"html": "" if one is None else _track(one), "style": "sc", "named": False}
 
@@ -327,12 +332,12 @@ def _cell(cell: Cell, at: At) -> Markup:
             return Markup('<a class="t" href="#d-{}">{}</a>').format(key_of(cell.key), printable(cell.name))
     parts = (cell,) if isinstance(cell, str) else cell
     return Markup("").join(
-        escape(printable(titled(one)))
+        escape(printable(spoken(one) if place else titled(one)))
         if isinstance(one, MetricName)
         else Markup("<bdi>{}</bdi>").format(printable(one))
         if isinstance(one, Name)
         else escape(printable(one))
-        for one in parts
+        for place, one in enumerate(parts)
     )
 
 

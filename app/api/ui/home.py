@@ -108,11 +108,18 @@ def _columns(runs: Sequence[Json]) -> list[tuple[str, str]]:
     """Return keys and headings of the values beside runs: those of their task, where all have the same."""
     kinds = {one["input"]["kind"] for one in runs}
     of_classes = [(RANKED, "H"), (ACCURACY, "○ Accuracy"), (BALANCED, "◆ equal")]
-    if any(RANKED in run["metrics"] for run in runs):
+    if runs and all(key in run["metrics"] for run in runs for key, _ in of_classes):
         return of_classes
-    units = KINDS[kinds.pop()].units if len(kinds) == 1 else None
-    own = [] if units is None or units.ranked[0].key == RANKED else [listed(metric) for metric in units.ranked]
+    own = _ranked_by(kinds.pop()) if len(kinds) == 1 else []
     return [one for one in own if any(one[0] in run["metrics"] for run in runs)]
+
+
+def _ranked_by(kind: str) -> list[tuple[str, str]]:
+    """Return keys and headings of what runs of a kind are ranked by."""
+    units = KINDS[kind].units
+    if units is None or units.ranked[0].key == RANKED:
+        return [(RANKED, "H")]
+    return [listed(metric) for metric in units.ranked]
 
 
 def _given(filters: Filters, metric: str | None) -> dict[str, Any]:
@@ -172,9 +179,8 @@ def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID,
     said = None
     if finding is not None:
         said = finding.severity.value, in_names(naming(_first_sentence(finding.message), metrics))
-    units = KINDS[given["kind"]].units
-    # A run of another task than most has its own value in words.
-    own = [] if units is None or any(key in metrics for key, _ in columns) else map(listed, units.ranked)
+    # Among runs of other tasks it has its own value in words.
+    own = [] if any(key in metrics for key, _ in columns) else _ranked_by(given["kind"])
     return {
         "finding": said,
         "own": next((f"{name} {PAGE.value(metrics[key])}" for key, name in own if key in metrics), ""),
@@ -275,7 +281,7 @@ def _said(board: Json, name: str) -> str:
     if best["may_be_best"] is None:
         return f"{said}; which others may be as good is not known."
     others = [run_name(one["model"]) for one in rest if one["may_be_best"]]
-    said += f"; {names(others)} may be as good." if others else ": with 95 % confidence no other is better."
+    said += f"; {names(others)} may be as good." if others else ": with 95\u00a0% confidence no other is better."
     newest = max(board["items"], key=lambda one: str(one["created_at"]))
     return said + (f" The newest, {run_name(newest['model'])}, is worse." if newest["separable_from_best"] else "")
 
@@ -342,7 +348,7 @@ def _changed(name: str, newest: Json, before: Json, read: Mapping[str, Json]) ->
 
 
 # Where the first and the last of a trend stand, in per cent of its width, and its height in pixels.
-_FIRST, _LAST, _HEIGHT = 12.0, 82.0, 132
+_FIRST, _LAST, _HEIGHT = 12.0, 82.0, 146
 
 
 def _trend(by_date: Sequence[Json], best: Json, title: str, mark: str) -> dict[str, Any] | None:
@@ -356,7 +362,7 @@ def _trend(by_date: Sequence[Json], best: Json, title: str, mark: str) -> dict[s
     span = moments[-1] - moments[0]
 
     def height(value: float | None) -> str:
-        return f"{8 + (_HEIGHT - 32) * (1.0 - ((value or 0.0) - start) / (1.0 - start)):.1f}"
+        return f"{8 + (_HEIGHT - 46) * (1.0 - ((value or 0.0) - start) / (1.0 - start)):.1f}"
 
     points = []
     for place, (one, moment) in enumerate(zip(known, moments, strict=True)):

@@ -20,13 +20,14 @@ from app.api.documents.evaluation import evaluation_document
 from app.api.documents.history import history_document
 from app.api.documents.slices import slices_document
 from app.api.plots.causes import falls_of_slices
-from app.api.plots.registry import PLOTS, FigureData, Subject, as_answered
+from app.api.plots.registry import PLOTS, FigureData, Needs, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
 from app.api.report import Picture, view
 from app.api.ui import compare, gates, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import (
+    UNKEPT_ROOM,
     comparison_page,
     evaluation_page,
     figures_of_comparison,
@@ -44,10 +45,11 @@ from app.domain.decisions import ComparisonFilter, ComparisonSummary
 from app.domain.errors import NotFound
 from app.domain.evaluation import EvaluationQuery
 from app.domain.expressions.syntax import write_label
+from app.domain.inputs.content import DATA_FACT, MERGED_FACT
 from app.domain.members import rfc3339
 from app.domain.named_metrics import PRECISION, RECALL, SHARE
 from app.domain.slices import attributes_of
-from app.domain.wording import dataset_name, printable, run_name
+from app.domain.wording import dataset_name, printable, run_name, run_title
 from app.services.history import HistoryQuery
 from app.services.sliced import SLICE
 from app.services.slices.slices import SlicesQuestion, judge_slices
@@ -63,8 +65,9 @@ async def show_evaluation(identifier: UUID, request: Request, context: UseSlice)
     """Show an evaluation, or one slice of it: what was found, metrics with limits, the matrix, classes."""
     answer = as_answered(await context.services.evaluations.read(context.project, identifier))
     where = _slice_of(request)
-    sliceable = where is not None or await context.services.evaluations.is_sliceable(context.project, identifier)
-    written = partial(_written_run, answer, Web.of(request, "runs"), sliceable=sliceable, where=where)
+    # A slice is one of samples that are kept.
+    kept = (True, True) if where is not None else await context.services.evaluations.kept(context.project, identifier)
+    written = partial(_written_run, answer, Web.of(request, "runs"), kept=kept, where=where)
     # A page of many classes takes longer to write than a loop should wait.
     return respond(await context.services.compute.run(written))
 
@@ -73,13 +76,17 @@ def _slice_of(request: Request) -> str | None:
     return request.query_params.get(SLICE)
 
 
-def _written_run(answer: Json, web: Web, *, sliceable: bool, where: str | None) -> bytes:
+def _written_run(answer: Json, web: Web, *, kept: tuple[bool, bool], where: str | None) -> bytes:
     document, dataset = evaluation_document(answer), home.dataset_query(answer["dataset"])
     if where is not None:
         # It asks what the whole would do elsewhere.
         document = replace(document, sections=[one for one in document.sections if one.id != "simulator"])
-    said = {"answer": answer, "dataset": dataset, "sliceable": sliceable, "where": where}
-    said["places"] = _places(Subject.EVALUATION, figures_of_evaluation(answer), answer)
+    said = {"answer": answer, "dataset": dataset, "sliceable": kept[1], "where": where}
+    # Curves of data by reference, and of what is merged of it, are kept without its samples.
+    drawn = kept[0] or not answer["input"].keys().isdisjoint((DATA_FACT, MERGED_FACT))
+    every = figures_of_evaluation(answer)
+    names = [one for one in every if drawn or PLOTS[Subject.EVALUATION, one].needs not in (Needs.SAMPLES, Needs.UNITS)]
+    said["places"] = _places(Subject.EVALUATION, names, answer) + [(UNKEPT_ROOM, False)] * (names != every)
     return write("run.html", web, **view(document, web.at), **said)
 
 
@@ -130,11 +137,13 @@ async def show_slices(
     names = ["slices"] * any(len(one["where"]) == 2 for one in answer["slices"])
     names += ["causes"] * bool(falls_of_slices(answer))
     pictures = await pictures_of(context, Subject.SLICES, names, FigureData(slices=answer))
-    return respond(await compute.run(partial(_written_slices, answer, form, Web.of(request, "runs"), pictures)))
+    of = run_title(as_answered(await context.services.evaluations.names(context.project, identifier)))
+    return respond(await compute.run(partial(_written_slices, answer, of, form, Web.of(request, "runs"), pictures)))
 
 
-def _written_slices(answer: Json, form: Json, web: Web, pictures: Sequence[Picture]) -> bytes:
-    return write("slices.html", web, **view(slices_document(answer), web.at), form=form, **_pictured(pictures))
+def _written_slices(answer: Json, of: str, form: Json, web: Web, pictures: Sequence[Picture]) -> bytes:
+    document = replace(slices_document(answer), on=f"of {of}")
+    return write("slices.html", web, **view(document, web.at), form=form, **_pictured(pictures))
 
 
 _FORMS: Final = {"json": Media.JSON, "csv": Media.CSV, "md": Media.MARKDOWN, "txt": Media.TEXT}

@@ -63,11 +63,14 @@ async def swept(context: Context, given: FigureData) -> FigureData:
     return replace(given, runs=runs)
 
 
+# Pixels of height for why there are no figures of samples.
+UNKEPT_ROOM: Final = 120
 # In the order of the page: of classes, of probabilities, and at another class prevalence.
 _OF_SAMPLES: Final = ("roc", "pr", "calibration", "imcp")
 # Curves that are called by their initials.
 _BY_INITIALS: Final = frozenset({"roc", "pr", "det", "imcp", "mcp"})
-_SCORED: Final = frozenset({"probabilities", "scores"})
+# Scores that are no probabilities state nothing that could come true.
+_CURVES: Final = {"probabilities": _OF_SAMPLES, "scores": ("roc", "pr")}
 
 
 async def evaluation_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
@@ -115,7 +118,7 @@ def figures_of_evaluation(answer: Json) -> list[str]:
     units, of_classes = KINDS[given["kind"]].units, given.get("confusion_matrix") is not None
     return [
         *(("confusion", "confusions") if of_classes and len(given["labels"]) > WITH_SHARES else ()),
-        *(_OF_SAMPLES if given["kind"] in _SCORED or answer.get("probabilities") else ()),
+        *(_CURVES.get(given.get("fold_kind", given["kind"])) or (_OF_SAMPLES if answer.get("probabilities") else ())),
         *([] if units is None or units.figure is None else [units.figure]),
         *["isocurves"] * of_classes,
     ]
@@ -131,7 +134,9 @@ async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Jso
             try:
                 source = await read(context.project, identifier)
             except NoSamples as error:
-                without.append(Picture(of_samples[0], "Of the samples", (), "", reason=_sentence(error.detail)))
+                without.append(
+                    Picture(of_samples[0], "Of the samples", (), "", reason=_sentence(error.detail), room=UNKEPT_ROOM)
+                )
                 names = [name for name in names if name not in of_samples]
     found = FigureData(runs=[Run(of=answer, report=answer, source=source)])
     return [*await pictures_of(context, Subject.EVALUATION, names, found), *without]

@@ -225,7 +225,7 @@ class ShareRanges:
 
     def __post_init__(self) -> None:
         if self.low.sum() > 1.0 + _ROUNDING or self.high.sum() < 1.0 - _ROUNDING:
-            raise ValueError("no class shares within these bounds sum to 1")
+            raise ValueError("no class prevalence within these bounds sums to 1")
 
     def points(self, per_axis: int) -> Array:
         """Grid (G, d) of the points within the ranges, with their corners, at which ratios of linear functions are

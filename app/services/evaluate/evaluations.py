@@ -556,9 +556,9 @@ class EvaluationService:
         data = record.data
         return record if data is not None and "attributes" in data.get("columns", {}) else None
 
-    async def is_sliceable(self, project: str, identifier: UUID) -> bool:
-        """Return whether samples with attributes are kept of an evaluation."""
-        return await self._store.has_attributes(project, identifier)
+    async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
+        """Return whether samples are kept of an evaluation, and whether attributes are, which slices are made of."""
+        return await self._store.kept(project, identifier)
 
     async def sliceable(self, project: str, identifier: UUID) -> MatrixInput:
         """The input of an evaluation with its samples and their attributes.

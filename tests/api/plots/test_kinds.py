@@ -104,6 +104,9 @@ def test_labels_are_called_labels(client: httpx.Client) -> None:
     figure = read(client, identifier, "per_class")
     assert figure["title"]["text"] == "Recall and precision by label"
     assert figure["description"].startswith("Label cat has the lowest recall")
+    # Titles of panels are no wider than these: what the marks mean stands above.
+    assert "'● recall' : '○ precision'" in figure["facet"]["column"]["header"]["labelExpr"]
+    assert figure["title"]["subtitle"][-1] == "● does not move with prevalence, ○ moves with it"
     page = client.get(f"/v1/evaluations/{identifier}/report").text
     assert "Recall and precision by label" in page
     assert "Labels. Lowest recall first" in page

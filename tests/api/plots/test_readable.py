@@ -8,7 +8,7 @@ import pytest
 
 import app.api.plots.catalogue  # noqa: F401 - it fills PLOTS
 from app.api.plots.catalogue import names_of
-from app.api.plots.look import Look, Theme
+from app.api.plots.look import Look, Theme, lines_of, unbroken
 from app.api.plots.marks import lines_by_run
 from app.api.plots.registry import PLOTS, FigureData, Subject
 from tests.api.answers import Json, create, evaluation, matrix_input
@@ -147,6 +147,22 @@ def test_decisions_at_the_foot_are_named_above(client: httpx.Client) -> None:
     ]
 
 
+def test_the_decision_is_named_where_the_curve_is_not(client: httpx.Client) -> None:
+    """Precision falls to the right of the decision, so that its name is at the left."""
+    high = create(client, evaluation(model="aside", input=make(n=60, classes=2)))["id"]
+    sides = {
+        name: {one["mark"]["align"] for one in read(client, high, name)["layer"] if "dy" in one["mark"]}
+        for name in ("roc", "pr")
+    }
+    assert sides == {"roc": {"left"}, "pr": {"right"}}
+
+
+@pytest.mark.parametrize("letters", [20, 60, 80, 200])
+def test_pages_break_lines_themselves(letters: int) -> None:
+    lines = [" ".join(["word"] * (letters // 5)), "and another line"]
+    assert unbroken([part for one in lines for part in lines_of(one)]) == lines
+
+
 def test_names_in_words_are_as_they_were_sent(client: httpx.Client) -> None:
     made = create(client, evaluation(model="iPad-model", input=make(n=60, classes=2)))["id"]
     assert " iPad-model" in read(client, made, "roc")["description"]
@@ -224,5 +240,5 @@ def test_of_many_models_not_all_are_read_out() -> None:
     }
     assert "critical_difference" in names_of(Subject.COMPARISON)
     figure = PLOTS[Subject.COMPARISON, "critical_difference"].make(FigureData(comparison=answer))
-    assert "model-8, model-9 and 5 more." in figure.text
-    assert figure.text.count("model-") == 2 + 2 * 10
+    assert "model-0, model-1, model-2 and 12 more." in figure.text
+    assert figure.text.count("model-") == 2 + 2 * 3

@@ -73,20 +73,18 @@
         load(section, `${section.dataset.part}?${new URLSearchParams(new FormData(form))}`);
       });
       if (part.dataset.simulator) { section.dataset.simulator = part.dataset.simulator; section.classList.add("simulator"); simulator(section); }
+    } catch (error) {
+      // The link to the part stays in its place.
+      console.error(error);
     } finally {
       section.removeAttribute("aria-busy");
     }
   }
 
-  function parts() {
-    const seen = new IntersectionObserver((entries) => {
-      for (const entry of entries.filter((one) => one.isIntersecting)) {
-        seen.unobserve(entry.target);
-        load(entry.target, entry.target.dataset.part);
-      }
-    }, { rootMargin: "600px" });
-    document.querySelectorAll("[data-part]").forEach((section) => seen.observe(section));
+  // One after the other, whether they are looked at or not: a page that is printed or photographed has no blank places.
+  async function parts() {
     addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+    for (const section of document.querySelectorAll("[data-part]")) await load(section, section.dataset.part);
   }
 
   // --- the simulator: arithmetic of the rates that the page has inside, as the service does it --------------------
@@ -191,17 +189,17 @@
       if (found.length) {
         if (known(found[0][2])) draw.band(found.map(([x, , end]) => [x, up(end)]), found.map(([x, , , end]) => [x, up(end)]));
         draw.line("co", found.map(([x, middle]) => [x, up(middle)]));
-        const last = up(found.at(-1)[1]);
-        draw.make("text", { class: "k", x: RIGHT + 6, y: last + (Math.abs(last - up(value)) < 14 && last >= up(value) ? 16 : 4) }, "Precision");
-        const above = Math.abs(last - up(value)) < 14 && last < up(value);
-        draw.make("text", { class: "ka", x: RIGHT + 6, y: up(value) + (above ? 16 : 4) }, "Recall");
+        const ends = [[up(found.at(-1)[1]), "k", "Precision"], [up(value), "ka", "Recall"]].sort((a, b) => b[0] - a[0]);
+        // The upper name makes room for the lower one, below which are the ticks.
+        ends[1][0] = Math.min(ends[1][0], ends[0][0] - 16);
+        ends.forEach(([y, style, words]) => draw.make("text", { class: style, x: RIGHT + 6, y: y + 4 }, words));
       }
       if (rates.observed >= 1e-4 && rates.observed <= 0.5) draw.make("line", { class: "ref", x1: across(rates.observed), x2: across(rates.observed), y1: TOP, y2: BOTTOM });
       draw.make("line", { class: "co", x1: across(share), x2: across(share), y1: TOP - 6, y2: BOTTOM });
       draw.make("text", { class: "k", x: across(share), y: TOP - 10, "text-anchor": share > 0.1 ? "end" : "start" }, percent(share));
       draw.make("circle", { class: "d", cx: across(share), cy: up(value), r: 4.5 });
       if (known(now.precision[0])) draw.make("circle", { class: "o", cx: across(share), cy: up(now.precision[0]), r: 4.5 });
-      figure.querySelector("span").textContent = "At the threshold chosen, with 95 % bands; dashed: this data";
+      figure.querySelector("span").textContent = `${rates.t ? "At the threshold chosen, with" : "With"} 95\u00a0% bands; dashed: this data`;
       draw.done();
     }
 

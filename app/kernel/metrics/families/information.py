@@ -174,7 +174,7 @@ def mutual_information(t: Table) -> Array:
     ideal=0.0,
     orientation=Orientation.LOWER,
     formula=r"\sum_k\frac{P_k}{n}\log_2\frac{P_k}{T_k}",
-    sentence="Bits lost by taking the predicted class shares for the actual ones.",
+    sentence="Bits lost by taking the predicted class prevalence for the actual one.",
     elsewhere={"pycm": "KL Divergence"},
     undefined=(NO_SAMPLES, INFINITE_MARGIN_RATIO),
 )
