@@ -152,6 +152,18 @@ def test_lists_are_one_family(client: httpx.Client) -> None:
     assert all(entry["differences"][0]["p_adjusted"] == entry["differences"][0]["p_value"] for entry in raw.values())
 
 
+def test_one_of_many_differences_is_not_settled_by_its_limits_alone(client: httpx.Client) -> None:
+    runs = [
+        keep(client, [[hits, 100 - hits, 0], [10, 80, 10], [10, 10, 80]], dataset=f"one-of-{hits}") for hits in (82, 69)
+    ]
+    found = compare(client, *runs, metrics=["recall@*"])["metrics"]["recall@0"]["differences"][0]
+    assert found["low"] > 0
+    assert found["p_value"] < 0.05 < found["p_adjusted"]
+    assert found["verdict"] == "undecided"
+    alone = compare(client, *runs, metrics=["recall@0"])["metrics"]["recall@0"]["differences"][0]
+    assert alone == {**found, "p_adjusted": alone["p_value"], "verdict": "better"}
+
+
 def test_labels_in_another_order_are_brought_together(client: httpx.Client) -> None:
     first = keep(client, [[80, 20], [10, 90]], labels=["cat", "dog"])
     second = keep(client, [[90, 10], [20, 80]], labels=["dog", "cat"])

@@ -117,7 +117,7 @@ def test_a_run_that_was_kept_is_compared_with_one_that_went_by(tmp_path: Path) -
     without = {name: fact for name, fact in first.extra.items() if name != "data"}
     mixed = replace(asked, runs=Runs.align([replace(first, extra=without), *others]), elsewhere=tuple(others))
     assert repr(streamed(mixed, runs, tmp_path / "a", kept=kept)) == repr(at_once(asked, kept))
-    with pytest.raises(IncomparableRuns, match="were not retained"):
+    with pytest.raises(IncomparableRuns, match="were not saved"):
         streamed(mixed, runs, tmp_path / "b")
 
 

@@ -75,8 +75,9 @@ class ComparedPair:
 
     Attributes:
         level: Of the limits.
-        verdict: Of a against b: `better` or `worse` where the limits leave no other sign, `same` where the difference
-            is nearly surely within the region of equivalence or the runs say the same of every sample.
+        verdict: Of a against b: `better` or `worse` where the limits leave no other sign and `p_adjusted` is below 1
+            less the level, `same` where the difference is nearly surely within the region of equivalence or the runs
+            say the same of every sample.
         too_little_to_matter: `true` where a is better or worse, and more likely by less than the region of equivalence
             than by more.
         p_value: Two-sided unless `design.alternative` names a side. With `p_range` its upper end, which holds whatever

@@ -242,15 +242,23 @@ _LITTLE: Final = 0.5
 
 
 def _verdict_on(
-    better: Better, low: float, high: float, equivalent: float | None, *, identical: bool
+    better: Better, low: float, high: float, equivalent: float | None, *, identical: bool, by_chance: bool
 ) -> tuple[PairVerdict, bool]:
     """Return the verdict on a pair from its limits and the probability that its difference is within the region of
     equivalence; and whether a difference beyond doubt matters too little.
+
+    Args:
+        better: Which values of the metric are.
+        low: Lower limit of the difference.
+        high: Upper limit.
+        equivalent: The probability, if known.
+        identical: The runs predict the same.
+        by_chance: Among so many differences one as large is no surprise: the adjusted p is not below 1 - level.
     """
     within = equivalent or 0.0
     # Limits that do not exist are NaN, which is on neither side.
     above, below = low > 0.0, high < 0.0
-    if better is Better.NEAREST or not (above or below):
+    if better is Better.NEAREST or by_chance or not (above or below):
         return PairVerdict.SAME if within >= _SAME or identical else PairVerdict.UNDECIDED, False
     first = above == (better is Better.HIGHER)
     return PairVerdict.BETTER if first else PairVerdict.WORSE, within > _LITTLE
@@ -355,7 +363,12 @@ def _pairs(
             )
         assert estimand.preference is not None  # noqa: S101 - others are refused
         verdict, little = _verdict_on(
-            estimand.preference.better, test.low, test.high, one.equivalent, identical=bool(test.identical)
+            estimand.preference.better,
+            test.low,
+            test.high,
+            one.equivalent,
+            identical=bool(test.identical),
+            by_chance=p >= 1.0 - settings.level,
         )
         compared = ComparedPair(
             a=runs.records[one.first].id,

@@ -377,7 +377,7 @@ def _taken(found: Rows, columns: Sequence[str]) -> int:
 
 def without_ids(record: EvaluationRecord) -> IncomparableRuns:
     """Why a run cannot be paired."""
-    return _unpaired(f"{record.id} came without sample ids, or these were not retained")
+    return _unpaired(f"{record.id} came without sample ids, or these were not saved")
 
 
 def _unpaired(why: str) -> IncomparableRuns:

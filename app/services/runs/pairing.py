@@ -127,7 +127,7 @@ def _joined(records: Sequence[EvaluationRecord], units: Sequence[PairedUnits], m
     of_classes, absent = records[0].task is None, len(records) - len(units)
     if absent:
         names = f"{absent} of {len(records)} runs" if units else "the runs"
-        return f"{names} came without {'sample ' * of_classes}ids, or these were not retained"
+        return f"{names} came without {'sample ' * of_classes}ids, or these were not saved"
     named = _QUERIES if records[0].kind == Ranking.kind else _IDS
     ids = [one.ids for one in units if one.ids is not None]
     rows, largest = _rows(ids), max(map(len, ids))
@@ -159,7 +159,7 @@ def _by_test_set(records: Sequence[EvaluationRecord], why: str, *, same: bool) -
     if same and all(record.dataset == records[0].dataset for record in records):
         return Pairing(
             PairingDesign.TEST_SET,
-            f"{why}; dataset and class counts are the same, so it is one test set, but which predictions belong "
+            f"{why}. Dataset and class counts are the same, so it is one test set, but which predictions belong "
             "together is unknown: p-values are given as the range that the unknown pairing allows, and intervals and "
             "probabilities hold whatever it is",
         )
