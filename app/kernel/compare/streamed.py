@@ -12,7 +12,6 @@ from app.kernel.metrics.expression import Every, Expression, Measure, is_smooth,
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import AreaOf
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.scores import Scores
 from app.kernel.streamed.influences import Leaf, RowSums
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
@@ -82,7 +81,7 @@ def streamed_runs(
     shares = {leaves[0].key for leaves in known if len(leaves) == 1 and leaves[0].form.is_share and not weighted}
     counted: dict[Hashable, JointCounts] = {}
 
-    def count(part: Table, _: Sequence[Scores], found: Array) -> None:
+    def count(part: Table, found: Array) -> None:
         y = part[TRUTH].astype(np.int64)
         for key in shares:
             own = found[:, keys.index(key)]
@@ -91,16 +90,7 @@ def streamed_runs(
                 joint = combine(y, np.where(own > 0, y, (y + 1) % n_classes), n_classes)
                 counted[key] = merged([*([counted[key]] if key in counted else []), joint], len(runs), n_classes)
 
-    columns = [TRUTH, *([WEIGHT] if weighted else []), *(name for run in runs for name in run.names)]
-    sums = RowSums.of(
-        ((part, part[TRUTH]) for part in runs[0].in_parts(columns)),
-        runs,
-        [leaf for leaves in known for leaf in leaves],
-        n_strata=n_classes,
-        together=known,
-        look=count,
-        threads=rows.threads,
-    )
+    sums = RowSums.of(runs, [leaf for leaves in known for leaf in leaves], known, count)
     return StreamedRuns(runs, n_classes, sums, counted)
 
 

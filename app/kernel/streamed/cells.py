@@ -170,7 +170,8 @@ def cells_of_groups(scores: StreamedScores, codes: Collection[int | None]) -> di
     set_of = generator(0).permutation(scores.n_groups) % n_sets
     reduced = {code: scores.cells(code) for code in codes}
     held = {code: np.zeros(n_sets * own.weights.size) for code, own in reduced.items()}
-    for part, columns in scores.read():
+    for part in scores.in_parts(scores.read_columns):
+        columns = scores.outputs_of(part)
         sets, weights = set_of.take(part["g"].astype(np.intp)), part.get("w")
         for code, own in reduced.items():
             if code is None:

@@ -456,7 +456,7 @@ class StreamedLabelScores(StreamedScores):
     def joint(self) -> Along:
         """The scores of all labels in one order. Of many labels of each sample merging is less work than looking up."""
         curve, orders = self._of_all
-        for cuts in joined(orders, weighted=self._weighted, threads=self._rows.threads):
+        for cuts in joined(orders, weighted=self._weighted, threads=self.threads):
             curve.add(cuts)
         self._written.clear()
         return curve
