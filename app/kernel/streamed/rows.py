@@ -9,9 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from app.kernel.streamed.spool import Spool
 
 # Columns by name, all of one length.
 Table = Mapping[str, NDArray[Any]]
@@ -97,20 +100,12 @@ class Rows(Protocol):
         """
         ...
 
-    def sorted(self, *by: str, columns: Sequence[str]) -> "BothWays":
+    def sorted(self, *by: str, columns: Sequence[str]) -> "Spool":
         """Columns in such an order, put into it once and read from either end."""
         ...
 
     def batches(self, *columns: str) -> Iterator[Table]:
         """Columns in any order, in batches."""
-        ...
-
-
-class BothWays(Protocol):
-    """Columns of rows in an order."""
-
-    def batches(self, *, back: bool = False) -> Iterator[Table]:
-        """The columns in their order, or from the last row to the first, in batches."""
         ...
 
 

@@ -21,7 +21,8 @@ from app.kernel.streamed.bins import LIMITS, ForecastSums, TopSums, bins_of
 from app.kernel.streamed.influences import Leaf, Read, RowSums
 from app.kernel.streamed.logistic import Fit, fitted
 from app.kernel.streamed.rankings import KnownRanking, StreamedRanking
-from app.kernel.streamed.rows import BothWays, NotStreamed, Rows, Table, side_by_side
+from app.kernel.streamed.rows import NotStreamed, Rows, Table, side_by_side
+from app.kernel.streamed.spool import Spool
 from app.kernel.streamed.together import AllClasses, joined
 
 # Of more classes the probabilities of all classes are not put into one order.
@@ -81,7 +82,7 @@ class StreamedScores(Scores):
         self.sides = self._counted()
         self.n_samples = self.whole.used if n_samples is None else n_samples
         self._made: dict[int, StreamedRanking] = {}
-        self._written: dict[int, BothWays] = {}
+        self._written: dict[int, Spool] = {}
         self._fits: dict[tuple[int, float, bool], Fit] = {}
         self._pairs: dict[tuple[int, int], Along] = {}
         self.__dict__["actual"] = np.array([side.weight for side in self.sides])
@@ -150,7 +151,7 @@ class StreamedScores(Scores):
             return self._order(code).batches()
         return self._of_class(code).ordered("s DESC", columns=self._columns)
 
-    def _order(self, code: int) -> BothWays:
+    def _order(self, code: int) -> Spool:
         """The order by a class in a file: it is read again for the order of all classes, or from both ends where one of
         two classes mirrors the other.
         """
