@@ -20,9 +20,11 @@ from typing import Any, Final, Self
 import pyarrow as pa
 
 from app.domain.errors import SpillFull
-from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Table
-from app.outbound.sql_rows import FULL, SqlRows, columns_of, even_batches
+from app.kernel.streamed.rows import BATCH_ROWS, EngineError, Rows, Table
+from app.kernel.streamed.spool import SPOOL
+from app.outbound.batches import columns_of, even_batches
 
+_FULL: Final = "expected rows that take at most PREVAIL_SPILL_BYTES in files; a filter chooses fewer"
 # For each thread: with less it fails where it could use files.
 _LEAST: Final = 128 << 20
 # For each number of a row that is sorted at once. With two thirds of it 300 million rows still went through, and with a
@@ -49,7 +51,7 @@ def _told() -> Iterator[None]:
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         # Of what is read batch by batch Arrow tells the errors.
         if any(words in str(error) for words in _NO_ROOM):
-            raise SpillFull(FULL) from None
+            raise SpillFull(_FULL) from None
         if isinstance(error, MemoryError) or _NO_MEMORY in str(error):
             raise MemoryError(str(error)) from error
         raise EngineError(str(error)) from error
@@ -125,7 +127,7 @@ class DuckDB:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
-    def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> SqlRows:
+    def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Rows:
         """Rows of batches, written once. Raises what comes of making the batches."""
         given, faults = iter(batches), []
         # Threads of the engine read them, for whom the progress of this one is none.
@@ -134,7 +136,7 @@ class DuckDB:
         def told() -> Iterator[pa.RecordBatch]:
             while True:
                 try:
-                    self._check_room()
+                    self.check_room()
                     batch = context.run(next, given, None)
                 except Exception as fault:
                     faults.append(fault)
@@ -155,16 +157,18 @@ class DuckDB:
         finally:
             connection.close()
 
-    def keep(self, query: str, connection: Any = None) -> SqlRows:
+    def keep(self, query: str, connection: Any = None) -> Rows:
         """Rows of a query, written once; by a connection that alone knows what is asked."""
         name = f"kept_{next(self._numbers)}"
         self.answer(f"CREATE TABLE {name} AS {query}", connection)
-        self._check_room()
-        return SqlRows(self, f"SELECT * FROM {name}")
+        self.check_room()
+        return Rows(self, f"SELECT * FROM {name}")
 
-    def _check_room(self) -> None:
-        if self._rows.stat().st_size > self.spill_bytes:
-            raise SpillFull(FULL)
+    def check_room(self) -> None:
+        """Raises SpillFull: the rows, or all orders in files, take more than they may."""
+        orders = sum(one.stat().st_size for one in self.own.glob(f"*{SPOOL}"))
+        if max(self._rows.stat().st_size, orders) > self.spill_bytes:
+            raise SpillFull(_FULL)
 
     def answer(self, query: str, connection: Any = None) -> Any:
         """Execute a query."""
@@ -176,7 +180,7 @@ class DuckDB:
         """Types of the columns of a query by name."""
         return {row[0]: row[1] for row in self.answer(f"DESCRIBE {query}").fetchall()}
 
-    def n_sorted(self, rows: SqlRows, n_columns: int) -> int:
+    def n_sorted(self, rows: Rows, n_columns: int) -> int:
         """Number of parts of which each can be sorted in the memory there is."""
         return 1 + rows.n_rows * (n_columns + 1) * _BYTES_SORTED // self.memory_bytes
 

@@ -8,7 +8,6 @@ of this machine (``local[2]``) are spoken to. Expressions are translated by sqlg
 import os
 import shutil
 import socket
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -23,8 +22,8 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from app.domain.errors import ClusterUnavailable
-from app.kernel.streamed.rows import Table
-from app.outbound.sql_rows import SqlRows, columns_of, even_batches
+from app.kernel.streamed.rows import Rows, Table
+from app.outbound.batches import columns_of, even_batches
 
 # pyarrow does not read the LZ4 that Spark writes by default.
 _COMPRESSION = "zstd"
@@ -113,16 +112,15 @@ class Spark:
 
     Attributes:
         own: That folder.
-        spill_bytes: Any number of bytes may be in files.
         threads: Number of processors of this machine.
         sum_of_reals: Spark has one sum.
     """
 
     def __init__(self, session: Any, folder: Path) -> None:
         self._session, self.own, self._numbers = session, folder, count()
-        self.spill_bytes, self.threads, self.sum_of_reals = sys.maxsize, os.cpu_count() or 1, "sum"
+        self.threads, self.sum_of_reals = os.cpu_count() or 1, "sum"
 
-    def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> SqlRows:
+    def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Rows:
         """Rows of batches, written once. Raises what comes of making the batches."""
         from pyarrow.parquet import ParquetWriter
 
@@ -133,7 +131,7 @@ class Spark:
                 writer.write_batch(batch)
         return self._named(place)
 
-    def keep(self, query: str) -> SqlRows:
+    def keep(self, query: str) -> Rows:
         """Rows of a query, written once."""
         return self._named(self._written(query))
 
@@ -151,9 +149,12 @@ class Spark:
         """Large answers in their order and in even batches; the files are gone after it."""
         return even_batches(chain.from_iterable(map(self._read, queries)))
 
-    def n_sorted(self, _: SqlRows, __: int) -> int:
+    def n_sorted(self, _: Rows, __: int) -> int:
         """1: the cluster divides what it sorts by itself."""
         return 1
+
+    def check_room(self) -> None:
+        """Any number of bytes may be in files."""
 
     def _read(self, query: str) -> Iterator[pa.RecordBatch]:
         from pyarrow.parquet import ParquetFile
@@ -169,10 +170,10 @@ class Spark:
             self._frame(query).write.option("compression", _COMPRESSION).parquet(place.as_uri())
         return place
 
-    def _named(self, place: Path) -> SqlRows:
+    def _named(self, place: Path) -> Rows:
         with _asked():
             self._session.read.parquet(place.as_uri()).createOrReplaceTempView(place.name)
-        return SqlRows(self, f"SELECT * FROM {place.name}")
+        return Rows(self, f"SELECT * FROM {place.name}")
 
     def _frame(self, query: str) -> Any:
         return self._session.sql(_spoken(query))

@@ -16,12 +16,11 @@ import pytest
 
 from app.domain.errors import ClusterUnavailable
 from app.kernel.numerics.arrays import Array
-from app.kernel.streamed.rows import EngineError, Rows, side_by_side
+from app.kernel.streamed.rows import EngineError, Rows, in_order, side_by_side
+from app.outbound import batches as of_engines
 from app.outbound import duckdb_rows
-from app.outbound import sql_rows as of_engines
 from app.outbound.duckdb_rows import DuckEngine
 from app.outbound.spark_rows import SparkEngine
-from app.outbound.sql_rows import in_order
 from app.services.ports import Engine, OpenEngine
 from tests.engine import ENGINE, spark_here
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.streamed.rows import Table
 
 # How names of such files end.
 SPOOL = ".spool"
@@ -46,7 +45,7 @@ class Spool(Mapping[Hashable, Array]):
         # The folder may be gone already.
         Path(self._file.name).unlink(missing_ok=True)
 
-    def batches(self, *, back: bool = False) -> Iterator[Table]:
+    def batches(self, *, back: bool = False) -> Iterator[dict[str, Array]]:
         """The rows as they came, or from the last one to the first, in small batches."""
         step = -1 if back else 1
         for part in self._parts[::step]:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from app.outbound import sql_rows
+from app.outbound import batches
 from app.services.ports import OpenEngine
 from tests.engine import ENGINE
 
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_rows, "BATCH_ROWS", 700)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 700)
 
 
 @pytest.fixture

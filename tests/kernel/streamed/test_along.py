@@ -10,7 +10,7 @@ from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.along import Along, Side, cuts_of, placements
 from app.kernel.streamed.rows import EngineError, Rows
-from app.outbound import sql_rows
+from app.outbound import batches
 from app.services.ports import OpenEngine
 from tests.witnesses import sk
 
@@ -122,7 +122,7 @@ def test_batches_do_not_matter(engine: OpenEngine, monkeypatch: pytest.MonkeyPat
 
     expected = said(along(rows, "p", "y", "w"))
     for size in (1, 13, 1 << 20):
-        monkeypatch.setattr(sql_rows, "BATCH_ROWS", size)
+        monkeypatch.setattr(batches, "BATCH_ROWS", size)
         assert said(along(rows, "p", "y", "w")) == pytest.approx(expected, rel=1e-12)
 
 

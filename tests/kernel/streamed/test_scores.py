@@ -16,7 +16,7 @@ from app.kernel.streamed.rows import NotStreamed
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Influences, Linearisation, by_groups, limits
-from app.outbound import sql_rows
+from app.outbound import batches
 from app.services.ports import OpenEngine
 from tests.kernel.streamed.problems import PROBLEMS, Problem, drawn, streamed
 
@@ -198,7 +198,7 @@ def of_column(members: Mask, scores: Array) -> Problem:
 
 @pytest.mark.parametrize("name", ["all but separated", "narrow", "outlier"])
 def test_hard_lines_are_those_of_the_samples(engine: OpenEngine, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_rows, "BATCH_ROWS", 1 << 20)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 1 << 20)
     problem = hard_lines()[name]
     found, whole = streamed(engine, problem), Scores(problem.y, problem.rows)
     for metric in (calibration_intercept, calibration_slope):
