@@ -113,7 +113,7 @@ def test_names_and_sizes(rows: Rows) -> None:
 
 
 def test_counts_and_sums(rows: Rows) -> None:
-    counted = rows.counted("truth")
+    counted = rows.sums("truth", n="1")
     assert counted["n"].tolist() == np.bincount(COLUMNS["truth"]).tolist()
     loss = "-ln(greatest(CASE WHEN truth = 1 THEN p ELSE 1 - p END, 1e-15))"
     found = rows.having(loss=loss).sums("truth", weighted="loss * weight", squares="weight * weight", n="1")

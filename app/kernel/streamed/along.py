@@ -14,9 +14,8 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
 from app.kernel.samples.rankings import CutBlock, Positions, precision_at
 from app.kernel.streamed.rows import Table
+from app.kernel.streamed.spool import BLOCK
 
-# Samples and cuts looked at at once, so that arrays stay in the cache.
-_BLOCK = 1 << 16
 _MOST_STEPS, _FEWEST_STEPS = 500, 20
 # Steps over all classes together, about.
 _STEPS = 1000
@@ -95,21 +94,14 @@ class Cuts(NamedTuple):
         )
 
 
-def cuts_of(batches: Iterable[Table], most: int = _BLOCK) -> Iterator[Cuts]:
+def cuts_of(batches: Iterable[Table], most: int = BLOCK) -> Iterator[Cuts]:
     """The cuts of batches with falling scores ``s``, members ``m`` and perhaps weights ``w``, of so many samples at a
     time. No score is in two.
     """
     return cuts_of_sums(map(_summed, pieces(batches, most)))
 
 
-def cuts_of_sums(parts: Iterable[tuple[Array, list[Array]]]) -> Iterator[Cuts]:
-    """The cuts of falling scores, and of members, others, and their squares where weights are not 1."""
-    for scores, (members, others, *squares) in distinct(parts):
-        # Where all weights are 1 so are their squares.
-        yield Cuts(scores, members, others, np.stack(squares or (members, others)))
-
-
-def pieces(batches: Iterable[Table], most: int = _BLOCK) -> Iterator[Table]:
+def pieces(batches: Iterable[Table], most: int = BLOCK) -> Iterator[Table]:
     """Yield batches in parts that stay in the cache."""
     for batch in batches:
         for start in range(0, next(iter(batch.values())).size, most):
@@ -125,12 +117,8 @@ def _summed(batch: Table) -> tuple[Array, list[Array]]:
     return batch["s"], columns
 
 
-def distinct(parts: Iterable[tuple[Array, list[Array]]]) -> Iterator[tuple[Array, Array]]:
-    """Distinct scores (c), falling, with sums (r, c) of what each sample has; no score comes twice.
-
-    Args:
-        parts: Scores (n), falling, and r rows (n) of numbers beside them, one part after another.
-    """
+def cuts_of_sums(parts: Iterable[tuple[Array, list[Array]]]) -> Iterator[Cuts]:
+    """The cuts of falling scores (n), and of members, others, and their squares where weights are not 1 (n)."""
     last: Array | None = None
     for scores, rows in parts:
         changes = scores[1:] != scores[:-1]
@@ -138,16 +126,22 @@ def distinct(parts: Iterable[tuple[Array, list[Array]]]) -> Iterator[tuple[Array
             starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
             scores, rows = scores.take(starts), [np.add.reduceat(row, starts) for row in rows]
         found = np.stack([scores, *rows])
-        if last is not None and last[0] == found[0, 0]:
-            found[1:, 0] += last[1:]
+        if last is not None and last[0, 0] == found[0, 0]:
+            found[1:, 0] += last[1:, 0]
         elif last is not None:
-            found = np.concatenate([last[:, None], found], axis=1)
+            found = np.concatenate([last, found], axis=1)
         # What comes next may have the last score too.
-        last = found[:, -1].copy()
+        last = found[:, -1:].copy()
         if found.shape[1] > 1:
-            yield found[0, :-1], found[1:, :-1]
+            yield _cuts(found[:, :-1])
     if last is not None:
-        yield last[:1], last[1:, None]
+        yield _cuts(last)
+
+
+def _cuts(found: Array) -> Cuts:
+    scores, members, others = found[:3]
+    # Where all weights are 1 so are their squares.
+    return Cuts(scores, members, others, found[-2:])
 
 
 class Points(NamedTuple):
@@ -317,8 +311,8 @@ class Along:
 
     def add(self, cuts: Cuts) -> None:
         """Go on with the next lower scores."""
-        for start in range(0, cuts.scores.size, _BLOCK):
-            self._add(cuts.part(slice(start, start + _BLOCK)))
+        for start in range(0, cuts.scores.size, BLOCK):
+            self._add(cuts.part(slice(start, start + BLOCK)))
 
     def _add(self, cuts: Cuts) -> None:
         held, others = cuts.members, cuts.others

@@ -102,10 +102,6 @@ class Rows:
         """Each combination of some columns once, with `sums` of expressions, in no order."""
         return self._grouped(by, values, [])
 
-    def counted(self, *by: str) -> Table:
-        """Number of rows ``n`` for each combination of some columns, ordered by these."""
-        return self.sums(*by, n="1")
-
     def sums(self, *by: str, **values: str) -> Table:
         """Sums (float64) of expressions for each combination of some columns, ordered by these.
 

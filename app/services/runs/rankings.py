@@ -97,7 +97,7 @@ def kept_queries(
     items = engine.take(_ITEMS, batches())
     if kinds == {"i"}:
         items = items.having(**{_NAME: f"{_NAME}::BIGINT"})
-    queries = items.counted(_NAME)
+    queries = items.sums(_NAME, n="1")
     ids, sizes = queries[_NAME], queries["n"]
     check_queries(ids.size, budget, runs)
     most = max(budget // _ITEM_BYTES, _ALWAYS)

@@ -15,7 +15,7 @@ from app.kernel.metrics.card import Metric, is_of_probabilities
 from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, usual_measure
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.cells import Cells, CellsOfGroups, cells_of, cells_of_groups
+from app.kernel.streamed.cells import Cells, cells_of, cells_of_groups
 from app.kernel.streamed.metrics import draw_of, linearised, streams
 from app.kernel.uncertainty.closed_forms import Given
 from app.kernel.uncertainty.draws import ClassCounts, Shares
@@ -131,9 +131,7 @@ def _not_drawn(estimand: Estimand, value: float, run: RunData, settings: LimitSe
     return form.without_limits(NoLimits.FOLDED if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)
 
 
-def _resampled(
-    cells: Cells | CellsOfGroups, asked: Sequence[_ResampledValue], run: RunData, settings: LimitSettings
-) -> list[Estimate]:
+def _resampled(cells: Cells, asked: Sequence[_ResampledValue], run: RunData, settings: LimitSettings) -> list[Estimate]:
     fixed = settings.sampling.shares is Shares.OBSERVED and cells.n_strata > 1
     given = Given.GROUPS if run.grouping is not None else Given.ACTUAL if fixed else Given.SAMPLES
     reads = [resampled(one.of_cells, one.bounds) for one in asked]
