@@ -81,12 +81,8 @@ class DuckEngine:
 
 @dataclass(slots=True)
 class DuckDB:
-    """A database with a folder and an end.
-
-    Attributes:
-        folder: In which it has one of its own.
-        own: That one, which goes with it.
-        memory_bytes, spill_bytes, threads: As of `DuckEngine`.
+    """A database with a folder of its own, which goes with it, and an end; the rest is that of
+    `DuckEngine`.
     """
 
     folder: Path

@@ -35,11 +35,8 @@ _CONNECT_SECONDS, _RETRIES, _LONGEST_PAUSE_MS = 10.0, 5, 5000
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """A cluster. Can be sent to another process.
-
-    Attributes:
-        address: ``sc://host:port``, or ``local[2]``.
-        shared: Folder that the service and the cluster see under one path; None: the folder of the work.
+    """A cluster, ``sc://host:port`` or ``local[2]``, and a folder that it sees too; None: the folder of
+    the work.
     """
 
     address: str
@@ -108,13 +105,7 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 class Spark:
-    """A session on a cluster, with a folder that both see.
-
-    Attributes:
-        own: That folder.
-        threads: Number of processors of this machine.
-        sum_of_reals: Spark has one sum.
-    """
+    """A session on a cluster, with a folder that both see."""
 
     def __init__(self, session: Any, folder: Path) -> None:
         self._session, self.own, self._numbers = session, folder, count()

@@ -95,12 +95,8 @@ def streamed_runs(
 
 
 class StreamedValue(NamedTuple):
-    """One value of all runs.
-
-    Attributes:
-        runs: The value of each run, together.
-        counted: Of a share of samples without weights, which count for which runs, as predictions that are right where
-            they do.
+    """One value of all runs; of a share of samples without weights also which of these count for which runs, as
+    predictions that are right where they do.
     """
 
     runs: LinearRuns
@@ -122,10 +118,8 @@ class StreamedRuns:
         return len(self._runs)
 
     def hull(self, run: int, code: int) -> tuple[Array, Array]:
-        """Vertices (tp, fp) of the upper convex hull of the ROC curve of a class, whose area was asked for.
-
-        Raises:
-            ValueError: there are no members or no others.
+        """Vertices (tp, fp) of the convex hull of the ROC curve of a class; raises ValueError without members or
+        others.
         """
         curve = self._runs[run].ranking(code).curve
         if not curve.has_both:

@@ -36,12 +36,8 @@ QUANTILES = (0.25, 0.5, 0.75)
 
 
 class Side(NamedTuple):
-    """Members of a class, or all others.
-
-    Attributes:
-        weight: Sum of their weights.
-        squares: Sum of the squares of these.
-        used: How many there are.
+    """Members of a class, or all others: the sum of their weights, that of the squares of these, and how many there
+    are.
     """
 
     weight: float
@@ -55,9 +51,8 @@ class Side(NamedTuple):
 
     def variance(self, sums: tuple[float, float, float]) -> float:
         """Variance of the weighted mean of values, drawn with replacement, times n / (n - 1); 0 where it is rounding.
-
-        Args:
-            sums: Of weights times values, of squared weights times values, and of squared weights times squared values.
+        The sums are of weights times values, of squared weights times values, and of squared weights times squared
+        values.
         """
         if not self.weight:
             return float("nan")
@@ -70,13 +65,8 @@ class Side(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """Distinct scores, falling.
-
-    Attributes:
-        scores: (c).
-        members: Weight (c) of the members with each.
-        others: Of the others.
-        squares: Sums (2, c) of squared weights of members and of others.
+    """Distinct scores (c), falling; weight (c) of the members with each and of the others, and sums (2, c) of their
+    squared weights.
     """
 
     scores: Array
@@ -170,11 +160,7 @@ class Levels:
 
 
 class _Kept:
-    """The first cuts at which rising levels of some sums are reached.
-
-    Args:
-        levels: Of each sum.
-    """
+    """The first cuts at which rising levels of some sums are reached."""
 
     def __init__(self, *levels: Array) -> None:
         self._levels, self._found = [*map(Levels, levels)], [np.zeros((_ROWS, 0))]
@@ -192,13 +178,8 @@ class _Kept:
 
 
 class Reduced(NamedTuple):
-    """Samples between cuts of an order, from the highest score down.
-
-    Attributes:
-        lowest: Lowest score (c) of each cell.
-        weights: Weight (2, c) of others and of members.
-        squares: Sums (2, c) of squared weights.
-        scores: Mean score (c).
+    """Samples between cuts of an order, from the highest score down: lowest score (c) of each cell, weight (2, c) of
+    others and of members, sums (2, c) of squared weights, and mean score (c).
     """
 
     lowest: Array
@@ -208,10 +189,8 @@ class Reduced(NamedTuple):
 
 
 class Reduction:
-    """Sums over cells of samples, while cuts come from the highest score down.
-
-    Args:
-        limits: Rising scores at which a cell ends whatever its size: those above a limit are in another one.
+    """Sums over cells of samples, while cuts come from the highest score down. A cell ends at each of some rising
+    limits, whatever its size: scores above a limit are in another one.
     """
 
     def __init__(self, limits: Array) -> None:
@@ -283,13 +262,8 @@ def _near_median(members: Side, steps: int) -> Array:
 
 
 class Along:
-    """Everything that adds up along the cuts of one ranking.
-
-    Args:
-        members: The members, in all.
-        others: The others.
-        n_classes: K, which share the points of their curves.
-        limits: Rising scores at which cells end.
+    """Everything that adds up along the cuts of one ranking. K classes share the points of their curves; cells end at
+    rising limits.
     """
 
     def __init__(self, members: Side, others: Side, n_classes: int = 2, limits: Array = _NONE) -> None:
@@ -505,17 +479,12 @@ class Along:
 
 
 def placements(curve: Along, scores: Array, members: Mask, scales: tuple[float, float] | None = None) -> Array:
-    """Influence (n) of samples on the area of a ranking, in each unit of weight. Without weights the sum of squares
-    over all samples is DeLong's variance.
+    """Influence (n) on the area of a ranking of some of its samples in any order, in each unit of weight.
 
-    Influences of one sample on several areas add up: those of all classes for an average, those of two runs with
-    opposite signs for a difference, those of the samples of a group for clustered data (Obuchowski 1997).
-
-    Args:
-        curve: The ranking, with members and others.
-        scores: (n), of some of its samples in any order.
-        members: (n).
-        scales: Factors of the deviations of members and of others; None: by which squares add up to the variance.
+    Without weights the sum of squares over all samples is DeLong's variance. Influences of one sample on several areas
+    add up: those of all classes for an average, those of two runs with opposite signs for a difference, those of the
+    samples of a group for clustered data (Obuchowski 1997). ``scales`` are factors of the deviations of members and of
+    others; None: by which squares add up to the variance.
     """
     (known, (lost, won, *_)), area, away = curve.places, curve.area, np.zeros(scores.size)
     scales = scales or (_scale(curve.members), _scale(curve.others))
@@ -531,14 +500,8 @@ def placements(curve: Along, scores: Array, members: Mask, scales: tuple[float, 
 
 
 def precision_placements(curve: Along, scores: Array, members: Mask) -> Array:
-    """Influence (n) of samples on the average precision of a ranking, in each unit of weight.
-
-    As in `app.kernel.samples.areas.precision_influence`.
-
-    Args:
-        curve: The ranking, with members.
-        scores: (n), of some of its samples in any order.
-        members: (n).
+    """Influence (n) on the average precision of a ranking, in each unit of weight, of some of its samples in any order;
+    as `app.kernel.samples.areas.precision_influence`.
     """
     (known, (*_, terms, moved)), away, (gained, lost) = curve.places, np.zeros(scores.size), curve.precision_slopes
     if curve.average_precision_variance:

@@ -29,11 +29,8 @@ def bins_of(cells: Reduced) -> Array:
 
 
 class ForecastSums:
-    """Probabilities beside the outcomes, summed while cuts of a class come from the highest probability down.
-
-    Args:
-        members: Of the class.
-        others: Those that are not.
+    """Probabilities beside the outcomes, summed while cuts of a class come from the highest probability
+    down.
     """
 
     def __init__(self, members: Side, others: Side) -> None:
@@ -70,12 +67,8 @@ class ForecastSums:
 class TopSums:
     """Highest probabilities beside whether they are right, summed while cuts come from the highest down.
 
-    Args:
-        weight: Of all samples.
-
-    Attributes:
-        parts: Weight, weighted sum of probabilities and weight of what is right (3, b) in bins of equal weight, from
-            the lowest up. Samples of one probability stay together, in the bin of the middle of them.
+    ``parts`` are weight, weighted sum of probabilities and weight of what is right (3, b) in bins of equal weight, from
+    the lowest up. Samples of one probability stay together, in the bin of the middle of them.
     """
 
     def __init__(self, weight: float) -> None:

@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """A metric that is made of one value of each sample.
-
-    Attributes:
-        of: The class, for a metric of one class.
-        parameters: All of them.
+    """A metric that is made of one value of each sample, of a class if it is one of classes, with all its
+    parameters.
     """
 
     metric: Metric[Scores]
@@ -70,12 +67,8 @@ Look = Callable[[Table, Array], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSums:
-    """Sums over samples of the values that metrics of R runs are made of.
-
-    Attributes:
-        runs: The runs.
-        leaves: By key; the values of one run stand after those of another.
-        moments: Of all values of all runs.
+    """Sums over samples of the values that metrics of R runs are made of; the values of one run stand after those of
+    another.
     """
 
     runs: Sequence["StreamedScores"]
@@ -90,13 +83,9 @@ class RowSums:
         together: Sequence[Sequence[Leaf]] = (),
         look: Look | None = None,
     ) -> "RowSums":
-        """Read samples once.
+        """Read the samples of runs once, for what they are asked.
 
-        Args:
-            runs: R runs on the same samples.
-            leaves: What they are asked for.
-            together: Metrics whose covariances are asked for too.
-            look: Called with one part after the other.
+        ``together`` are metrics whose covariances are asked for too. ``look`` is called with one part after the other.
         """
         (whole, *_), known = runs, {leaf.key: leaf for leaf in leaves}
         places = {key: place for place, key in enumerate(known)}
@@ -146,12 +135,7 @@ class RowSums:
 
 
 class Read(NamedTuple):
-    """Sums of some values of all runs.
-
-    Attributes:
-        places: Of the values among all.
-        moments: Of these.
-    """
+    """Sums of some values of all runs, and their places among all."""
 
     sums: RowSums
     places: Sequence[int]

@@ -64,14 +64,9 @@ _ROUNDING: Final = 1e-14
 
 
 class LabelMoments:
-    """Sums over samples in two cells of labels at once: of weights, and of their squares.
-
-    Args:
-        n_labels: L.
-        weighted: Do samples have weights?
+    """Sums over samples in two cells of L labels at once: of weights, and of their squares.
 
     Attributes:
-        n_labels: L.
         ends: The smallest weight above 0 and the largest.
     """
 
@@ -84,12 +79,8 @@ class LabelMoments:
         self._sums = np.zeros((2 if weighted else 1, size, size))
 
     def add(self, truth: Mask, predicted: Mask, weights: Array | None) -> None:
-        """Add samples, before anything is asked.
-
-        Args:
-            truth: Labels that they have (n, L).
-            predicted: Labels that were predicted (n, L).
-            weights: (n), above 0; None is 1 each.
+        """Add samples, before anything is asked: labels that they have and that were predicted (n, L), and weights (n)
+        above 0, None for 1 each.
         """
         rows = max(_CELLS_TOGETHER // self._used.size, 1)
         for start in range(0, len(truth), rows):
@@ -191,11 +182,8 @@ class LabelMoments:
 
 
 class CentredProducts:
-    """Products of numbers in a first cell that all is in, and in all cells of labels but that of neither, added up.
-
-    Args:
-        products: Sums (1 + 3 L, 1 + 3 L) over samples, or over groups of them.
-        sums: Of the numbers themselves (1 + 3 L), in the weights that means are of.
+    """Products of numbers in a first cell that all is in, and in all cells of labels but that of neither: sums (1 + 3
+    L, 1 + 3 L) over samples or groups, beside sums (1 + 3 L) of the numbers in the weights that means are of.
     """
 
     def __init__(self, products: Array, sums: Array) -> None:
@@ -212,14 +200,7 @@ class CentredProducts:
 
 
 class LabelsOfGroups:
-    """Samples with labels in groups, by products of the sums within groups.
-
-    Args:
-        moments: Of all samples.
-
-    Attributes:
-        rates: Of the labels.
-    """
+    """Samples with labels in groups: rates of the labels, and products of the sums within groups."""
 
     def __init__(self, moments: LabelMoments) -> None:
         self._moments = moments
@@ -258,14 +239,7 @@ def _table(sums: Array) -> LabelTable:
 
 
 class SampleMeans(WeightedUnits):
-    """Means over samples of what metrics say of each of them, as if all samples were one.
-
-    Args:
-        metrics: Means over samples, of values that all of them have.
-
-    Attributes:
-        metrics: See above.
-    """
+    """Means over samples of what metrics say of each of them, as if all samples were one."""
 
     def __init__(self, metrics: Sequence[Metric[Any]]) -> None:
         super().__init__(1)
@@ -285,11 +259,7 @@ class SampleMeans(WeightedUnits):
         self._sums += np.stack([powers @ each, powers @ (each * each)])
 
     def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - nothing can be made
-        """The mean of what a metric says.
-
-        Raises:
-            KeyError: that was not added up.
-        """
+        """The mean of what a metric says; raises KeyError where that was not added up."""
         # The first part of a name is the key of the metric; none has parameters.
         key, *_ = name if isinstance(name, tuple) else (name,)
         return mean_terms(np.array([self.mean(key)]))
@@ -321,16 +291,9 @@ class SampleMeans(WeightedUnits):
 
 
 class LabelSums:
-    """All that is added up of samples while they are read.
-
-    Args:
-        n_labels: L.
-        weighted: Do samples have weights?
-        scored: Are there probabilities?
+    """All that is added up of samples while they are read: of pairs of labels, and of what metrics say of samples.
 
     Attributes:
-        moments: Of pairs of labels.
-        means: Of what metrics say of samples.
         rows: Samples so far, those that weigh nothing too.
     """
 
@@ -340,16 +303,13 @@ class LabelSums:
         self.rows = 0
 
     def add(self, truth: Mask, predicted: Mask, scores: Array | None, weights: Array | None) -> Array:
-        """Add samples.
+        """Add samples, and return what metrics say of each (m, n).
 
         Args:
             truth: Labels that they have (n, L).
             predicted: Labels that were predicted (n, L).
             scores: Of the labels (n, L), or None.
             weights: (n), 0 or above; None is 1 each. What weighs nothing is left out.
-
-        Returns:
-            What metrics say of each sample (m, n).
         """
         self.rows += len(truth)
         values = np.empty((len(self.means.metrics), len(truth)))
@@ -372,14 +332,8 @@ class LabelSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelGroups:
-    """Sums within groups.
-
-    Attributes:
-        sizes: Samples (G) of each group.
-        used: Those (G) with a weight above 0.
-        weights: Their weight (G).
-        values: Sums (m, G) of weights times what metrics say of a sample.
-        labels: Sums within groups in the cells of the labels, as products.
+    """Sums within groups: samples (G), those with a weight above 0 (G), their weight (G), sums (m, G) of weights times
+    what metrics say of a sample, and products of those of the labels.
     """
 
     sizes: Array
@@ -392,11 +346,8 @@ class LabelGroups:
 class StreamedLabelScores(StreamedScores):
     """Probabilities of labels of samples that an engine holds. Each label is a class of its own against its absence.
 
-    Args:
-        rows: One for each sample of weight above 0: ``p0``, ``p1``, ... and whether it has the label, ``t0``, ``t1``,
-            .... The weight ``w`` and the code ``g`` of the group, where there are some.
-        moments: Of all of them.
-        n_groups: How many groups there are; 0 where samples are independent.
+    Rows are those of samples of weight above 0: ``p0``, ``p1``, ... and whether it has the label, ``t0``, ``t1``, ...;
+    the weight ``w`` and the code ``g`` of one of some groups, where there are some.
     """
 
     def __init__(self, rows: Rows, moments: LabelMoments, n_groups: int = 0) -> None:
@@ -488,13 +439,7 @@ class StreamedLabelScores(StreamedScores):
 
 
 class StreamedLabels(Units):
-    """Samples with labels that are not in memory, as metrics and their limits take them.
-
-    Args:
-        sums: At least one sample.
-        groups: Sums within groups, where samples are in some.
-        scores: Of the labels, where there are some.
-    """
+    """Samples with labels that are not in memory, as metrics and their limits take them."""
 
     def __init__(
         self, sums: LabelSums, groups: LabelGroups | None = None, scores: "StreamedLabelScores | None" = None
@@ -517,10 +462,8 @@ class StreamedLabels(Units):
         return False
 
     def subject(self, weights: Array | None = None) -> Subject:
-        """Tables of the labels, means over samples, and scores where there are some.
-
-        Raises:
-            TypeError: there are other weights.
+        """Tables of the labels, means over samples, and scores where there are some. Raises TypeError for other
+        weights.
         """
         if weights is not None:
             raise TypeError("streamed samples have no weights but their own")
@@ -543,11 +486,8 @@ class StreamedLabels(Units):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamedLabelInfluences(LabelInfluences):
-    """Metrics of streamed samples with labels: what these add to sampling errors is added up, within groups if any.
-
-    Attributes:
-        moments: Of all samples.
-        groups: Sums within groups, where samples are in some.
+    """Metrics of streamed samples with labels: what these add to sampling errors is added up, within
+    groups if any.
     """
 
     moments: LabelMoments = field(kw_only=True)

@@ -39,11 +39,8 @@ def query_values(
 
     Args:
         items: Columns ``query`` (0..Q-1), ``relevance`` and ``score``, in any order.
-        measures: Metrics that are means over queries.
+        measures: Means over queries; raises TypeError for others.
         relevant_from: The relevance from which an item is relevant; None is any above 0.
-
-    Raises:
-        TypeError: a metric is no mean over queries.
     """
     measured = [*measures]
     for some in _whole_queries(items):
@@ -83,12 +80,8 @@ def _whole_queries(items: Rows) -> Iterator[Table]:
 
 
 class QueryValues(WeightedUnits):
-    """Values of Q queries, as metrics take `Queries`: those that there is a column of.
-
-    Args:
-        columns: Values (Q) by the names that `query_values` gives them.
-        n_queries: Q.
-        weights: Of the queries (..., Q); None is 1 each.
+    """Values of Q queries in weights (..., Q), as metrics take `Queries`: those that `query_values` made a
+    column of.
     """
 
     def __init__(self, columns: Mapping[Hashable, Array], n_queries: int, weights: ArrayLike | None = None) -> None:
@@ -113,23 +106,14 @@ class QueryValues(WeightedUnits):
         return self._columns[name]
 
     def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - read, never made
-        """Terms of a metric by its column.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """Terms of a metric by its column; raises KeyError where there is none."""
         if name not in self.known_terms and 2 * self.n_units * (len(self.known_terms) + 1) > _HELD:
             return mean_terms(self._columns[name])
         return super().remembered(name, lambda: mean_terms(self._columns[name]))
 
 
 class QueryValueUnits(Units):
-    """Queries as they are resampled, by their values.
-
-    Args:
-        columns: Values of `query_values`.
-        n_items: Of all of them together.
-    """
+    """Queries as they are resampled, by their values."""
 
     def __init__(self, columns: Spool, n_items: int) -> None:
         self.columns, self._n_items = columns, n_items

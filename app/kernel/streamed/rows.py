@@ -194,14 +194,8 @@ def _quoted(name: str) -> str:
 
 
 def in_order(batches: Iterable[Table], by: str) -> Iterator[Table]:
-    """Batches, while they are in the order of a numeric column.
-
-    Args:
-        batches: Of rows.
-        by: Name of a column, perhaps with ``DESC``.
-
-    Raises:
-        EngineError: they are not.
+    """Batches, while they are in the order of a numeric column, perhaps with ``DESC``; raises EngineError where they
+    are not.
     """
     name, _, direction = by.partition(" ")
     sign = -1.0 if direction.upper().startswith("DESC") else 1.0

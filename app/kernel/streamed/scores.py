@@ -282,11 +282,7 @@ class StreamedScores(Scores):
 
     @cached_property
     def together(self) -> AllClasses:
-        """One threshold for all classes; their orders are gone along once more, beside each other.
-
-        Raises:
-            NotStreamed: there are too many classes, or scores.
-        """
+        """One threshold for all classes; their orders are gone along once more, beside each other."""
         if not self.in_one_order:
             raise NotStreamed(f"the probabilities of more than {MOST_CLASSES} classes are not put in one order")
         found = AllClasses(*self._of_all, weighted=self._weighted, threads=self.threads)

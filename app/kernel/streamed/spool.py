@@ -19,12 +19,7 @@ BLOCK = 1 << 16
 class Spool(Mapping[Hashable, Array]):
     """Columns in a file, read whole one by one, or some rows of all at a time from either end; the file goes with this.
 
-    Args:
-        parts: The columns of some rows by name, one part after another.
-        folder: Where the file is made.
-
-    Attributes:
-        n_rows: Rows of all parts.
+    It is made of the columns of some rows by name, one part after another.
     """
 
     def __init__(self, parts: Iterable[Iterable[tuple[Hashable, Array]]], folder: Path) -> None:

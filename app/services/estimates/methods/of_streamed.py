@@ -35,14 +35,8 @@ _PREFIX: Final = "folded_"
 
 @dataclass(frozen=True, slots=True)
 class _ResampledValue:
-    """One value that is resampled.
-
-    Attributes:
-        measure: The metric at its default parameters, of its class.
-        of_cells: The same of that one of the two classes of the cells.
-        value: As it was found.
-        bounds: Of the metric.
-        place: Of its estimand, and its own within.
+    """One value of a metric at its default parameters, the same of one of the two classes of the cells, and the place
+    of its estimand and its own within.
     """
 
     measure: Measure
@@ -72,11 +66,7 @@ def _of_line(line: Linearisation, run: RunData, settings: LimitSettings) -> Esti
 
 
 def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
-    """Any estimands by resampling cells. All that are of the same cells see the same resamples.
-
-    Raises:
-        ValueError: the samples are at hand.
-    """
+    """Any estimands by resampling cells. All that are of the same cells see the same resamples."""
     if run.streamed is None:
         raise ValueError("expected samples that were folded")
     values = [run.values(estimand).tolist() for estimand in estimands]

@@ -135,11 +135,7 @@ def _groups(rows: Rows, sums: LabelSums, n_groups: int, left: int) -> LabelGroup
 
 
 def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> MatrixInput:
-    """The input of all parts, with its groups.
-
-    Raises:
-        InvalidInput: the weights are too large.
-    """
+    """The input of all parts, with its groups. Raises InvalidInput where the weights are too large."""
     facts, moments, samples = {**source.facts}, sums.moments, None
     counts = moments.cells.reshape(-1, 2, 2)
     if _ROWS in facts:

@@ -103,17 +103,13 @@ def streamed_scores(
 
 
 class _Read:
-    """Parts as batches for an engine, and what adds up of them meanwhile.
+    """Parts as batches for an engine, and what adds up of them meanwhile. Raises InvalidInput without a part with
+    samples.
 
     Attributes:
         first: The first part with samples, without these.
         columns: Of the first part.
-        rows: That were read so far.
-        n_samples: Those that were not left out.
         mirrored: Are there two classes, and is one probability 1 less the other in every row?
-
-    Raises:
-        InvalidInput: there is no part with samples.
     """
 
     def __init__(self, parts: Iterable[NewEvaluation | NoPart]) -> None:
@@ -217,10 +213,8 @@ def _decided(rows: Rows, rule: str, *, weighted: bool, grouped: bool) -> Samples
 
 
 def _weighed(whole: MatrixInput, samples: Samples) -> MatrixInput:
-    """The input with the sums of the weights, and what these are worth.
-
-    Raises:
-        InvalidInput: as of weights that are sent.
+    """The input with the sums of the weights, and what these are worth. Raises InvalidInput as of weights that are
+    sent.
     """
     size = len(whole.labels)
     counts = confusion_counts(samples.truth, samples.predicted, size, samples.weights)
