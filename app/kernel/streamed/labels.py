@@ -101,11 +101,6 @@ class LabelMoments:
             own += (cells * each[:, None]).T @ cells
 
     @property
-    def n_samples(self) -> int:
-        """Samples with a weight above 0."""
-        return int(self._used[0])
-
-    @property
     def is_weighted(self) -> bool:
         """Do samples have weights?"""
         return len(self._sums) > 1
@@ -116,25 +111,14 @@ class LabelMoments:
         return _cells(self._sums[0, 0])
 
     @property
-    def sums(self) -> Array:
-        """Weight (1 + 3 L) of all samples, and in each label's cells but that of neither."""
-        found: Array = self._sums[0, 0]
-        return found
-
-    @property
-    def total(self) -> float:
-        """Weight of all samples."""
-        return float(self._sums[0, 0, 0])
+    def whole(self) -> Side:
+        """All samples."""
+        return Side(float(self._sums[0, 0, 0]), float(self._sums[-1, 0, 0]), int(self._used[0]))
 
     @property
     def worth(self) -> tuple[int, float] | None:
         """Number of samples with weights, and their effective number (Kish 1965); None without weights."""
-        return (self.n_samples, self.total**2 / float(self._sums[-1, 0, 0])) if self.is_weighted else None
-
-    @property
-    def whole(self) -> Side:
-        """All samples."""
-        return Side(self.total, float(self._sums[-1, 0, 0]), self.n_samples)
+        return (self.whole.used, self.whole.effective) if self.is_weighted else None
 
     def sides(self, label: int) -> tuple[Side, Side]:
         """Samples with a label, and without it."""
@@ -158,27 +142,22 @@ class LabelMoments:
             return None
         return WeightedLabels(self.table, _table(self._sums[1, 0]), _table(self._used))
 
-    def deviations(self, values: Array) -> Array:
-        """One number: the root of `squares`."""
-        return np.sqrt([self.squares(values)])
-
-    def squares(self, values: Array) -> float:
-        """Sum over all samples of squared weighted deviations from the weighted mean, of sums over their labels of
-        values (L, 4) by cell.
-        """
-        return self._around_mean(values, -1)
-
-    def design_effect(self, values: Array) -> float:
-        """Return the variance relative to that of equally many samples of one weight; NaN where it is 0."""
-        squares, plain = self.squares(values), self._around_mean(values, 0)
-        return self.n_samples * squares / (self.total * plain) if squares and plain else float("nan")
+    @cached_property
+    def plain(self) -> "CentredProducts":
+        """In weights."""
+        return CentredProducts(self._sums[0], self._sums[0, 0])
 
     @cached_property
-    def _products(self) -> "list[CentredProducts]":
-        return [CentredProducts(sums, self._sums[0, 0]) for sums in self._sums]
+    def centred(self) -> "CentredProducts":
+        """In squared weights: of weighted deviations."""
+        return CentredProducts(self._sums[-1], self._sums[0, 0])
 
-    def _around_mean(self, values: Array, kind: int) -> float:
-        return self._products[kind].squares(values)
+    def design_effect(self, squares: float, plain: float) -> float:
+        """Variance of a mean relative to that of equally many samples of one weight; NaN where it is 0.
+
+        Sums of squared deviations are in squared weights, and in weights.
+        """
+        return self.whole.used * squares / (self.whole.weight * plain) if squares and plain else float("nan")
 
 
 class CentredProducts:
@@ -187,7 +166,7 @@ class CentredProducts:
     """
 
     def __init__(self, products: Array, sums: Array) -> None:
-        means = sums / sums[0]
+        self.sums, means = sums, sums / sums[0]
         crossed = products[0, :, None] * means
         self._around = products - crossed - crossed.T + np.outer(means, means) * products[0, 0]
         self._plain = products
@@ -198,13 +177,17 @@ class CentredProducts:
         found, scale = each @ self._around @ each, np.abs(each) @ self._plain @ np.abs(each)
         return float(found) if found > _ROUNDING * scale else 0.0
 
+    def deviations(self, values: Array) -> Array:
+        """One number: the root of `squares`."""
+        return np.sqrt([self.squares(values)])
+
 
 class LabelsOfGroups:
     """Samples with labels in groups: rates of the labels, and products of the sums within groups."""
 
     def __init__(self, moments: LabelMoments) -> None:
         self._moments = moments
-        self.rates = RatesInGroups(moments.n_labels, moments.n_samples / moments.total)
+        self.rates = RatesInGroups(moments.n_labels, moments.whole.used / moments.whole.weight)
         size = 1 + (CELLS - 1) * moments.n_labels
         self._products = np.zeros((size, size))
 
@@ -216,16 +199,9 @@ class LabelsOfGroups:
             self.rates.add(label, np.array(parts), sums[:, 0])
 
     @cached_property
-    def _centred(self) -> CentredProducts:
-        return CentredProducts(self._products, self._moments.sums)
-
-    def deviations(self, values: Array) -> Array:
-        """One number: the root of the sum over groups of the squares of what their samples deviate by."""
-        return np.sqrt([self._centred.squares(values)])
-
-    def squares(self, values: Array) -> float:
-        """The square of `deviations`."""
-        return self._centred.squares(values)
+    def centred(self) -> CentredProducts:
+        """Of what the samples of groups deviate by."""
+        return CentredProducts(self._products, self._moments.plain.sums)
 
 
 def _cells(sums: Array) -> Array:
@@ -243,15 +219,15 @@ class SampleMeans(WeightedUnits):
 
     def __init__(self, metrics: Sequence[Metric[Any]]) -> None:
         super().__init__(1)
-        self.metrics = metrics
+        self.metrics, self.places = metrics, {metric.key: place for place, metric in enumerate(metrics)}
         # Deviations from the values of one sample are added up, so that what does not vary has no variance.
-        self._about: Array | None = None
+        self._about = np.zeros((len(metrics), 1))
         # By weights and by their squares: of 1, of deviations, and of their squares.
         self._sums = np.zeros((2, 3, len(metrics)))
 
     def add(self, values: Array, weights: Array | None) -> None:
         """Add samples: values (m, n) and weights (n) above 0; None is 1 each."""
-        if self._about is None:
+        if not self._sums.any():
             self._about = values[:, :1].copy()
         away = values - self._about
         powers = np.stack([np.ones_like(away), away, away * away])
@@ -266,28 +242,19 @@ class SampleMeans(WeightedUnits):
 
     def mean(self, key: str) -> float:
         """Weighted mean of what a metric says."""
-        place = self.place(key)
-        if self._about is None:
-            raise ValueError("expected at least one sample")
+        place = self.places[key]
         count, first, _ = self._sums[0, :, place]
         return float(self._about[place, 0] + first / count)
 
     def squares(self, key: str) -> tuple[float, float]:
         """Sums of weights, and of squared weights, times squared deviations from the mean."""
-        plain, own = self._sums[:, :, self.place(key)]
+        plain, own = self._sums[:, :, self.places[key]]
         away = plain[1] / plain[0]
         found = []
         for count, first, second in (plain, own):
             squares, scale = second - 2.0 * away * first + away * away * count, second + away * away * count
             found.append(float(squares) if squares > _ROUNDING * scale else 0.0)
         return found[0], found[1]
-
-    def place(self, key: str) -> int:
-        """Return the place of a metric among all. Raises KeyError if it is none of them."""
-        places = [place for place, metric in enumerate(self.metrics) if metric.key == key]
-        if not places:
-            raise KeyError(key)
-        return places[0]
 
 
 class LabelSums:
@@ -480,7 +447,7 @@ class StreamedLabels(Units):
         """Return the sampling errors of metrics."""
         moments, groups = self.sums.moments, self.groups
         pairs, designed = (moments, moments.weighted) if groups is None else (groups.labels, groups.labels.rates)
-        given = self.subject(), self.n_units, moments.n_labels, pairs, designed
+        given = self.subject(), self.n_units, moments.n_labels, pairs.centred, designed
         return StreamedLabelInfluences(*given, moments=moments, groups=groups)
 
 
@@ -508,16 +475,16 @@ class StreamedLabelInfluences(LabelInfluences):
         return linearised(data, metric, class_index)
 
     def _mean(self, metric: Metric[Any], means: SampleMeans) -> Linearisation:
-        known, total, value = self.moments.n_samples, self.moments.total, means.mean(metric.key)
+        (total, _, known), value = self.moments.whole, means.mean(metric.key)
         plain, squares = means.squares(metric.key)
         scale = (known / (known - 1.0)) ** 0.5 / total if known > 1 else np.nan
         influence, about = np.sqrt([squares]), None
         if self.groups is not None:
-            away = self.groups.values[means.place(metric.key)] - value * self.groups.weights
+            away = self.groups.values[means.places[metric.key]] - value * self.groups.weights
             influence, about = (away, self.groups.used) if squares else (0.0 * away, 0.0 * away)
-        effect = known * squares / (total * plain) if squares else np.nan
+        effect = self.moments.design_effect(squares, plain) if self.moments.is_weighted else None
         found = self._of_mean(metric, value, scale * influence, known, self._worth)
-        return replace(found, about=about, design_effect=effect if self.moments.is_weighted else None)
+        return replace(found, about=about, design_effect=effect)
 
     @property
     def _worth(self) -> tuple[int, float] | None:
@@ -529,9 +496,12 @@ class StreamedLabelInfluences(LabelInfluences):
         return found if found is None or self.groups is None else replace(found, about=self.groups.used)
 
     def _design(self, by_cell: Array) -> float | None:
-        return self.moments.design_effect(by_cell) if self.moments.is_weighted else None
+        moments = self.moments
+        if not moments.is_weighted:
+            return None
+        return moments.design_effect(moments.centred.squares(by_cell), moments.plain.squares(by_cell))
 
     def _centred(self, by_cell: Array) -> Array:
-        size = float(self.moments.n_samples)
+        size = self.moments.whole.used
         found: Array = self.pairs.deviations(by_cell) * (size / max(size - 1.0, 1.0)) ** 0.5
         return found

@@ -70,7 +70,7 @@ def streamed_labels(
     else:
         for samples in read.samples():
             _add(sums, samples)
-    if not sums.moments.n_samples:
+    if not sums.moments.whole.used:
         raise InvalidInput.at(DATA, "no_samples", "sample_weight: expected at least one sample, got none above 0")
     groups, scores, n_groups = None, None, 0
     if rows is not None and source.is_grouped:
@@ -144,7 +144,7 @@ def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> 
         counts = counts.astype(np.int64)
     else:
         facts[WEIGHTS_FACT] = moments.worth[1]
-        if moments.n_samples < 2:
+        if moments.whole.used < 2:
             del facts[WEIGHTS_FACT]
         check_weights(counts[0])
     if groups is not None:
