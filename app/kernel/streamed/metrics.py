@@ -26,7 +26,7 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
     if scores.worth is not None:
         return None
     sloped = metric is calibration.calibration_slope
-    found, card = scores.fit(code, CLIP, sloped=sloped), metric.card
+    found = scores.fit(code, CLIP, sloped=sloped)
     influence, about = np.array([np.sqrt(found.variance)]), None
     if scores.grouped:
         influence, about = np.full(scores.n_groups, np.nan), np.ones(scores.n_groups)
@@ -34,17 +34,9 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
             table = found.moved.sums("g", x="x", n="1")
             codes = table["g"].astype(np.intp)
             influence, about = (sums_by_code(codes, table[name], scores.n_groups) for name in "xn")
-    return Linearisation(
-        value,
-        influence,
-        card.inference.scale,
-        Strata.WHOLE,
-        LinearMethod.INFLUENCE,
-        card.range,
-        max(scores.n_samples - 1.0 - sloped, 1.0),
-        n_samples=scores.n_samples,
-        about=about,
-    )
+    freedom = max(scores.n_samples - 1.0 - sloped, 1.0)
+    known = _known(scores, metric, value)
+    return replace(known, influence=influence, about=about, freedom=freedom, method=LinearMethod.INFLUENCE)
 
 
 class Streamed(NamedTuple):
