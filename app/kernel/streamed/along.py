@@ -263,12 +263,12 @@ def _near_median(members: Side, steps: int) -> Array:
 
 class Along:
     """Everything that adds up along the cuts of one ranking. K classes share the points of their curves; cells end at
-    rising limits.
+    rising limits. ``hull`` are the vertices (tp, fp) of the upper convex hull of the ROC curve.
     """
 
     def __init__(self, members: Side, others: Side, n_classes: int = 2, limits: Array = _NONE) -> None:
         self.members, self.others, self.n_cuts = members, others, 0
-        self._kept, self._reduction = _Kept(*_levels(members, others, n_classes)), Reduction(limits)
+        self._kept, self.reduction = _Kept(*_levels(members, others, n_classes)), Reduction(limits)
         slack = _SLACK * members.weight
         # At a quantile lies the first cut that reaches one level, and the first that exceeds another.
         self._ends = {
@@ -281,7 +281,7 @@ class Along:
         self._reached = np.zeros((5, 1))
         # Of the cuts of each block; added up in the end without a rounding of their own.
         self._sums: list[list[float]] = []
-        self._hull = np.array([0.0, members.weight]), np.array([0.0, others.weight])
+        self.hull = np.array([0.0, members.weight]), np.array([0.0, others.weight])
 
     def add(self, cuts: Cuts) -> None:
         """Go on with the next lower scores."""
@@ -300,7 +300,7 @@ class Along:
         _, pairs_before = self._cumulative(4, held * lost)
         rows = cuts.scores, tp, fp, tp_before, fp_before, gained, moved, gained_before, moved_before
         self.n_cuts += tp.size
-        self._reduction.add(cuts, self._kept.add((tp, fp, tp + fp), rows))
+        self.reduction.add(cuts, self._kept.add((tp, fp, tp + fp), rows))
         tpr, fpr = tp / self._sizes[0], fp / self._sizes[1]
         self._marks.add((tp, fpr, tpr + fpr), (*rows[:5], tpr, fpr, tpr + fpr, pairs_before))
         if self.has_both:
@@ -332,12 +332,12 @@ class Along:
     def _add_to_hull(self, tp: Array, fp: Array) -> None:
         def inserted(some: slice | None) -> Iterator[Array]:
             new = (tp, fp) if some is None else (tp[some], fp[some])
-            for side, more in zip(self._hull, new, strict=True):
+            for side, more in zip(self.hull, new, strict=True):
                 yield np.concatenate([side[:-1], np.minimum(more, side[-1]), side[-1:]])
 
         coarse = upper_hull(*inserted(slice(None, None, STRETCH)))
         tp, fp = outside(tp, fp, coarse)
-        self._hull = upper_hull(*inserted(None))
+        self.hull = upper_hull(*inserted(None))
 
     def _first(self, sum_of: int, level: float) -> tuple[float, CutBlock, float]:
         """Score and sums of the first cut at which a sum reaches a level, and the share of the pairs lost above it."""
@@ -425,14 +425,9 @@ class Along:
         return self._first(7, 1.0)[1]
 
     @property
-    def hull(self) -> tuple[Array, Array]:
-        """Vertices (tp, fp) of the upper convex hull of the ROC curve."""
-        return self._hull
-
-    @property
     def gap(self) -> float:
         """The largest TPR - FPR, which a vertex of the hull has."""
-        tp, fp = self._hull
+        tp, fp = self.hull
         return float((tp * (1.0 / self.members.weight) - fp * (1.0 / self.others.weight)).max())
 
     @property
@@ -450,11 +445,6 @@ class Along:
         """Some of the cuts."""
         thresholds, tp, fp = (row.tolist() for row in self._kept.found[:3])
         return Points(thresholds, tp, fp, self.n_cuts)
-
-    @property
-    def cells(self) -> Reduced:
-        """The samples between some of the cuts."""
-        return self._reduction.cells
 
     @cached_property
     def places(self) -> tuple[Array, Array]:

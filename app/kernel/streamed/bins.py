@@ -73,7 +73,7 @@ class TopSums:
 
     def __init__(self, weight: float) -> None:
         self._weight, self.parts = weight, np.zeros((3, BINS))
-        self._levels, self._reduction = Levels(np.arange(1, _STEPS) * weight / _STEPS), Reduction(LIMITS)
+        self._levels, self.reduction = Levels(np.arange(1, _STEPS) * weight / _STEPS), Reduction(LIMITS)
         self._reached = 0.0
         self._stated = np.zeros(3)
         # Of weights: them, times probabilities, times what these are above the outcome; of their squares likewise.
@@ -85,7 +85,7 @@ class TopSums:
         rest, both = 1.0 - p, right + wrong
         sums = self._reached + np.cumsum(both)
         self._reached = float(sums[-1])
-        self._reduction.add(cuts, np.unique(self._levels.reached(sums)))
+        self.reduction.add(cuts, np.unique(self._levels.reached(sums)))
         stops = np.searchsorted((sums - 0.5 * both) * BINS, np.arange(1, BINS) * self._weight)
         for place, (start, stop) in enumerate(pairwise([0, *stops.tolist(), p.size])):
             own, part = both[start:stop], slice(start, stop)
@@ -100,11 +100,6 @@ class TopSums:
         )
         sure = slice(None, p.size - int(np.searchsorted(p[::-1], CONFIDENT, side="left")))
         self._stated += both[sure].sum(), right[sure].sum(), both[sure] @ p[sure]
-
-    @property
-    def cells(self) -> Reduced:
-        """The samples between some of the cuts."""
-        return self._reduction.cells
 
     @property
     def confident(self) -> Stated:

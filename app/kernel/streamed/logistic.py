@@ -124,7 +124,7 @@ def _step(sums: Array, *, sloped: bool) -> tuple[Array, float, tuple[float, floa
 
 def _begun(curve: Along, clip: float, *, sloped: bool) -> _Line:
     """A line by the cells of the order."""
-    cells = curve.cells
+    cells = curve.reduction.cells
     odds = np.tile(log_odds(cells.scores, max(clip, np.finfo(float).tiny)), 2)
     held, hit = cells.weights.ravel(), np.repeat([False, True], cells.scores.size)
     found = line(odds, hit, held) if sloped else (intercept(odds, hit, held), 1.0)

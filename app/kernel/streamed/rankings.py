@@ -71,7 +71,7 @@ class StreamedRanking(KnownRanking):
             "ks": curve.gap if both else np.nan,
             "resolution": np.nan if forecasts is None else forecasts.resolution,
         }
-        super().__init__(known, None if forecasts is None else bins_of(curve.cells))
+        super().__init__(known, None if forecasts is None else bins_of(curve.reduction.cells))
         row = Row(lambda *_: curve.crossing, 1, positives=members, negatives=curve.others.weight)
         # The one cut at which the rates meet is all that is looked at.
         self.__dict__["equal_error_rate"] = np.asarray(equal_error_rate(row) if both else np.nan)

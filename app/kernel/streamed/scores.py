@@ -213,11 +213,11 @@ class StreamedScores(Scores):
     @cached_property
     def top_label(self) -> Ranking:
         """The bins of the highest probability."""
-        return KnownRanking({}, bins_of(self._top.cells), self._top.parts)
+        return KnownRanking({}, bins_of(self._top.reduction.cells), self._top.parts)
 
     def cells(self, code: int | None) -> Reduced:
         """Samples between cuts of the order of a class, or of their highest probabilities, where members are right."""
-        return self._top.cells if code is None else self.ranking(code).curve.cells
+        return self._top.reduction.cells if code is None else self.ranking(code).curve.reduction.cells
 
     @property
     def confident(self) -> Stated:
@@ -277,7 +277,7 @@ class StreamedScores(Scores):
 
     def curves_as_json(self) -> dict[str, Any]:
         """The points of the curves of all classes, for ``KeptScores``."""
-        top_label = bins_of(self._top.cells).tolist() if self.are_probabilities else None
+        top_label = bins_of(self._top.reduction.cells).tolist() if self.are_probabilities else None
         return {"classes": [self.ranking(code).as_json() for code in range(self.n_classes)], "top_label": top_label}
 
     @cached_property
