@@ -200,7 +200,7 @@ class LabelsOfGroups:
 
     @cached_property
     def centred(self) -> CentredProducts:
-        """Of what the samples of groups deviate by."""
+        """Sums that the samples of groups deviate by."""
         return CentredProducts(self._products, self._moments.plain.sums)
 
 
