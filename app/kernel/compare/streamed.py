@@ -12,7 +12,7 @@ from app.kernel.metrics.expression import Every, Expression, Measure, is_smooth,
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import AreaOf
 from app.kernel.samples.losses import Codes
-from app.kernel.streamed.influences import Leaf, RowSums
+from app.kernel.streamed.influences import Leaf, RowSums, RunInfluences
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
 
@@ -147,7 +147,7 @@ class StreamedRuns:
         read = None if leaves is None else self._sums.read(leaves)
         if leaves is None or read is None:
             return None
-        found = [linearised(value, read.of_run(run)) for run in range(self.n_runs)]
+        found = [linearised(value, RunInfluences(read, run)) for run in range(self.n_runs)]
         parts = [one[0] for one in found if one is not None]
         if len(parts) < len(found):
             return None

@@ -141,10 +141,6 @@ class Read(NamedTuple):
     places: Sequence[int]
     moments: ClassMoments
 
-    def of_run(self, run: int) -> "RunInfluences":
-        """Metrics of one run as coefficients."""
-        return RunInfluences(self, run)
-
     def covariance(self, parts: Sequence[Linearisation]) -> Array:
         """Covariance (R, R) of a value of each run."""
         return self.moments.covariance(np.stack([part.influence for part in parts]))

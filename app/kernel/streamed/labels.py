@@ -322,6 +322,8 @@ class StreamedLabelScores(StreamedScores):
         # Calibration is looked at of classes alone.
         super().__init__(rows, moments.n_labels, probabilities=False, weighted=moments.is_weighted, n_groups=n_groups)
         self._one_score = self.mirrored = False
+        # Labels are put in one order whatever their scores are, and however many; samples have several.
+        self.have_entries, self.in_one_order, self.n_strata = True, True, 1
 
     def _counted(self) -> Sequence[Side]:
         return [self._moments.sides(code)[0] for code in range(self.n_classes)]
@@ -347,11 +349,6 @@ class StreamedLabelScores(StreamedScores):
     def _truth(self) -> Sequence[str]:
         return [f"t{code}" for code in range(self.n_classes)]
 
-    @property
-    def n_strata(self) -> int:
-        """1: samples have several labels."""
-        return 1
-
     def strata(self, part: Table) -> Codes:
         """All samples are in one stratum."""
         return np.zeros(part["p0"].size, np.intp)
@@ -359,16 +356,6 @@ class StreamedLabelScores(StreamedScores):
     @property
     def _averages(self) -> Sequence[Metric[Any]]:
         return [score_ranking.roc_auc_ovr_macro, score_ranking.roc_auc_ovr_weighted]
-
-    @property
-    def have_entries(self) -> bool:
-        """True: labels are put in one order whatever their scores are."""
-        return True
-
-    @property
-    def in_one_order(self) -> bool:
-        """True, however many they are."""
-        return True
 
     @cached_property
     def joint(self) -> Along:

@@ -14,7 +14,7 @@ from app.kernel.samples.influence import Area, AreaOf, LinearMethod, Strata
 from app.kernel.samples.losses import CLIP, sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.cells import Draw, at_class, at_cuts, at_top, cells_of, simulated_by_chance
-from app.kernel.streamed.influences import Leaf
+from app.kernel.streamed.influences import Leaf, RunInfluences
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
 from app.kernel.uncertainty.influence import Linearisation
 
@@ -176,7 +176,7 @@ def linearised(scores: StreamedScores, metric: Metric[Scores], class_index: int 
         error = scores.ranking(1 if class_index is None else class_index).curve.average_precision_variance ** 0.5
         return replace(_known(scores, metric, value, error), freedom=scores.freedom_of(leaf))
     read = scores.reading(leaf)
-    part = None if read is None else read.of_run(0).of(of, class_index)
+    part = None if read is None else RunInfluences(read, 0).of(of, class_index)
     return None if read is None or part is None else replace(read.alone(part, scores.n_samples), value=value)
 
 

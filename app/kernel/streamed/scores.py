@@ -79,6 +79,10 @@ class StreamedScores(Scores):
         self._rows, self._weighted, self._weight = rows, weighted, "w" if weighted else "1"
         self._outputs, self._one_score = outputs, n_classes == _TWO and not probabilities and outputs == "p"
         self.mirrored = mirrored or self._one_score
+        # Do scores of all classes compare with each other, and can they be put in one order?
+        self.have_entries, self.in_one_order = probabilities, probabilities and n_classes <= MOST_CLASSES
+        # Samples are in one class each.
+        self.n_strata = n_classes
         self.sides = self._counted()
         self.n_samples = self.whole.used if n_samples is None else n_samples
         self._made: dict[int, StreamedRanking] = {}
@@ -304,11 +308,6 @@ class StreamedScores(Scores):
         return curve, [self._in_order(code) for code, _ in enumerate(self.rankings)]
 
     @property
-    def in_one_order(self) -> bool:
-        """Can the scores of all classes be put in one order?"""
-        return self.are_probabilities and self.n_classes <= MOST_CLASSES
-
-    @property
     def looked_together(self) -> bool:
         """Were the scores of all classes put in one order?"""
         return "together" in self.__dict__
@@ -394,11 +393,6 @@ class StreamedScores(Scores):
             *([score_ranking.roc_auc_ovr_micro] if self.looked_together else []),
             *(pairs if self._pairs or self.is_mirrored else []),
         ]
-
-    @property
-    def n_strata(self) -> int:
-        """Number of classes that samples are in, one each."""
-        return self.n_classes
 
     def strata(self, part: Table) -> Codes:
         """Class of each of some samples."""
@@ -496,11 +490,6 @@ class StreamedScores(Scores):
 
         for leaf in leaves:
             yield leaf.in_rows(scores) if leaf.form.area is None else of_area(leaf.form.area, _code_of(leaf))
-
-    @property
-    def have_entries(self) -> bool:
-        """Do the scores of two classes compare with each other?"""
-        return self.are_probabilities
 
     def _of_shares(self, values: Array, part: Table) -> Array:
         """Influence (b) of samples on the mean of values (K) by how frequent the classes are."""

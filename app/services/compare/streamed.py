@@ -227,18 +227,14 @@ class _Taken(NamedTuple):
         found = rows.sums(hashes=f"hash({_ID})")
         taken = cls(rows, rows.n_rows, pa.types.is_string(first.schema.field(_ID).type), float(found["hashes"][0]))
         # Ids that are those of another run, none of which comes twice, do not come twice either.
-        if other is None or taken[1:] != other[1:]:
-            taken.check_different()
-        return taken
-
-    def check_different(self) -> None:
-        """Raises InvalidInput where an id comes twice."""
-        for again in self.rows.distinct(_ID).where("n > 1").batches(_ID):
+        repeated = rows.distinct(_ID).where("n > 1").batches(_ID) if other is None or taken[1:] != other[1:] else ()
+        for again in repeated:
             raise InvalidInput.at(
                 "",
                 "duplicate_sample_id",
                 f"expected ids that differ in the column `sample_id`, got {shown(str(min(again[_ID])))} more than once",
             )
+        return taken
 
 
 @dataclass(frozen=True, slots=True, eq=False)
