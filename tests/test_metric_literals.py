@@ -30,8 +30,7 @@ OTHERS = {
         "tpr",
     },  # members of the answer with isocurves
     "api/v1/requests/metrics.py": {"max_recall"},  # a member of the request for bounds
-    "kernel/streamed/kept.py": {"auc"},  # an attribute of rankings, as it is stored
-    "kernel/streamed/scores.py": {"auc", "average_precision", "equal_error_rate"},  # attributes of rankings
+    "kernel/streamed/rankings.py": {"auc", "average_precision", "equal_error_rate"},  # attributes of rankings
     "kernel/metrics/references.py": {  # verbal scales
         "discriminant_power",
         "likelihood_ratio_negative",

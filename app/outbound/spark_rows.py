@@ -8,14 +8,13 @@ of this machine (``local[2]``) are spoken to. Expressions are translated by sqlg
 import os
 import shutil
 import socket
-import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +23,7 @@ import pyarrow as pa
 
 from app.domain.errors import ClusterUnavailable
 from app.kernel.streamed.rows import Rows, Table
-from app.outbound.batches import Spool, columns_of, even_batches, in_order
+from app.outbound.batches import columns_of, even_batches
 
 # pyarrow does not read the LZ4 that Spark writes by default.
 _COMPRESSION = "zstd"
@@ -36,11 +35,8 @@ _CONNECT_SECONDS, _RETRIES, _LONGEST_PAUSE_MS = 10.0, 5, 5000
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """A cluster. Can be sent to another process.
-
-    Attributes:
-        address: ``sc://host:port``, or ``local[2]``.
-        shared: Folder that the service and the cluster see under one path; None: the folder of the work.
+    """A cluster, ``sc://host:port`` or ``local[2]``, and a folder that it sees too; None: the folder of
+    the work.
     """
 
     address: str
@@ -112,9 +108,10 @@ class Spark:
     """A session on a cluster, with a folder that both see."""
 
     def __init__(self, session: Any, folder: Path) -> None:
-        self._session, self.folder, self._numbers = session, folder, count()
+        self._session, self.own, self._numbers = session, folder, count()
+        self.threads, self.sum_of_reals = os.cpu_count() or 1, "sum"
 
-    def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> "SparkRows":
+    def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Rows:
         """Rows of batches, written once. Raises what comes of making the batches."""
         from pyarrow.parquet import ParquetWriter
 
@@ -123,139 +120,62 @@ class Spark:
         with ParquetWriter(place / "rows.parquet", schema, compression=_COMPRESSION) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-        return self._read(place)
+        return self._named(place)
 
-    def keep(self, frame: Any) -> "SparkRows":
-        """Rows of a frame, written once."""
-        return self._read(self._write(frame))
+    def keep(self, query: str) -> Rows:
+        """Rows of a query, written once."""
+        return self._named(self._written(query))
 
-    def written(self, frame: Any) -> Iterator[pa.RecordBatch]:
-        """Rows of a frame in their order; the files are gone after it."""
+    def columns(self, query: str) -> Mapping[str, str]:
+        """Types of the columns of a query by name."""
+        with _asked():
+            return dict(self._frame(query).dtypes)
+
+    def table(self, query: str) -> Table:
+        """A small answer whole."""
+        with _asked():
+            return columns_of(self._frame(query).toArrow())
+
+    def batches(self, *queries: str) -> Iterator[Table]:
+        """Large answers in their order and in even batches; the files are gone after it."""
+        return even_batches(chain.from_iterable(map(self._read, queries)))
+
+    def n_sorted(self, _: Rows, __: int) -> int:
+        """1: the cluster divides what it sorts by itself."""
+        return 1
+
+    def check_room(self) -> None:
+        """Any number of bytes may be in files."""
+
+    def _read(self, query: str) -> Iterator[pa.RecordBatch]:
         from pyarrow.parquet import ParquetFile
 
-        place = self._write(frame)
+        place = self._written(query)
         for file in sorted(place.glob("part-*.parquet")):
             yield from ParquetFile(file).iter_batches()
         shutil.rmtree(place)
 
-    def _write(self, frame: Any) -> Path:
+    def _written(self, query: str) -> Path:
         place = self._place()
         with _asked():
-            frame.write.option("compression", _COMPRESSION).parquet(place.as_uri())
+            self._frame(query).write.option("compression", _COMPRESSION).parquet(place.as_uri())
         return place
 
-    def _read(self, place: Path) -> "SparkRows":
+    def _named(self, place: Path) -> Rows:
         with _asked():
-            return SparkRows(self, self._session.read.parquet(place.as_uri()))
+            self._session.read.parquet(place.as_uri()).createOrReplaceTempView(place.name)
+        return Rows(self, f"SELECT * FROM {place.name}")
+
+    def _frame(self, query: str) -> Any:
+        return self._session.sql(_spoken(query))
 
     def _place(self) -> Path:
-        return self.folder / f"part_{next(self._numbers)}"
-
-
-class SparkRows(Rows):
-    """Rows of a frame; see `app.kernel.streamed.rows.Rows`."""
-
-    def __init__(self, spark: Spark, frame: Any) -> None:
-        self._spark, self._frame = spark, frame
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of the columns."""
-        with _asked():
-            return list(self._frame.columns)
-
-    @property
-    def threads(self) -> int:
-        """Number of processors of this machine."""
-        return os.cpu_count() or 1
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        with _asked():
-            return int(self._frame.count())
-
-    def having(self, **columns: str) -> "SparkRows":
-        """Rows with more columns."""
-        kept = [_quoted(name) for name in self.names if name not in columns]
-        made = [f"({_spoken(expression)}) AS {_quoted(name)}" for name, expression in columns.items()]
-        return self._of(self._frame.selectExpr(*kept, *made))
-
-    def where(self, condition: str) -> "SparkRows":
-        """Rows for which a condition is true."""
-        return self._of(self._frame.where(_spoken(condition)))
-
-    def totals(self, by: Sequence[str], sums: Mapping[str, str], smallest: Mapping[str, str]) -> Table:
-        """Sums of expressions for each combination of some columns, and smallest values of others."""
-        return self._aggregated(by, sums, smallest)._table(by)
-
-    def summed(self, *by: str, **values: str) -> "SparkRows":
-        """Each combination of some columns once, with sums of expressions."""
-        return self._aggregated(by, values, {})
-
-    def coded(self, column: str, into: str) -> tuple["SparkRows", int]:
-        """Rows with whole numbers in place of values."""
-        from pyspark.sql import Window, functions
-
-        own = functions.row_number().over(Window.orderBy(column)) - 1
-        codes = self._of(self._frame.select(column).distinct().withColumn(into, own.cast("bigint"))).kept()
-        return self.joined(codes, column), codes.n_rows
-
-    def joined(self, other: "SparkRows", on: str) -> "SparkRows":
-        """Rows of both that are equal in a column."""
-        return self._of(self._frame.join(other._frame, on))
-
-    def kept(self) -> "SparkRows":
-        """Rows written once."""
-        return self._spark.keep(self._frame)
-
-    def ordered(self, *by: str, columns: Sequence[str]) -> Iterator[Table]:
-        """Columns in an order, in even batches."""
-        from pyspark.sql import functions
-
-        sort = [functions.expr(_quoted(name)) for name, _ in map(_key, by)]
-        falling = [descending for _, descending in map(_key, by)]
-        frame = self._frame.orderBy(*sort, ascending=[not one for one in falling]).select(*map(_quoted, columns))
-        return in_order(even_batches(self._spark.written(frame)), by[0])
-
-    def sorted(self, *by: str, columns: Sequence[str]) -> Spool:
-        """Columns in an order, to be read from either end."""
-        return Spool(self.ordered(*by, columns=columns), self._spark.folder, sys.maxsize)
-
-    def batches(self, *columns: str) -> Iterator[Table]:
-        """Columns in any order, in batches."""
-        return even_batches(self._spark.written(self._frame.select(*map(_quoted, columns))))
-
-    def _aggregated(self, by: Sequence[str], sums: Mapping[str, str], smallest: Mapping[str, str]) -> "SparkRows":
-        from pyspark.sql import functions
-
-        asked = {name: f"coalesce(sum({_spoken(one)}), 0)" for name, one in sums.items()}
-        asked |= {name: f"min({_spoken(one)})" for name, one in smallest.items()}
-        made = [functions.expr(f"CAST({one} AS DOUBLE)").alias(name) for name, one in asked.items()]
-        with _asked():
-            return self._of(self._frame.groupBy(*by).agg(*made) if by else self._frame.agg(*made))
-
-    def _table(self, by: Sequence[str]) -> Table:
-        with _asked():
-            return columns_of((self._frame.orderBy(*by) if by else self._frame).toArrow())
-
-    def _of(self, frame: Any) -> "SparkRows":
-        return SparkRows(self._spark, frame)
-
-
-def _key(by: str) -> tuple[str, bool]:
-    """A column of an order, and whether it falls."""
-    name, _, direction = by.partition(" ")
-    return name.strip('"'), direction.upper().startswith("DESC")
+        return self.own / f"part_{next(self._numbers)}"
 
 
 @lru_cache(maxsize=256)
-def _spoken(expression: str) -> str:
-    """An expression in the words of Spark."""
+def _spoken(query: str) -> str:
+    """A query in the words of Spark."""
     import sqlglot
 
-    return str(sqlglot.transpile(expression, read="duckdb", write="spark")[0])
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return str(sqlglot.transpile(query, read="duckdb", write="spark")[0])

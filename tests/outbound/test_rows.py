@@ -16,10 +16,9 @@ import pytest
 
 from app.domain.errors import ClusterUnavailable
 from app.kernel.numerics.arrays import Array
-from app.kernel.streamed.rows import EngineError, Rows, side_by_side
+from app.kernel.streamed.rows import EngineError, Rows, in_order, side_by_side
 from app.outbound import batches as of_engines
 from app.outbound import duckdb_rows
-from app.outbound.batches import in_order
 from app.outbound.duckdb_rows import DuckEngine
 from app.outbound.spark_rows import SparkEngine
 from app.services.ports import Engine, OpenEngine
@@ -114,7 +113,7 @@ def test_names_and_sizes(rows: Rows) -> None:
 
 
 def test_counts_and_sums(rows: Rows) -> None:
-    counted = rows.counted("truth")
+    counted = rows.sums("truth", n="1")
     assert counted["n"].tolist() == np.bincount(COLUMNS["truth"]).tolist()
     loss = "-ln(greatest(CASE WHEN truth = 1 THEN p ELSE 1 - p END, 1e-15))"
     found = rows.having(loss=loss).sums("truth", weighted="loss * weight", squares="weight * weight", n="1")

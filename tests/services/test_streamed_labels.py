@@ -238,10 +238,11 @@ def test_sums_of_weights_are_those_of_brute_force() -> None:
     values, own = random.normal(size=(3, 4)), LabelSets(truth, predicted)
     summed = own.pairs.sums(values)
     away = summed - each @ summed / each.sum()
-    assert found.squares(values) == pytest.approx((each**2) @ away**2, rel=1e-12)
-    effect = 60 * found.squares(values) / (each.sum() * (each @ away**2))
-    assert found.design_effect(values) == pytest.approx(effect, rel=1e-12)
-    assert np.isnan(found.design_effect(np.ones((3, 4))))
+    squares, plain = found.centred.squares(values), found.plain.squares(values)
+    assert squares == pytest.approx((each**2) @ away**2, rel=1e-12)
+    effect = 60 * squares / (each.sum() * (each @ away**2))
+    assert found.design_effect(squares, plain) == pytest.approx(effect, rel=1e-12)
+    assert found.centred.squares(np.ones((3, 4))) == 0.0
     assert found.cells.sum(axis=1) == pytest.approx([each.sum()] * 3, rel=1e-15)
     assert found.sides(1)[0].squares == pytest.approx((each**2) @ truth[:, 1], rel=1e-15)
 

@@ -12,8 +12,7 @@ from app.kernel.metrics.expression import Every, Expression, Measure, is_smooth,
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import AreaOf
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.scores import Scores
-from app.kernel.streamed.influences import Leaf, RowSums
+from app.kernel.streamed.influences import Leaf, RowSums, RunInfluences
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
 
@@ -82,7 +81,7 @@ def streamed_runs(
     shares = {leaves[0].key for leaves in known if len(leaves) == 1 and leaves[0].form.is_share and not weighted}
     counted: dict[Hashable, JointCounts] = {}
 
-    def count(part: Table, _: Sequence[Scores], found: Array) -> None:
+    def count(part: Table, found: Array) -> None:
         y = part[TRUTH].astype(np.int64)
         for key in shares:
             own = found[:, keys.index(key)]
@@ -91,26 +90,13 @@ def streamed_runs(
                 joint = combine(y, np.where(own > 0, y, (y + 1) % n_classes), n_classes)
                 counted[key] = merged([*([counted[key]] if key in counted else []), joint], len(runs), n_classes)
 
-    columns = [TRUTH, *([WEIGHT] if weighted else []), *(name for run in runs for name in run.names)]
-    sums = RowSums.of(
-        ((part, part[TRUTH]) for part in runs[0].in_parts(columns)),
-        runs,
-        [leaf for leaves in known for leaf in leaves],
-        n_strata=n_classes,
-        together=known,
-        look=count,
-        threads=rows.threads,
-    )
+    sums = RowSums.of(runs, [leaf for leaves in known for leaf in leaves], known, count)
     return StreamedRuns(runs, n_classes, sums, counted)
 
 
 class StreamedValue(NamedTuple):
-    """One value of all runs.
-
-    Attributes:
-        runs: The value of each run, together.
-        counted: Of a share of samples without weights, which count for which runs, as predictions that are right where
-            they do.
+    """One value of all runs; of a share of samples without weights also which of these count for which runs, as
+    predictions that are right where they do.
     """
 
     runs: LinearRuns
@@ -132,10 +118,8 @@ class StreamedRuns:
         return len(self._runs)
 
     def hull(self, run: int, code: int) -> tuple[Array, Array]:
-        """Vertices (tp, fp) of the upper convex hull of the ROC curve of a class, whose area was asked for.
-
-        Raises:
-            ValueError: there are no members or no others.
+        """Vertices (tp, fp) of the convex hull of the ROC curve of a class; raises ValueError without members or
+        others.
         """
         curve = self._runs[run].ranking(code).curve
         if not curve.has_both:
@@ -163,7 +147,7 @@ class StreamedRuns:
         read = None if leaves is None else self._sums.read(leaves)
         if leaves is None or read is None:
             return None
-        found = [linearised(value, read.of_run(run)) for run in range(self.n_runs)]
+        found = [linearised(value, RunInfluences(read, run)) for run in range(self.n_runs)]
         parts = [one[0] for one in found if one is not None]
         if len(parts) < len(found):
             return None

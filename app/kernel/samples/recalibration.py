@@ -1,5 +1,7 @@
 """Actual against stated chances of a class: logistic recalibration, and a smooth curve."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,10 +65,11 @@ def line(odds: Array, hit: Mask, weights: Array | None = None) -> tuple[float, f
     weight = np.ones(odds.size) if weights is None else weights
     there = weight > 0
     mine, rest = odds[there & hit], odds[there & ~hit]
-    if not mine.size or not rest.size or (lowest := min(mine.min(), rest.min())) == max(mine.max(), rest.max()):
+    if not mine.size or not rest.size:
         return float("nan"), float("nan")
-    if mine.min() >= rest.max() or mine.max() <= rest.min():
-        return float("nan"), float("inf" if mine.max() > lowest and mine.min() >= rest.max() else "-inf")
+    none = slope_of_ends((float(rest.min()), float(rest.max())), (float(mine.min()), float(mine.max())))
+    if none is not None:
+        return float("nan"), none
     total = float(weight.sum())
     middle = float(weight @ odds) / total
     spread = float(np.sqrt(weight @ (odds - middle) ** 2 / total))
@@ -75,6 +78,18 @@ def line(odds: Array, hit: Mask, weights: Array | None = None) -> tuple[float, f
     found = _newton(columns, hit.astype(np.float64), weight, np.array([np.log(share / (1.0 - share)), 0.0]))
     b = float(found[1]) / spread
     return float(found[0]) - b * middle, b
+
+
+def slope_of_ends(others: Sequence[float], members: Sequence[float]) -> float | None:
+    """Slope where the lowest and the highest odds of others and of members rule a finite one out: NaN where all are
+    equal, infinite where a threshold separates them; None where there is one.
+    """
+    (low, high), (lowest, highest) = others, members
+    if min(low, lowest) == max(high, highest):
+        return float("nan")
+    if lowest >= high:
+        return float("inf")
+    return float("-inf") if highest <= low else None
 
 
 def lines_of(stated: Array, hit: Mask, weights: Array | None, clip: float, *, sloped: bool) -> Array:

@@ -5,9 +5,8 @@ Samples that weigh the same have weights of 1; there is no other way for them.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain
 from math import fsum
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -15,9 +14,8 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
 from app.kernel.samples.rankings import CutBlock, Positions, precision_at
 from app.kernel.streamed.rows import Table
+from app.kernel.streamed.spool import BLOCK
 
-# Samples and cuts looked at at once, so that arrays stay in the cache.
-_BLOCK = 1 << 16
 _MOST_STEPS, _FEWEST_STEPS = 500, 20
 # Steps over all classes together, about.
 _STEPS = 1000
@@ -30,17 +28,16 @@ _SLACK = 1e-12
 # Variances below it, relative to the mean square, are rounding.
 _ROUNDING = 1e-14
 MAX_FPR = 0.1
+_BEYOND = float(np.nextafter(MAX_FPR, 1.0))
+# Numbers that are kept of a cut.
+_ROWS = 9
 _NONE = np.zeros(0)
 QUANTILES = (0.25, 0.5, 0.75)
 
 
 class Side(NamedTuple):
-    """Members of a class, or all others.
-
-    Attributes:
-        weight: Sum of their weights.
-        squares: Sum of the squares of these.
-        used: How many there are.
+    """Members of a class, or all others: the sum of their weights, that of the squares of these, and how many there
+    are.
     """
 
     weight: float
@@ -54,9 +51,8 @@ class Side(NamedTuple):
 
     def variance(self, sums: tuple[float, float, float]) -> float:
         """Variance of the weighted mean of values, drawn with replacement, times n / (n - 1); 0 where it is rounding.
-
-        Args:
-            sums: Of weights times values, of squared weights times values, and of squared weights times squared values.
+        The sums are of weights times values, of squared weights times values, and of squared weights times squared
+        values.
         """
         if not self.weight:
             return float("nan")
@@ -69,13 +65,8 @@ class Side(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """Distinct scores, falling.
-
-    Attributes:
-        scores: (c).
-        members: Weight (c) of the members with each.
-        others: Of the others.
-        squares: Sums (2, c) of squared weights of members and of others.
+    """Distinct scores (c), falling; weight (c) of the members with each and of the others, and sums (2, c) of their
+    squared weights.
     """
 
     scores: Array
@@ -93,45 +84,18 @@ class Cuts(NamedTuple):
         )
 
 
-def cuts_of(batches: Iterable[Table], most: int = _BLOCK) -> Iterator[Cuts]:
+def cuts_of(batches: Iterable[Table], most: int = BLOCK) -> Iterator[Cuts]:
     """The cuts of batches with falling scores ``s``, members ``m`` and perhaps weights ``w``, of so many samples at a
     time. No score is in two.
     """
     return cuts_of_sums(map(_summed, pieces(batches, most)))
 
 
-def cuts_of_sums(parts: Iterable[tuple[Array, list[Array]]]) -> Iterator[Cuts]:
-    """The cuts of falling scores, and of members, others, and their squares where weights are not 1."""
-    for scores, (members, others, *squares) in distinct(parts):
-        # Where all weights are 1 so are their squares.
-        yield Cuts(scores, members, others, np.stack(squares or (members, others)))
-
-
-def pieces(batches: Iterable[Table], most: int = _BLOCK) -> Iterator[Table]:
+def pieces(batches: Iterable[Table], most: int = BLOCK) -> Iterator[Table]:
     """Yield batches in parts that stay in the cache."""
     for batch in batches:
         for start in range(0, next(iter(batch.values())).size, most):
             yield {name: column[start : start + most] for name, column in batch.items()}
-
-
-def merged(first: Iterable[Table], second: Iterable[Table]) -> Iterator[Table]:
-    """Two orders by falling ``s`` as one."""
-    sides = [pieces(first), pieces(second)]
-    held = [next(side, None) for side in sides]
-    while held[0] is not None and held[1] is not None:
-        reached = max(one["s"][-1] for one in held if one is not None)
-        found = []
-        for place, one in enumerate(held):
-            if one is not None:
-                stop = one["s"].size - int(np.searchsorted(one["s"][::-1], reached, side="left"))
-                found.append({name: column[:stop] for name, column in one.items()})
-                rest = {name: column[stop:] for name, column in one.items()}
-                held[place] = rest if rest["s"].size else next(sides[place], None)
-        both = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
-        order = np.argsort(-both["s"], kind="stable")
-        yield {name: column.take(order) for name, column in both.items()}
-    for one, side in zip(held, sides, strict=True):
-        yield from [] if one is None else chain([one], side)
 
 
 def _summed(batch: Table) -> tuple[Array, list[Array]]:
@@ -143,12 +107,8 @@ def _summed(batch: Table) -> tuple[Array, list[Array]]:
     return batch["s"], columns
 
 
-def distinct(parts: Iterable[tuple[Array, list[Array]]]) -> Iterator[tuple[Array, Array]]:
-    """Distinct scores (c), falling, with sums (r, c) of what each sample has; no score comes twice.
-
-    Args:
-        parts: Scores (n), falling, and r rows (n) of numbers beside them, one part after another.
-    """
+def cuts_of_sums(parts: Iterable[tuple[Array, list[Array]]]) -> Iterator[Cuts]:
+    """The cuts of falling scores (n), and of members, others, and their squares where weights are not 1 (n)."""
     last: Array | None = None
     for scores, rows in parts:
         changes = scores[1:] != scores[:-1]
@@ -156,16 +116,22 @@ def distinct(parts: Iterable[tuple[Array, list[Array]]]) -> Iterator[tuple[Array
             starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
             scores, rows = scores.take(starts), [np.add.reduceat(row, starts) for row in rows]
         found = np.stack([scores, *rows])
-        if last is not None and last[0] == found[0, 0]:
-            found[1:, 0] += last[1:]
+        if last is not None and last[0, 0] == found[0, 0]:
+            found[1:, 0] += last[1:, 0]
         elif last is not None:
-            found = np.concatenate([last[:, None], found], axis=1)
+            found = np.concatenate([last, found], axis=1)
         # What comes next may have the last score too.
-        last = found[:, -1].copy()
+        last = found[:, -1:].copy()
         if found.shape[1] > 1:
-            yield found[0, :-1], found[1:, :-1]
+            yield _cuts(found[:, :-1])
     if last is not None:
-        yield last[:1], last[1:, None]
+        yield _cuts(last)
+
+
+def _cuts(found: Array) -> Cuts:
+    scores, members, others = found[:3]
+    # Where all weights are 1 so are their squares.
+    return Cuts(scores, members, others, found[-2:])
 
 
 class Points(NamedTuple):
@@ -194,49 +160,26 @@ class Levels:
 
 
 class _Kept:
-    """The first cut at which each of some rising levels is reached.
+    """The first cuts at which rising levels of some sums are reached."""
 
-    Args:
-        levels: Of members, of others, and of both together.
-    """
+    def __init__(self, *levels: Array) -> None:
+        self._levels, self._found = [*map(Levels, levels)], [np.zeros((_ROWS, 0))]
 
-    def __init__(self, levels: Sequence[Array]) -> None:
-        self._levels, self._found = [*map(Levels, levels)], [np.zeros((9, 0))]
-        self._n_cuts = 0
-
-    def add(self, scores: Array, sums: Sequence[Array]) -> Positions:
-        """Go on with the next lower scores (c), and sums (c) with each and before each, first of members and others;
-        return the places of those that are kept.
-        """
-        self._n_cuts += scores.size
-        tp, fp = sums[:2]
-        reached = [level.reached(one) for level, one in zip(self._levels, (tp, fp, tp + fp), strict=True)]
-        at = np.unique(np.concatenate(reached))
-        self._found.append(np.stack([scores.take(at), *(one.take(at) for one in sums)]))
+    def add(self, sums: Sequence[Array], rows: Sequence[Array]) -> Positions:
+        """Go on with the next cuts (c), which have such sums and rows; return the places of those that are kept."""
+        at = np.unique(np.concatenate([level.reached(one) for level, one in zip(self._levels, sums, strict=True)]))
+        self._found.append(np.stack([row.take(at) for row in rows]))
         return at
 
     @cached_property
     def found(self) -> Array:
-        """Scores, members, others, those before, both slopes of the precision, and those before (9, c) of the kept
-        cuts.
-        """
+        """The rows (r, c) of the kept cuts."""
         return np.concatenate(self._found, axis=1)
-
-    @property
-    def points(self) -> Points:
-        """The cuts as points of a curve."""
-        thresholds, tp, fp = (row.tolist() for row in self.found[:3])
-        return Points(thresholds, tp, fp, self._n_cuts)
 
 
 class Reduced(NamedTuple):
-    """Samples between cuts of an order, from the highest score down.
-
-    Attributes:
-        lowest: Lowest score (c) of each cell.
-        weights: Weight (2, c) of others and of members.
-        squares: Sums (2, c) of squared weights.
-        scores: Mean score (c).
+    """Samples between cuts of an order, from the highest score down: lowest score (c) of each cell, weight (2, c) of
+    others and of members, sums (2, c) of squared weights, and mean score (c).
     """
 
     lowest: Array
@@ -246,10 +189,8 @@ class Reduced(NamedTuple):
 
 
 class Reduction:
-    """Sums over cells of samples, while cuts come from the highest score down.
-
-    Args:
-        limits: Rising scores at which a cell ends whatever its size: those above a limit are in another one.
+    """Sums over cells of samples, while cuts come from the highest score down. A cell ends at each of some rising
+    limits, whatever its size: scores above a limit are in another one.
     """
 
     def __init__(self, limits: Array) -> None:
@@ -321,108 +262,89 @@ def _near_median(members: Side, steps: int) -> Array:
 
 
 class Along:
-    """Everything that adds up along the cuts of one ranking.
-
-    Attributes:
-        members: The members, in all.
-        others: The others.
-        crossing: The first cut with members and TPR + FPR >= 1, or the last one.
-        edge: The first cut with members beyond the largest false positive rate; None without one.
-
-    Args:
-        members: See above.
-        others: See above.
-        n_classes: K, which share the points of their curves.
-        limits: Rising scores at which cells end.
+    """Everything that adds up along the cuts of one ranking. K classes share the points of their curves; cells end at
+    rising limits. ``hull`` are the vertices (tp, fp) of the upper convex hull of the ROC curve.
     """
 
     def __init__(self, members: Side, others: Side, n_classes: int = 2, limits: Array = _NONE) -> None:
-        self.members, self.others = members, others
-        self.crossing = CutBlock(*np.zeros((5, 1)))
-        self.edge: CutBlock | None = None
-        self._kept, self._reduction = _Kept(_levels(members, others, n_classes)), Reduction(limits)
-        self._reached = 0.0, 0.0
-        # What members and others above have added to the slopes of the precision: see `average_precision_variance`.
-        self._slopes = np.zeros((2, 1))
+        self.members, self.others, self.n_cuts = members, others, 0
+        self._kept, self.reduction = _Kept(*_levels(members, others, n_classes)), Reduction(limits)
+        slack = _SLACK * members.weight
+        # At a quantile lies the first cut that reaches one level, and the first that exceeds another.
+        self._ends = {
+            quantile: (np.nextafter(level + slack, np.inf), level - slack)
+            for quantile in QUANTILES
+            for level in [(1.0 - quantile) * members.weight]
+        }
+        self._marks = _Kept(np.sort([*self._ends.values()], axis=None), np.array([_BEYOND]), np.array([1.0]))
+        # Of members, others, both slopes of the precision (see `average_precision_variance`), and pairs lost by share.
+        self._reached = np.zeros((5, 1))
         # Of the cuts of each block; added up in the end without a rounding of their own.
         self._sums: list[list[float]] = []
-        self._inside: list[float] = []
-        self._hull = np.array([0.0, members.weight]), np.array([0.0, others.weight])
-        self._crossed = False
-        slack = _SLACK * members.weight
-        self._sought = {
-            quantile: (
-                _Sought((1.0 - quantile) * members.weight + slack, "right"),
-                _Sought((1.0 - quantile) * members.weight - slack, "left"),
-            )
-            for quantile in QUANTILES
-        }
+        self.hull = np.array([0.0, members.weight]), np.array([0.0, others.weight])
 
     def add(self, cuts: Cuts) -> None:
         """Go on with the next lower scores."""
-        for start in range(0, cuts.scores.size, _BLOCK):
-            self._add(cuts.part(slice(start, start + _BLOCK)))
+        for start in range(0, cuts.scores.size, BLOCK):
+            self._add(cuts.part(slice(start, start + BLOCK)))
 
     def _add(self, cuts: Cuts) -> None:
-        (above_tp, above_fp), held, others = self._reached, cuts.members, cuts.others
-        tp, fp = above_tp + np.cumsum(held), above_fp + np.cumsum(others)
-        tp_before = np.concatenate([[above_tp], tp[:-1]])
-        fp_before = np.concatenate([[above_fp], fp[:-1]])
-        self._reached = float(tp[-1]), float(fp[-1])
-        slopes = np.cumsum(np.stack([fp, tp]) * (held / (tp + fp) ** 2), axis=1) + self._slopes
-        before = np.concatenate([self._slopes, slopes[:, :-1]], axis=1)
-        self._slopes = slopes[:, -1:]
-        kept = self._kept.add(cuts.scores, (tp, fp, tp_before, fp_before, *slopes, *before))
-        self._reduction.add(cuts, kept)
-        if self.members.weight and self.others.weight:
+        held, others = cuts.members, cuts.others
+        tp, tp_before = self._cumulative(0, held)
+        fp, fp_before = self._cumulative(1, others)
+        # Shares of the other side above, ties half; without a side they are 0.
+        lost, won = (fp + fp_before) / (2.0 * self._sizes[1]), (tp + tp_before) / (2.0 * self._sizes[0])
+        moves = held / (tp + fp) ** 2
+        gained, gained_before = self._cumulative(2, fp * moves)
+        moved, moved_before = self._cumulative(3, tp * moves)
+        _, pairs_before = self._cumulative(4, held * lost)
+        rows = cuts.scores, tp, fp, tp_before, fp_before, gained, moved, gained_before, moved_before
+        self.n_cuts += tp.size
+        self.reduction.add(cuts, self._kept.add((tp, fp, tp + fp), rows))
+        tpr, fpr = tp / self._sizes[0], fp / self._sizes[1]
+        self._marks.add((tp, fpr, tpr + fpr), (*rows[:5], tpr, fpr, tpr + fpr, pairs_before))
+        if self.has_both:
             self._add_to_hull(tp, fp)
-            # Shares of the other side above, ties half.
-            lost, won = ((fp + fp_before) / (2.0 * self.others.weight), (tp + tp_before) / (2.0 * self.members.weight))
-            weighed = cuts.squares[0] * lost, cuts.squares[1] * won
-            sums = [held @ lost, weighed[0].sum(), weighed[0] @ lost, others @ won, weighed[1].sum(), weighed[1] @ won]
-        else:
-            sums = [0.0] * 6
+        weighed = cuts.squares[0] * lost, cuts.squares[1] * won
+        sums = [held @ lost, weighed[0].sum(), weighed[0] @ lost, others @ won, weighed[1].sum(), weighed[1] @ won]
         at = np.flatnonzero(held)
         of_members = held.take(at)
         heights = precision_at(tp.take(at), fp.take(at))
         twice = heights + precision_at(tp_before.take(at), fp_before.take(at))
-        block = CutBlock(tp.take(at), fp.take(at), tp_before.take(at), fp_before.take(at), of_members)
         sums += [heights @ of_members, twice @ of_members]
-        own = tp / (tp + fp) - before[0]
-        for squares, values in zip(cuts.squares, (own, before[1]), strict=True):
+        own = tp / (tp + fp) - gained_before
+        for squares, values in zip(cuts.squares, (own, moved_before), strict=True):
             weighed_values = squares * values
             sums += [weighed_values.sum(), weighed_values @ values]
         self._sums.append([float(one) for one in sums])
-        if at.size:
-            self._look(cuts.scores.take(at), block)
 
-    def _look(self, scores: Array, block: CutBlock) -> None:
-        """Look at the next cuts (c) with members."""
-        for sought in chain.from_iterable(self._sought.values()):
-            sought.look(scores, block.tp)
-        if not self.others.weight:
-            return
-        tpr, fpr = block.tp / self.members.weight, block.fp / self.others.weight
-        if not self._crossed:
-            there: Mask = fpr + tpr >= 1.0
-            self._crossed = bool(there.any())
-            self.crossing = _cut(block, int(there.argmax()) if self._crossed else there.size - 1)
-        if self.edge is None:
-            inside = int(np.searchsorted(fpr, MAX_FPR, side="right"))
-            limit, part = MAX_FPR * self.others.weight, slice(0, inside)
-            rises = limit - 0.5 * (block.fp[part] + block.fp_before[part])
-            self._inside.append(float(((block.tp[part] - block.tp_before[part]) * rises).sum()))
-            self.edge = _cut(block, inside) if inside < fpr.size else None
+    @property
+    def _sizes(self) -> tuple[float, float]:
+        """Weights of members and others, or 1 where there are none."""
+        return self.members.weight or 1.0, self.others.weight or 1.0
+
+    def _cumulative(self, place: int, values: Array) -> tuple[Array, Array]:
+        """Sums (c) with each of the next cuts, and before it."""
+        sums = np.concatenate([[0.0], np.cumsum(values)]) + self._reached[place]
+        self._reached[place] = sums[-1]
+        return sums[1:], sums[:-1]
 
     def _add_to_hull(self, tp: Array, fp: Array) -> None:
         def inserted(some: slice | None) -> Iterator[Array]:
             new = (tp, fp) if some is None else (tp[some], fp[some])
-            for side, more in zip(self._hull, new, strict=True):
+            for side, more in zip(self.hull, new, strict=True):
                 yield np.concatenate([side[:-1], np.minimum(more, side[-1]), side[-1:]])
 
         coarse = upper_hull(*inserted(slice(None, None, STRETCH)))
         tp, fp = outside(tp, fp, coarse)
-        self._hull = upper_hull(*inserted(None))
+        self.hull = upper_hull(*inserted(None))
+
+    def _first(self, sum_of: int, level: float) -> tuple[float, CutBlock, float]:
+        """Score and sums of the first cut at which a sum reaches a level, and the share of the pairs lost above it."""
+        found = self._marks.found
+        at = int(np.searchsorted(found[sum_of], level))
+        score, tp, fp, tp_before, fp_before, _, _, _, pairs = found[:, at : at + 1]
+        return float(score[0]), CutBlock(tp, fp, tp_before, fp_before, None), float(pairs[0])
 
     @cached_property
     def _totals(self) -> list[float]:
@@ -486,151 +408,96 @@ class Along:
     @property
     def precision_slopes(self) -> tuple[float, float]:
         """Slopes of all members less the average precision, and of all others."""
-        return float(self._slopes[0, 0]) - self.precision / self.members.weight, float(self._slopes[1, 0])
+        gained, lost = self._reached[2:4, 0].tolist()
+        return gained - self.precision / self.members.weight, lost
 
     @property
-    def area_inside(self) -> float:
-        """Area in pairs under the cuts up to the largest false positive rate."""
-        return fsum(self._inside)
+    def edge(self) -> tuple[CutBlock, float]:
+        """The first cut beyond the largest false positive rate, and the area in pairs up to that rate under the cuts
+        above it.
+        """
+        _, edge, pairs = self._first(6, _BEYOND)
+        return edge, MAX_FPR * self.others.weight * float(edge.tp_before[0]) - pairs * self.others.weight
 
     @property
-    def hull(self) -> tuple[Array, Array]:
-        """Vertices (tp, fp) of the upper convex hull of the ROC curve."""
-        return self._hull
+    def crossing(self) -> CutBlock:
+        """The first cut with TPR + FPR >= 1."""
+        return self._first(7, 1.0)[1]
 
     @property
     def gap(self) -> float:
         """The largest TPR - FPR, which a vertex of the hull has."""
-        tp, fp = self._hull
+        tp, fp = self.hull
         return float((tp * (1.0 / self.members.weight) - fp * (1.0 / self.others.weight)).max())
 
     @property
     def quantiles(self) -> dict[float, tuple[float, float]]:
-        """Scores of the members at each quantile, from below and from above."""
-        return {quantile: (below.score, above.score) for quantile, (below, above) in self._sought.items()}
+        """Scores of the members at each quantile, from below and from above; NaN without members."""
+        if not self.members.weight:
+            return dict.fromkeys(QUANTILES, (np.nan, np.nan))
+        return {
+            quantile: (self._first(1, beyond)[0], self._first(1, least)[0])
+            for quantile, (beyond, least) in self._ends.items()
+        }
 
     @property
     def points(self) -> Points:
         """Some of the cuts."""
-        return self._kept.points
-
-    @property
-    def cells(self) -> Reduced:
-        """The samples between some of the cuts."""
-        return self._reduction.cells
+        thresholds, tp, fp = (row.tolist() for row in self._kept.found[:3])
+        return Points(thresholds, tp, fp, self.n_cuts)
 
     @cached_property
-    def places(self) -> "Places":
-        """Places of scores in the order."""
-        return Places(self._kept.found, self)
+    def places(self) -> tuple[Array, Array]:
+        """Scores (3 c) just below, at and just above the kept cuts, rising, and (4, 3 c) what is known there: the share
+        of the others above and of the members above, ties half; the precision of a member less what members above
+        have added to its slope; and what these lose together by one more sample that is none.
 
-
-class _Sought:
-    """The score of the first cut with at least so many members, or with more; of the last cut if there is none."""
-
-    def __init__(self, members: float, side: Literal["left", "right"]) -> None:
-        self.score = np.nan
-        self._members, self._side, self._found = members, side, False
-
-    def look(self, scores: Array, tp: Array) -> None:
-        if not self._found:
-            at = int(np.searchsorted(tp, self._members, side=self._side))
-            self._found = at < scores.size
-            self.score = float(scores[min(at, scores.size - 1)])
-
-
-def _cut(block: CutBlock, at: int) -> CutBlock:
-    return CutBlock(*(side[at : at + 1] for side in block if side is not None))
-
-
-class Places:
-    """Places of any scores among the members and the others of a ranking, by its kept cuts.
-
-    Between two cuts places are interpolated; at a kept cut they are exact. Variances made of them are off by some 1e-6
-    of themselves.
-
-    Args:
-        found: See `_Kept`.
-        curve: The ranking.
-    """
-
-    def __init__(self, found: Array, curve: Along) -> None:
-        self._curve = curve
-        scores, tp, fp, tp_before, fp_before, *slopes = found[:, ::-1]
-        # Above a score nothing of it is counted, below all of it, at it half.
-        self._scores = np.stack([np.nextafter(scores, -np.inf), scores, np.nextafter(scores, np.inf)], axis=1).ravel()
-        sides = [(after, before) for after, before in ((tp, tp_before), (fp, fp_before))]
-        self._tp, self._fp = (
-            np.stack([after, 0.5 * (after + before), before], axis=1).ravel() for after, before in sides
-        )
-        # At a score the slopes are those before it.
-        self._slopes = [
-            np.stack([after, before, before], axis=1).ravel()
-            for after, before in zip(slopes[:2], slopes[2:], strict=True)
+        Between them it is interpolated. Variances made of it are off by some 1e-6 of themselves.
+        """
+        scores, tp, fp, tp_before, fp_before, gained, moved, gained_before, moved_before = self._kept.found[:, ::-1]
+        height, height_before = precision_at(tp, fp), precision_at(tp_before, fp_before)
+        rows = [
+            # Neighbours may touch where scores are next to each other.
+            (np.nextafter(scores, -np.inf), scores, np.nextafter(scores, np.inf)),
+            [part / self._sizes[1] for part in (fp, 0.5 * (fp + fp_before), fp_before)],
+            [part / self._sizes[0] for part in (tp, 0.5 * (tp + tp_before), tp_before)],
+            (height - gained, height - gained_before, height_before - gained_before),
+            (moved, moved_before, moved_before),
         ]
-        heights = [precision_at(*side) for side in ((tp, fp), (tp, fp), (tp_before, fp_before))]
-        self._precision = np.stack(heights, axis=1).ravel()
-        # Neighbours may touch where scores are next to each other.
-        self._scores = np.maximum.accumulate(self._scores)
-
-    def lost(self, scores: Array) -> Array:
-        """Share (n) of the others above scores (n), ties half."""
-        return np.asarray(np.interp(scores, self._scores, self._fp) / self._curve.others.weight)
-
-    def precision_terms(self, scores: Array) -> Array:
-        """Precision (n) at scores of members (n), less what members above have added to its slope."""
-        return np.asarray(np.interp(scores, self._scores, self._precision - self._slopes[0]))
-
-    def precision_lost(self, scores: Array) -> Array:
-        """Precision (n) that the members above scores (n) lose together by one more sample that is none."""
-        return np.asarray(np.interp(scores, self._scores, self._slopes[1]))
-
-    def won(self, scores: Array) -> Array:
-        """Share (n) of the members above scores (n), ties half."""
-        return np.asarray(np.interp(scores, self._scores, self._tp) / self._curve.members.weight)
+        found = np.stack([np.stack(row, axis=1).ravel() for row in rows])
+        return np.maximum.accumulate(found[0]), found[1:]
 
 
 def placements(curve: Along, scores: Array, members: Mask, scales: tuple[float, float] | None = None) -> Array:
-    """Influence (n) of samples on the area of a ranking, in each unit of weight. Without weights the sum of squares
-    over all samples is DeLong's variance.
+    """Influence (n) on the area of a ranking of some of its samples in any order, in each unit of weight.
 
-    Influences of one sample on several areas add up: those of all classes for an average, those of two runs with
-    opposite signs for a difference, those of the samples of a group for clustered data (Obuchowski 1997).
-
-    Args:
-        curve: The ranking, with members and others.
-        scores: (n), of some of its samples in any order.
-        members: (n).
-        scales: Factors of the deviations of members and of others; None: by which squares add up to the variance.
+    Without weights the sum of squares over all samples is DeLong's variance. Influences of one sample on several areas
+    add up: those of all classes for an average, those of two runs with opposite signs for a difference, those of the
+    samples of a group for clustered data (Obuchowski 1997). ``scales`` are factors of the deviations of members and of
+    others; None: by which squares add up to the variance.
     """
-    places, area, away = curve.places, curve.area, np.zeros(scores.size)
+    (known, (lost, won, *_)), area, away = curve.places, curve.area, np.zeros(scores.size)
     scales = scales or (_scale(curve.members), _scale(curve.others))
     of_members, of_others = curve.variances
     # Where all places are equal they are so without a rounding.
     if of_members:
         at = np.flatnonzero(members)
-        away[at] = ((1.0 - places.lost(scores.take(at))) - area) * scales[0]
+        away[at] = (1.0 - np.interp(scores.take(at), known, lost) - area) * scales[0]
     if of_others:
         at = np.flatnonzero(~members)
-        away[at] = (places.won(scores.take(at)) - area) * scales[1]
+        away[at] = (np.interp(scores.take(at), known, won) - area) * scales[1]
     return away
 
 
 def precision_placements(curve: Along, scores: Array, members: Mask) -> Array:
-    """Influence (n) of samples on the average precision of a ranking, in each unit of weight.
-
-    As in `app.kernel.samples.areas.precision_influence`.
-
-    Args:
-        curve: The ranking, with members.
-        scores: (n), of some of its samples in any order.
-        members: (n).
+    """Influence (n) on the average precision of a ranking, in each unit of weight, of some of its samples in any order;
+    as `app.kernel.samples.areas.precision_influence`.
     """
-    away, (gained, lost) = np.zeros(scores.size), curve.precision_slopes
+    (known, (*_, terms, moved)), away, (gained, lost) = curve.places, np.zeros(scores.size), curve.precision_slopes
     if curve.average_precision_variance:
         at, others = np.flatnonzero(members), np.flatnonzero(~members)
-        away[at] = curve.places.precision_terms(scores.take(at)) + gained
-        away[others] = curve.places.precision_lost(scores.take(others)) - lost
+        away[at] = np.interp(scores.take(at), known, terms) + gained
+        away[others] = np.interp(scores.take(others), known, moved) - lost
     used = curve.members.used + curve.others.used
     return away * float(np.sqrt(used / max(used - 1, 1)) / curve.members.weight)
 

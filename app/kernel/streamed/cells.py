@@ -6,7 +6,7 @@ these numbers are multinomial, whatever lies in the cells. Groups are drawn in s
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -50,13 +50,14 @@ def at_top(_: int, __: int | None) -> tuple[int | None, int | None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells(Units):
-    """Cells of independent samples, each of which stands for as many as it holds.
+    """Cells of independent samples, each of which stands for as many as it holds; or sets of groups, of which whole
+    ones are drawn (random groups; Wolter 2007).
 
     Attributes:
         scores: Of two classes, with one sample for each cell.
-        counts: Samples (n) of each cell, effective ones where they have weights.
+        counts: Samples (n) of each cell, effective ones where they have weights; 1 for each set (S).
         by_class: Are the numbers of the classes those of actual classes, which can be taken as fixed?
-        each: Weight (n) of one of these samples; None is 1.
+        each: Weight (n) of one of these samples; None is 1. Of sets their weight (S, n) in the cells.
     """
 
     scores: Scores
@@ -65,19 +66,23 @@ class Cells(Units):
     each: Array | None = None
 
     @property
+    def _of_sets(self) -> bool:
+        return self.each is not None and self.each.ndim > 1
+
+    @property
     def n_units(self) -> int:
-        """Number of cells."""
+        """Number of cells, or of sets."""
         return self.counts.size
 
     @property
     def width(self) -> int:
-        """Two orders."""
-        return 2
+        """Two orders, and in each the cells of a set."""
+        return 1 + 2 * self.scores.n_samples // self.n_units if self._of_sets else 2
 
     @property
     def strata(self) -> Codes:
         """Class (n) of each cell."""
-        return self.scores.y if self.by_class else np.zeros_like(self.scores.y)
+        return self.scores.y if self.by_class else np.zeros(self.n_units, np.intp)
 
     @property
     def n_strata(self) -> int:
@@ -85,54 +90,24 @@ class Cells(Units):
         return 2 if self.by_class else 1
 
     @property
-    def multiplicities(self) -> Array:
-        """Samples (n) of each cell."""
-        return self.counts
+    def multiplicities(self) -> Array | None:
+        """Samples (n) of each cell; None of sets."""
+        return None if self._of_sets else self.counts
 
     def subject(self, weights: Array | None = None) -> Subject:
-        """The cells in weights (..., n); None is as many as each holds."""
+        """The cells in weights (..., n), or those of sets in weights (..., S); None is as many as there are."""
         held = self.counts if weights is None else weights
-        return Subject(
-            {Inputs.PROBABILITIES: self.scores.with_weights(held if self.each is None else held * self.each)}
-        )
-
-    def part(self, chosen: Codes) -> Self:
-        """Some of the cells, the others being empty."""
-        kept = np.zeros_like(self.counts)
-        kept[chosen] = self.counts[chosen]
-        return type(self)(self.scores, kept, self.by_class, self.each)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CellsOfGroups(Units):
-    """Sets of groups, each of which has some weight in each cell. Whole sets are drawn (random groups; Wolter 2007).
-
-    Attributes:
-        scores: Of two classes, with one sample for each cell.
-        held: Weight (S, n) of the cells in each set.
-    """
-
-    scores: Scores
-    held: Array
-
-    @property
-    def n_units(self) -> int:
-        """Number of sets."""
-        return len(self.held)
-
-    @property
-    def width(self) -> int:
-        """Cells for each set, in two orders."""
-        return 1 + 2 * self.scores.n_samples // len(self.held)
-
-    def subject(self, weights: Array | None = None) -> Subject:
-        """The cells of sets in weights (..., S); None is 1 each."""
-        held = self.held.sum(axis=0) if weights is None else weights @ self.held
+        if self.each is not None:
+            held = held @ self.each if self._of_sets else held * self.each
         return Subject({Inputs.PROBABILITIES: self.scores.with_weights(held)})
 
     def part(self, chosen: Codes) -> Self:
-        """Some of the sets."""
-        return type(self)(self.scores, self.held[chosen])
+        """Some of the sets, or of the cells, of which the others are empty."""
+        if self.each is not None and self._of_sets:
+            return replace(self, counts=self.counts[chosen], each=self.each[chosen])
+        kept = np.zeros_like(self.counts)
+        kept[chosen] = self.counts[chosen]
+        return replace(self, counts=kept)
 
 
 class _TopScores(Scores):
@@ -163,14 +138,15 @@ def cells_of(scores: StreamedScores, code: int | None) -> Cells:
     return Cells(_made(scores, code, sides, np.append(values, more)), counts, by_class, np.append(each, more))
 
 
-def cells_of_groups(scores: StreamedScores, codes: Collection[int | None]) -> dict[int | None, CellsOfGroups]:
+def cells_of_groups(scores: StreamedScores, codes: Collection[int | None]) -> dict[int | None, Cells]:
     """Cells of groups in several such orders; the samples are read once."""
     n_sets = min(scores.n_groups, _SETS)
     # Which groups are in one set has nothing to do with what is in them.
     set_of = generator(0).permutation(scores.n_groups) % n_sets
     reduced = {code: scores.cells(code) for code in codes}
     held = {code: np.zeros(n_sets * own.weights.size) for code, own in reduced.items()}
-    for part, columns in scores.read():
+    for part in scores.in_parts(scores.read_columns):
+        columns = scores.outputs_of(part)
         sets, weights = set_of.take(part["g"].astype(np.intp)), part.get("w")
         for code, own in reduced.items():
             if code is None:
@@ -184,7 +160,8 @@ def cells_of_groups(scores: StreamedScores, codes: Collection[int | None]) -> di
     for code, own in reduced.items():
         side, place = np.nonzero(own.weights)
         of_sets = held[code].reshape(n_sets, *own.weights.shape)[:, side, place]
-        found[code] = CellsOfGroups(_made(scores, code, side, own.scores.take(place)), of_sets)
+        made = _made(scores, code, side, own.scores.take(place))
+        found[code] = Cells(made, np.ones(n_sets), by_class=False, each=of_sets)
     return found
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from app.kernel.metrics.card import Inputs, Metric
-from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.influence import InfluenceForm, LinearMethod, Over, Skill, Strata, welch
 from app.kernel.samples.losses import Codes
@@ -17,14 +17,14 @@ from app.kernel.streamed.moments import ClassMoments, Moments
 from app.kernel.streamed.rows import Table, side_by_side
 from app.kernel.uncertainty.influence import Linearisation
 
+if TYPE_CHECKING:
+    from app.kernel.streamed.scores import StreamedScores
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """A metric that is made of one value of each sample.
-
-    Attributes:
-        of: The class, for a metric of one class.
-        parameters: All of them.
+    """A metric that is made of one value of each sample, of a class if it is one of classes, with all its
+    parameters.
     """
 
     metric: Metric[Scores]
@@ -61,129 +61,73 @@ class Leaf:
             return of_rows.values(scores, self.parameters)
 
 
-# Called with what was read, as scores of each run, and the values (R, V, b) of all leaves.
-Look = Callable[[Table, Sequence[Scores], Array], None]
-# Influences (b) of the samples of one part on the areas of classes, and on their average precision, made once.
-Placed = dict[tuple[bool, int], Array]
-
-
-class Sampled(Protocol):
-    """The scores of one run, as far as sums need them. See `StreamedScores`."""
-
-    n_classes: int
-
-    @property
-    def worth(self) -> tuple[int, float] | None:
-        """Number and effective number of weighted samples; None without weights."""
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples, those that weigh nothing too."""
-
-    def value(self, leaf: Leaf) -> float:
-        """A metric that is made of areas."""
-
-    def area_sizes(self, leaf: Leaf) -> tuple[float, float] | None:
-        """Effective members and others of one area; None of an average of several."""
-
-    def freedom_of(self, leaf: Leaf) -> float:
-        """Degrees of freedom of average precisions, by the smaller of both sides of each class."""
-
-    def values_of(self, leaf: Leaf, part: Table, scores: Scores, placed: Placed) -> Array:
-        """Values (b) of some samples; of an area their influence in each unit of weight."""
-
-    def part(self, part: Table) -> Scores:
-        """Some samples in memory."""
+# Called with what was read, and the values (R, V, b) of all leaves of R runs.
+Look = Callable[[Table, Array], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSums:
-    """Sums over samples of the values that metrics of R runs are made of.
-
-    Attributes:
-        runs: The runs.
-        leaves: By key; the values of one run stand after those of another.
-        moments: Of all values of all runs.
+    """Sums over samples of the values that metrics of R runs are made of; the values of one run stand after those of
+    another.
     """
 
-    runs: Sequence[Sampled]
+    runs: Sequence["StreamedScores"]
     leaves: Mapping[Hashable, Leaf]
     moments: Moments
 
     @classmethod
     def of(
         cls,
-        parts: Iterable[tuple[Table, Codes]],
-        runs: Sequence[Sampled],
+        runs: Sequence["StreamedScores"],
         leaves: Iterable[Leaf],
-        *,
-        n_strata: int,
-        n_groups: int = 0,
         together: Sequence[Sequence[Leaf]] = (),
         look: Look | None = None,
-        threads: int = 1,
     ) -> "RowSums":
-        """Read samples once.
+        """Read the samples of runs once, for what they are asked.
 
-        Args:
-            parts: Some samples at a time, with their strata (b).
-            runs: R runs on these samples.
-            leaves: What they are asked for.
-            n_strata: In how many strata samples are, which are their classes.
-            n_groups: In how many groups they are.
-            together: Metrics whose covariances are asked for too.
-            look: Called with what was read and the values (R, V, b), one part after the other.
-            threads: That make values of parts beside each other.
+        ``together`` are metrics whose covariances are asked for too. ``look`` is called with one part after the other.
         """
-        known = {leaf.key: leaf for leaf in leaves}
+        (whole, *_), known = runs, {leaf.key: leaf for leaf in leaves}
         places = {key: place for place, key in enumerate(known)}
         columns = [
             np.array(sorted(run * len(known) + places[leaf.key] for leaf in some for run in range(len(runs))), np.intp)
             for some in together
         ]
         classless = [leaf.form.area is not None for leaf in known.values()] * len(runs)
-        moments = Moments(n_strata, len(classless), columns, n_groups, classless)
+        moments = Moments(whole.n_strata, len(classless), columns, whole.n_groups, classless)
         # Orders are there before parts are looked at beside each other.
         for run in runs:
             for leaf in known.values():
                 if leaf.form.area is not None:
                     run.value(leaf)
 
-        def made(read: tuple[Table, Codes]) -> tuple[Table, Codes, list[Scores], Array]:
-            some, unsorted = read
+        def made(some: Table) -> tuple[Table, Codes, Array]:
+            unsorted = whole.strata(some)
             # One stratum after the other.
             order = np.argsort(unsorted.astype(np.int16), kind="stable")
-            part, strata = {name: column.take(order) for name, column in some.items()}, unsorted.take(order)
-            scores = [run.part(part) for run in runs]
-            values = []
-            for run, own in zip(runs, scores, strict=True):
-                placed: Placed = {}
-                values += [run.values_of(leaf, part, own, placed) for leaf in known.values()]
-            return part, strata, scores, np.stack(values)
+            part = {name: column.take(order) for name, column in some.items()}
+            values = [row for run in runs for row in run.values_of([*known.values()], part)]
+            return part, unsorted.take(order), np.stack(values)
 
-        for part, strata, scores, values in side_by_side(made, parts if known else (), threads):
+        names = dict.fromkeys(name for run in runs for name in run.read_columns)
+        parts = whole.in_parts([*names]) if known else ()
+        for part, strata, values in side_by_side(made, parts, whole.threads):
             if look is not None:
-                look(part, scores, values.reshape(len(runs), len(known), -1))
+                look(part, values.reshape(len(runs), len(known), -1))
             weights = part.get("w", np.ones(strata.size))
             starts = np.flatnonzero(np.diff(strata, prepend=-1)).tolist()
             for start, end in pairwise([*starts, strata.size]):
-                groups = part["g"][start:end].astype(np.intp) if n_groups else None
+                groups = part["g"][start:end].astype(np.intp) if whole.grouped else None
                 moments.add(int(strata[start]), values[:, start:end], weights[start:end], groups)
         return cls(runs, known, moments)
 
-    def places(self, leaves: Iterable[Leaf]) -> list[int] | None:
-        """Places of the values of all runs that some metrics are made of; None where one was not summed."""
-        keys = {leaf.key for leaf in leaves}
-        if not keys <= self.leaves.keys():
-            return None
-        own = [place for place, key in enumerate(self.leaves) if key in keys]
-        return [run * len(self.leaves) + place for run in range(len(self.runs)) for place in own]
-
     def read(self, leaves: Sequence[Leaf]) -> "Read | None":
         """Sums for some metrics, with products; None where these were not summed."""
-        places = self.places(leaves)
-        moments = None if places is None else self.moments.read(places)
-        return None if places is None or moments is None else Read(self, places, moments)
+        keys = {leaf.key for leaf in leaves}
+        own = [place for place, key in enumerate(self.leaves) if key in keys]
+        places = [run * len(self.leaves) + place for run in range(len(self.runs)) for place in own]
+        moments = self.moments.read(places) if len(own) == len(keys) else None
+        return None if moments is None else Read(self, places, moments)
 
     def sums(self, leaf: Leaf) -> Array:
         """Weighted sums (K) of what samples say, of the first run."""
@@ -191,20 +135,11 @@ class RowSums:
 
 
 class Read(NamedTuple):
-    """Sums of some values of all runs.
-
-    Attributes:
-        places: Of the values among all.
-        moments: Of these.
-    """
+    """Sums of some values of all runs, and their places among all."""
 
     sums: RowSums
     places: Sequence[int]
     moments: ClassMoments
-
-    def of_run(self, run: int) -> "RunInfluences":
-        """Metrics of one run as coefficients."""
-        return RunInfluences(self, run)
 
     def covariance(self, parts: Sequence[Linearisation]) -> Array:
         """Covariance (R, R) of a value of each run."""
@@ -228,11 +163,8 @@ class Read(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """One value of a run, and what samples add to its influence in each unit of weight.
-
-    Attributes:
-        slopes: (K) by the deviations within the classes.
-        levels: (K) the same for all of a class.
+    """One value of a run, and its influence in each unit of weight: slopes (K) by the deviations of samples within the
+    classes, and levels (K) that are the same for all of a class.
     """
 
     value: float
@@ -297,9 +229,11 @@ def _by_class(leaf: Leaf) -> bool:
 def _made(leaf: Leaf, moments: ClassMoments, at: int) -> _Made:
     if leaf.form.skill is not None:
         return _of_skill(leaf.form.skill, moments, at)
-    over = Over.SAMPLES if leaf.form.row_mean is None else leaf.form.row_mean.over
-    made = _MEANS[over](leaf, moments, at)
-    return made._replace(freedom=np.inf) if leaf.form.is_share else made
+    if _by_class(leaf):
+        return _of_classes(leaf, moments, at)
+    each, freedom = _scale(moments), np.inf if leaf.form.is_share else _freedom(moments)
+    slopes = np.full(moments.counts.size, each)
+    return _Made(float(moments.overall[at]), slopes, each * moments.away[:, at], freedom)
 
 
 def _of_skill(skill: Skill, moments: ClassMoments, at: int) -> _Made:
@@ -315,49 +249,33 @@ def _of_skill(skill: Skill, moments: ClassMoments, at: int) -> _Made:
     return _Made(1.0 - mean / reference, slopes, each * levels, _freedom(moments))
 
 
-def _of_samples(_: Leaf, moments: ClassMoments, at: int) -> _Made:
-    each = _scale(moments)
-    slopes = np.full(moments.counts.size, each)
-    return _Made(float(moments.overall[at]), slopes, each * moments.away[:, at], _freedom(moments))
-
-
-def _of_class_means(_: Leaf, moments: ClassMoments, at: int) -> _Made:
+def _of_classes(leaf: Leaf, moments: ClassMoments, at: int) -> _Made:
+    """The mean of one class, or that of all classes."""
     n_classes = moments.counts.size
+    codes = [*range(n_classes)] if leaf.of is None else [leaf.of]
     squares, means = moments.products[:, at, at], moments.means[:, at]
     # Of a class without variance all of it is rounding.
     varies = squares > moments.squares * (ROUNDING * means) ** 2
-    slopes = np.array([_scale(moments, inside) / n_classes for inside in np.eye(n_classes, dtype=np.bool_)])
+    slopes = np.zeros(n_classes)
+    slopes[codes] = [_scale(moments, code) / len(codes) for code in codes]
     slopes = np.where(varies, slopes, 0.0)
-    parts = np.where(varies, slopes**2 * squares, 0.0)
-    freedom = welch(parts, _effective(moments.masses, moments.squares))
-    return _Made(float(means.mean()), slopes, np.zeros(n_classes), freedom)
+    freedom = _freedom(moments, leaf.of)
+    if leaf.of is None:
+        parts = np.where(varies, slopes**2 * squares, 0.0)
+        freedom = welch(parts, _effective(moments.masses, moments.squares))
+    return _Made(float(means[codes].mean()), slopes, np.zeros(n_classes), freedom)
 
 
-def _of_members(leaf: Leaf, moments: ClassMoments, at: int) -> _Made:
-    code, n_classes = leaf.of or 0, moments.counts.size
-    inside, slopes = np.arange(n_classes) == code, np.zeros(n_classes)
-    slopes[code] = _scale(moments, inside)
-    return _Made(float(moments.means[code, at]), slopes, np.zeros(n_classes), _freedom(moments, inside))
-
-
-_MEANS: Mapping[Over, Callable[[Leaf, ClassMoments, int], _Made]] = {
-    Over.SAMPLES: _of_samples,
-    Over.CLASS_MEANS: _of_class_means,
-    Over.MEMBERS: _of_members,
-}
-_ALL = slice(None)
-
-
-def _scale(moments: ClassMoments, inside: Mask | slice = _ALL) -> float:
-    """Return the factor from deviations times weights to influences on the mean over all classes, or over some."""
-    size, mass = float(moments.counts[inside].sum()), float(moments.masses[inside].sum())
+def _scale(moments: ClassMoments, code: int | None = None) -> float:
+    """Factor from deviations times weights to influences on the mean over all classes, or over one."""
+    size, mass = (float(one.sum() if code is None else one[code]) for one in (moments.counts, moments.masses))
     return float(np.sqrt(size / max(size - 1.0, 1.0))) / mass if mass else 0.0
 
 
-def _freedom(moments: ClassMoments, inside: Mask | slice = _ALL) -> float:
+def _freedom(moments: ClassMoments, code: int | None = None) -> float:
     """Degrees of freedom of the variance of that mean."""
-    worth = _effective(moments.masses[inside].sum(), moments.squares[inside].sum())
-    return max(float(worth) - 1.0, 1.0)
+    mass, squares = (one.sum() if code is None else one[code] for one in (moments.masses, moments.squares))
+    return max(float(_effective(mass, squares)) - 1.0, 1.0)
 
 
 def _effective(masses: Array, squares: Array) -> Array:

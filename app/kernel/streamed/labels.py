@@ -64,14 +64,9 @@ _ROUNDING: Final = 1e-14
 
 
 class LabelMoments:
-    """Sums over samples in two cells of labels at once: of weights, and of their squares.
-
-    Args:
-        n_labels: L.
-        weighted: Do samples have weights?
+    """Sums over samples in two cells of L labels at once: of weights, and of their squares.
 
     Attributes:
-        n_labels: L.
         ends: The smallest weight above 0 and the largest.
     """
 
@@ -84,12 +79,8 @@ class LabelMoments:
         self._sums = np.zeros((2 if weighted else 1, size, size))
 
     def add(self, truth: Mask, predicted: Mask, weights: Array | None) -> None:
-        """Add samples, before anything is asked.
-
-        Args:
-            truth: Labels that they have (n, L).
-            predicted: Labels that were predicted (n, L).
-            weights: (n), above 0; None is 1 each.
+        """Add samples, before anything is asked: labels that they have and that were predicted (n, L), and weights (n)
+        above 0, None for 1 each.
         """
         rows = max(_CELLS_TOGETHER // self._used.size, 1)
         for start in range(0, len(truth), rows):
@@ -110,11 +101,6 @@ class LabelMoments:
             own += (cells * each[:, None]).T @ cells
 
     @property
-    def n_samples(self) -> int:
-        """Samples with a weight above 0."""
-        return int(self._used[0])
-
-    @property
     def is_weighted(self) -> bool:
         """Do samples have weights?"""
         return len(self._sums) > 1
@@ -125,25 +111,14 @@ class LabelMoments:
         return _cells(self._sums[0, 0])
 
     @property
-    def sums(self) -> Array:
-        """Weight (1 + 3 L) of all samples, and in each label's cells but that of neither."""
-        found: Array = self._sums[0, 0]
-        return found
-
-    @property
-    def total(self) -> float:
-        """Weight of all samples."""
-        return float(self._sums[0, 0, 0])
+    def whole(self) -> Side:
+        """All samples."""
+        return Side(float(self._sums[0, 0, 0]), float(self._sums[-1, 0, 0]), int(self._used[0]))
 
     @property
     def worth(self) -> tuple[int, float] | None:
         """Number of samples with weights, and their effective number (Kish 1965); None without weights."""
-        return (self.n_samples, self.total**2 / float(self._sums[-1, 0, 0])) if self.is_weighted else None
-
-    @property
-    def whole(self) -> Side:
-        """All samples."""
-        return Side(self.total, float(self._sums[-1, 0, 0]), self.n_samples)
+        return (self.whole.used, self.whole.effective) if self.is_weighted else None
 
     def sides(self, label: int) -> tuple[Side, Side]:
         """Samples with a label, and without it."""
@@ -167,39 +142,31 @@ class LabelMoments:
             return None
         return WeightedLabels(self.table, _table(self._sums[1, 0]), _table(self._used))
 
-    def deviations(self, values: Array) -> Array:
-        """One number: the root of `squares`."""
-        return np.sqrt([self.squares(values)])
-
-    def squares(self, values: Array) -> float:
-        """Sum over all samples of squared weighted deviations from the weighted mean, of sums over their labels of
-        values (L, 4) by cell.
-        """
-        return self._around_mean(values, -1)
-
-    def design_effect(self, values: Array) -> float:
-        """Return the variance relative to that of equally many samples of one weight; NaN where it is 0."""
-        squares, plain = self.squares(values), self._around_mean(values, 0)
-        return self.n_samples * squares / (self.total * plain) if squares and plain else float("nan")
+    @cached_property
+    def plain(self) -> "CentredProducts":
+        """In weights."""
+        return CentredProducts(self._sums[0], self._sums[0, 0])
 
     @cached_property
-    def _products(self) -> "list[CentredProducts]":
-        return [CentredProducts(sums, self._sums[0, 0]) for sums in self._sums]
+    def centred(self) -> "CentredProducts":
+        """In squared weights: of weighted deviations."""
+        return CentredProducts(self._sums[-1], self._sums[0, 0])
 
-    def _around_mean(self, values: Array, kind: int) -> float:
-        return self._products[kind].squares(values)
+    def design_effect(self, squares: float, plain: float) -> float:
+        """Variance of a mean relative to that of equally many samples of one weight; NaN where it is 0.
+
+        Sums of squared deviations are in squared weights, and in weights.
+        """
+        return self.whole.used * squares / (self.whole.weight * plain) if squares and plain else float("nan")
 
 
 class CentredProducts:
-    """Products of numbers in a first cell that all is in, and in all cells of labels but that of neither, added up.
-
-    Args:
-        products: Sums (1 + 3 L, 1 + 3 L) over samples, or over groups of them.
-        sums: Of the numbers themselves (1 + 3 L), in the weights that means are of.
+    """Products of numbers in a first cell that all is in, and in all cells of labels but that of neither: sums (1 + 3
+    L, 1 + 3 L) over samples or groups, beside sums (1 + 3 L) of the numbers in the weights that means are of.
     """
 
     def __init__(self, products: Array, sums: Array) -> None:
-        means = sums / sums[0]
+        self.sums, means = sums, sums / sums[0]
         crossed = products[0, :, None] * means
         self._around = products - crossed - crossed.T + np.outer(means, means) * products[0, 0]
         self._plain = products
@@ -210,20 +177,17 @@ class CentredProducts:
         found, scale = each @ self._around @ each, np.abs(each) @ self._plain @ np.abs(each)
         return float(found) if found > _ROUNDING * scale else 0.0
 
+    def deviations(self, values: Array) -> Array:
+        """One number: the root of `squares`."""
+        return np.sqrt([self.squares(values)])
+
 
 class LabelsOfGroups:
-    """Samples with labels in groups, by products of the sums within groups.
-
-    Args:
-        moments: Of all samples.
-
-    Attributes:
-        rates: Of the labels.
-    """
+    """Samples with labels in groups: rates of the labels, and products of the sums within groups."""
 
     def __init__(self, moments: LabelMoments) -> None:
         self._moments = moments
-        self.rates = RatesInGroups(moments.n_labels, moments.n_samples / moments.total)
+        self.rates = RatesInGroups(moments.n_labels, moments.whole.used / moments.whole.weight)
         size = 1 + (CELLS - 1) * moments.n_labels
         self._products = np.zeros((size, size))
 
@@ -235,16 +199,9 @@ class LabelsOfGroups:
             self.rates.add(label, np.array(parts), sums[:, 0])
 
     @cached_property
-    def _centred(self) -> CentredProducts:
-        return CentredProducts(self._products, self._moments.sums)
-
-    def deviations(self, values: Array) -> Array:
-        """One number: the root of the sum over groups of the squares of what their samples deviate by."""
-        return np.sqrt([self._centred.squares(values)])
-
-    def squares(self, values: Array) -> float:
-        """The square of `deviations`."""
-        return self._centred.squares(values)
+    def centred(self) -> CentredProducts:
+        """Sums that the samples of groups deviate by."""
+        return CentredProducts(self._products, self._moments.plain.sums)
 
 
 def _cells(sums: Array) -> Array:
@@ -258,26 +215,19 @@ def _table(sums: Array) -> LabelTable:
 
 
 class SampleMeans(WeightedUnits):
-    """Means over samples of what metrics say of each of them, as if all samples were one.
-
-    Args:
-        metrics: Means over samples, of values that all of them have.
-
-    Attributes:
-        metrics: See above.
-    """
+    """Means over samples of what metrics say of each of them, as if all samples were one."""
 
     def __init__(self, metrics: Sequence[Metric[Any]]) -> None:
         super().__init__(1)
-        self.metrics = metrics
+        self.metrics, self.places = metrics, {metric.key: place for place, metric in enumerate(metrics)}
         # Deviations from the values of one sample are added up, so that what does not vary has no variance.
-        self._about: Array | None = None
+        self._about = np.zeros((len(metrics), 1))
         # By weights and by their squares: of 1, of deviations, and of their squares.
         self._sums = np.zeros((2, 3, len(metrics)))
 
     def add(self, values: Array, weights: Array | None) -> None:
         """Add samples: values (m, n) and weights (n) above 0; None is 1 each."""
-        if self._about is None:
+        if not self._sums.any():
             self._about = values[:, :1].copy()
         away = values - self._about
         powers = np.stack([np.ones_like(away), away, away * away])
@@ -285,26 +235,20 @@ class SampleMeans(WeightedUnits):
         self._sums += np.stack([powers @ each, powers @ (each * each)])
 
     def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - nothing can be made
-        """The mean of what a metric says.
-
-        Raises:
-            KeyError: that was not added up.
-        """
+        """The mean of what a metric says; raises KeyError where that was not added up."""
         # The first part of a name is the key of the metric; none has parameters.
         key, *_ = name if isinstance(name, tuple) else (name,)
         return mean_terms(np.array([self.mean(key)]))
 
     def mean(self, key: str) -> float:
         """Weighted mean of what a metric says."""
-        place = self.place(key)
-        if self._about is None:
-            raise ValueError("expected at least one sample")
+        place = self.places[key]
         count, first, _ = self._sums[0, :, place]
         return float(self._about[place, 0] + first / count)
 
     def squares(self, key: str) -> tuple[float, float]:
         """Sums of weights, and of squared weights, times squared deviations from the mean."""
-        plain, own = self._sums[:, :, self.place(key)]
+        plain, own = self._sums[:, :, self.places[key]]
         away = plain[1] / plain[0]
         found = []
         for count, first, second in (plain, own):
@@ -312,25 +256,11 @@ class SampleMeans(WeightedUnits):
             found.append(float(squares) if squares > _ROUNDING * scale else 0.0)
         return found[0], found[1]
 
-    def place(self, key: str) -> int:
-        """Return the place of a metric among all. Raises KeyError if it is none of them."""
-        places = [place for place, metric in enumerate(self.metrics) if metric.key == key]
-        if not places:
-            raise KeyError(key)
-        return places[0]
-
 
 class LabelSums:
-    """All that is added up of samples while they are read.
-
-    Args:
-        n_labels: L.
-        weighted: Do samples have weights?
-        scored: Are there probabilities?
+    """All that is added up of samples while they are read: of pairs of labels, and of what metrics say of samples.
 
     Attributes:
-        moments: Of pairs of labels.
-        means: Of what metrics say of samples.
         rows: Samples so far, those that weigh nothing too.
     """
 
@@ -340,16 +270,13 @@ class LabelSums:
         self.rows = 0
 
     def add(self, truth: Mask, predicted: Mask, scores: Array | None, weights: Array | None) -> Array:
-        """Add samples.
+        """Add samples, and return what metrics say of each (m, n).
 
         Args:
             truth: Labels that they have (n, L).
             predicted: Labels that were predicted (n, L).
             scores: Of the labels (n, L), or None.
             weights: (n), 0 or above; None is 1 each. What weighs nothing is left out.
-
-        Returns:
-            What metrics say of each sample (m, n).
         """
         self.rows += len(truth)
         values = np.empty((len(self.means.metrics), len(truth)))
@@ -372,14 +299,8 @@ class LabelSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelGroups:
-    """Sums within groups.
-
-    Attributes:
-        sizes: Samples (G) of each group.
-        used: Those (G) with a weight above 0.
-        weights: Their weight (G).
-        values: Sums (m, G) of weights times what metrics say of a sample.
-        labels: Sums within groups in the cells of the labels, as products.
+    """Sums within groups: samples (G), those with a weight above 0 (G), their weight (G), sums (m, G) of weights times
+    what metrics say of a sample, and products of those of the labels.
     """
 
     sizes: Array
@@ -392,11 +313,8 @@ class LabelGroups:
 class StreamedLabelScores(StreamedScores):
     """Probabilities of labels of samples that an engine holds. Each label is a class of its own against its absence.
 
-    Args:
-        rows: One for each sample of weight above 0: ``p0``, ``p1``, ... and whether it has the label, ``t0``, ``t1``,
-            .... The weight ``w`` and the code ``g`` of the group, where there are some.
-        moments: Of all of them.
-        n_groups: How many groups there are; 0 where samples are independent.
+    Rows are those of samples of weight above 0: ``p0``, ``p1``, ... and whether it has the label, ``t0``, ``t1``, ...;
+    the weight ``w`` and the code ``g`` of one of some groups, where there are some.
     """
 
     def __init__(self, rows: Rows, moments: LabelMoments, n_groups: int = 0) -> None:
@@ -404,6 +322,8 @@ class StreamedLabelScores(StreamedScores):
         # Calibration is looked at of classes alone.
         super().__init__(rows, moments.n_labels, probabilities=False, weighted=moments.is_weighted, n_groups=n_groups)
         self._one_score = self.mirrored = False
+        # Labels are put in one order whatever their scores are, and however many; samples have several.
+        self.have_entries, self.in_one_order, self.n_strata = True, True, 1
 
     def _counted(self) -> Sequence[Side]:
         return [self._moments.sides(code)[0] for code in range(self.n_classes)]
@@ -429,11 +349,6 @@ class StreamedLabelScores(StreamedScores):
     def _truth(self) -> Sequence[str]:
         return [f"t{code}" for code in range(self.n_classes)]
 
-    @property
-    def n_strata(self) -> int:
-        """1: samples have several labels."""
-        return 1
-
     def strata(self, part: Table) -> Codes:
         """All samples are in one stratum."""
         return np.zeros(part["p0"].size, np.intp)
@@ -442,21 +357,11 @@ class StreamedLabelScores(StreamedScores):
     def _averages(self) -> Sequence[Metric[Any]]:
         return [score_ranking.roc_auc_ovr_macro, score_ranking.roc_auc_ovr_weighted]
 
-    @property
-    def have_entries(self) -> bool:
-        """True: labels are put in one order whatever their scores are."""
-        return True
-
-    @property
-    def in_one_order(self) -> bool:
-        """True, however many they are."""
-        return True
-
     @cached_property
     def joint(self) -> Along:
         """The scores of all labels in one order. Of many labels of each sample merging is less work than looking up."""
         curve, orders = self._of_all
-        for cuts in joined(orders, weighted=self._weighted, threads=self._rows.threads):
+        for cuts in joined(orders, weighted=self._weighted, threads=self.threads):
             curve.add(cuts)
         self._written.clear()
         return curve
@@ -488,13 +393,7 @@ class StreamedLabelScores(StreamedScores):
 
 
 class StreamedLabels(Units):
-    """Samples with labels that are not in memory, as metrics and their limits take them.
-
-    Args:
-        sums: At least one sample.
-        groups: Sums within groups, where samples are in some.
-        scores: Of the labels, where there are some.
-    """
+    """Samples with labels that are not in memory, as metrics and their limits take them."""
 
     def __init__(
         self, sums: LabelSums, groups: LabelGroups | None = None, scores: "StreamedLabelScores | None" = None
@@ -517,10 +416,8 @@ class StreamedLabels(Units):
         return False
 
     def subject(self, weights: Array | None = None) -> Subject:
-        """Tables of the labels, means over samples, and scores where there are some.
-
-        Raises:
-            TypeError: there are other weights.
+        """Tables of the labels, means over samples, and scores where there are some. Raises TypeError for other
+        weights.
         """
         if weights is not None:
             raise TypeError("streamed samples have no weights but their own")
@@ -537,17 +434,14 @@ class StreamedLabels(Units):
         """Return the sampling errors of metrics."""
         moments, groups = self.sums.moments, self.groups
         pairs, designed = (moments, moments.weighted) if groups is None else (groups.labels, groups.labels.rates)
-        given = self.subject(), self.n_units, moments.n_labels, pairs, designed
+        given = self.subject(), self.n_units, moments.n_labels, pairs.centred, designed
         return StreamedLabelInfluences(*given, moments=moments, groups=groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamedLabelInfluences(LabelInfluences):
-    """Metrics of streamed samples with labels: what these add to sampling errors is added up, within groups if any.
-
-    Attributes:
-        moments: Of all samples.
-        groups: Sums within groups, where samples are in some.
+    """Metrics of streamed samples with labels: what these add to sampling errors is added up, within
+    groups if any.
     """
 
     moments: LabelMoments = field(kw_only=True)
@@ -568,16 +462,16 @@ class StreamedLabelInfluences(LabelInfluences):
         return linearised(data, metric, class_index)
 
     def _mean(self, metric: Metric[Any], means: SampleMeans) -> Linearisation:
-        known, total, value = self.moments.n_samples, self.moments.total, means.mean(metric.key)
+        (total, _, known), value = self.moments.whole, means.mean(metric.key)
         plain, squares = means.squares(metric.key)
         scale = (known / (known - 1.0)) ** 0.5 / total if known > 1 else np.nan
         influence, about = np.sqrt([squares]), None
         if self.groups is not None:
-            away = self.groups.values[means.place(metric.key)] - value * self.groups.weights
+            away = self.groups.values[means.places[metric.key]] - value * self.groups.weights
             influence, about = (away, self.groups.used) if squares else (0.0 * away, 0.0 * away)
-        effect = known * squares / (total * plain) if squares else np.nan
+        effect = self.moments.design_effect(squares, plain) if self.moments.is_weighted else None
         found = self._of_mean(metric, value, scale * influence, known, self._worth)
-        return replace(found, about=about, design_effect=effect if self.moments.is_weighted else None)
+        return replace(found, about=about, design_effect=effect)
 
     @property
     def _worth(self) -> tuple[int, float] | None:
@@ -589,9 +483,12 @@ class StreamedLabelInfluences(LabelInfluences):
         return found if found is None or self.groups is None else replace(found, about=self.groups.used)
 
     def _design(self, by_cell: Array) -> float | None:
-        return self.moments.design_effect(by_cell) if self.moments.is_weighted else None
+        moments = self.moments
+        if not moments.is_weighted:
+            return None
+        return moments.design_effect(moments.centred.squares(by_cell), moments.plain.squares(by_cell))
 
     def _centred(self, by_cell: Array) -> Array:
-        size = float(self.moments.n_samples)
+        size = self.moments.whole.used
         found: Array = self.pairs.deviations(by_cell) * (size / max(size - 1.0, 1.0)) ** 0.5
         return found

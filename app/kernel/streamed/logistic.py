@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.recalibration import expit, intercept, line, log_odds
+from app.kernel.samples.recalibration import expit, intercept, line, log_odds, slope_of_ends
 from app.kernel.streamed.along import Along
 from app.kernel.streamed.rows import Rows
 
@@ -59,9 +59,11 @@ def fitted(rows: Rows, curve: Along, ends: Array, clip: float, *, sloped: bool) 
         clip: How near to 0 and 1 probabilities are believed.
         sloped: Is b fitted?
     """
-    none = _without_line(curve, log_odds(ends, clip), sloped=sloped)
-    if none is not None:
-        return none
+    odds = log_odds(ends, clip)
+    if not curve.has_both or not np.isfinite(odds).all():
+        return Fit(np.nan, np.nan, np.nan)
+    if sloped and (none := slope_of_ends(*odds.tolist())) is not None:
+        return Fit(np.nan, none, np.nan)
     made, size, lost = _begun(curve, clip, sloped=sloped), curve.members.used + curve.others.used, 1 + sloped
     inside = f"greatest(least(s, {1.0 - clip!r}), {clip!r})"
     rows = rows.having(z=f"(ln({inside}) - ln(1.0 - {inside}) - {made.middle!r}) / {made.spread!r}", h="m::INT::DOUBLE")
@@ -121,16 +123,10 @@ def _step(sums: Array, *, sloped: bool) -> tuple[Array, float, tuple[float, floa
 
 
 def _begun(curve: Along, clip: float, *, sloped: bool) -> _Line:
-    """A line by the cells between the kept cuts."""
-    points = curve.points
-    scores = np.array(points.thresholds)
-    if points.n_cuts > scores.size:
-        scores = (scores + np.concatenate([scores[:1], scores[:-1]])) / 2.0
-    odds = np.tile(log_odds(scores, max(clip, np.finfo(float).tiny)), 2)
-    held = np.concatenate([np.diff(side, prepend=0.0) for side in (points.fp, points.tp)])
-    there = np.flatnonzero(held > 0)
-    hit = there >= scores.size
-    odds, held = odds.take(there), held.take(there)
+    """A line by the cells of the order."""
+    cells = curve.reduction.cells
+    odds = np.tile(log_odds(cells.scores, max(clip, np.finfo(float).tiny)), 2)
+    held, hit = cells.weights.ravel(), np.repeat([False, True], cells.scores.size)
     found = line(odds, hit, held) if sloped else (intercept(odds, hit, held), 1.0)
     if not np.isfinite(found).all():
         found = (float(np.log(curve.members.weight / curve.others.weight)), 0.0) if sloped else (0.0, 1.0)
@@ -141,20 +137,3 @@ def _begun(curve: Along, clip: float, *, sloped: bool) -> _Line:
     middle = float(shares @ odds)
     spread = float(np.sqrt(shares @ (odds - middle) ** 2)) or 1.0
     return _Line(middle, spread, np.array([found[0] + found[1] * middle, found[1] * spread]))
-
-
-def _without_line(curve: Along, ends: Array, *, sloped: bool) -> Fit | None:
-    """Return the fit where the ends of log odds rule out a line, as `line` and `intercept` do for samples in memory;
-    None where there is a line.
-    """
-    nan, infinite = float("nan"), float("inf")
-    if not curve.has_both or not np.isfinite(ends).all():
-        return Fit(nan, nan, nan)
-    if not sloped:
-        return None
-    (low, high), (lowest, highest) = ends.tolist()
-    if min(low, lowest) == max(high, highest):
-        return Fit(nan, nan, nan)
-    if lowest >= high:
-        return Fit(nan, infinite, nan)
-    return Fit(nan, -infinite, nan) if highest <= low else None

@@ -14,7 +14,7 @@ from app.kernel.samples.influence import Area, AreaOf, LinearMethod, Strata
 from app.kernel.samples.losses import CLIP, sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.cells import Draw, at_class, at_cuts, at_top, cells_of, simulated_by_chance
-from app.kernel.streamed.influences import Leaf
+from app.kernel.streamed.influences import Leaf, RunInfluences
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
 from app.kernel.uncertainty.influence import Linearisation
 
@@ -26,7 +26,7 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
     if scores.worth is not None:
         return None
     sloped = metric is calibration.calibration_slope
-    found, card = scores.fit(code, CLIP, sloped=sloped), metric.card
+    found = scores.fit(code, CLIP, sloped=sloped)
     influence, about = np.array([np.sqrt(found.variance)]), None
     if scores.grouped:
         influence, about = np.full(scores.n_groups, np.nan), np.ones(scores.n_groups)
@@ -34,17 +34,9 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
             table = found.moved.sums("g", x="x", n="1")
             codes = table["g"].astype(np.intp)
             influence, about = (sums_by_code(codes, table[name], scores.n_groups) for name in "xn")
-    return Linearisation(
-        value,
-        influence,
-        card.inference.scale,
-        Strata.WHOLE,
-        LinearMethod.INFLUENCE,
-        card.range,
-        max(scores.n_samples - 1.0 - sloped, 1.0),
-        n_samples=scores.n_samples,
-        about=about,
-    )
+    freedom = max(scores.n_samples - 1.0 - sloped, 1.0)
+    known = _known(scores, metric, value)
+    return replace(known, influence=influence, about=about, freedom=freedom, method=LinearMethod.INFLUENCE)
 
 
 class Streamed(NamedTuple):
@@ -184,7 +176,7 @@ def linearised(scores: StreamedScores, metric: Metric[Scores], class_index: int 
         error = scores.ranking(1 if class_index is None else class_index).curve.average_precision_variance ** 0.5
         return replace(_known(scores, metric, value, error), freedom=scores.freedom_of(leaf))
     read = scores.reading(leaf)
-    part = None if read is None else read.of_run(0).of(of, class_index)
+    part = None if read is None else RunInfluences(read, 0).of(of, class_index)
     return None if read is None or part is None else replace(read.alone(part, scores.n_samples), value=value)
 
 

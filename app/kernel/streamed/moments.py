@@ -156,11 +156,10 @@ class Moments:
         found: Array = by_class[:, :, width] @ weights.T
         for at, place in enumerate(places):
             sums, slopes = self._of_groups[place], by_class[:, :, at]
+            moved = np.divide(self._sums[:, place], self._masses, out=np.zeros(size), where=self._masses > 0)
             if self._from_zero[place]:
                 # Whatever the class; the constant has the mean of the class.
-                means = np.divide(self._sums[:, place], self._masses, out=np.zeros(size), where=self._masses > 0)
-                found += slopes[:, :1] * sums - (slopes * means) @ weights.T
+                found += slopes[:, :1] * sums - (slopes * moved) @ weights.T
             else:
-                moved = np.divide(self._sums[:, place], self._masses, out=np.zeros(size), where=self._masses > 0)
                 found += slopes @ (sums.reshape(self.n_groups, size) - weights * moved).T
         return found

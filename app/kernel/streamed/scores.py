@@ -1,7 +1,7 @@
 """Probabilities and scores of streamed samples, in the form that metrics take."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from itertools import permutations
 from math import fsum
 from typing import Any
@@ -12,31 +12,18 @@ from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families import imcp, proper_scores, score_ranking
 from app.kernel.numerics.arrays import Array, Mask, lazy, silently
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.influence import AreaOf, welch
+from app.kernel.samples.influence import Area, AreaOf, welch
 from app.kernel.samples.losses import CLIP, Codes, Losses
-from app.kernel.samples.rankings import (
-    Ranking,
-    Row,
-    equal_error_rate,
-    standardised_partial_area,
-)
+from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Excess, Forecasts, Scores, Stated
-from app.kernel.streamed.along import (
-    MAX_FPR,
-    Along,
-    Reduced,
-    Side,
-    cuts_of,
-    merged,
-    pieces,
-    placements,
-    precision_placements,
-)
-from app.kernel.streamed.bins import LIMITS, BinSums, BothBins, ForecastSums, StreamedBins, TopSums
-from app.kernel.streamed.influences import Leaf, Look, Placed, Read, RowSums
+from app.kernel.streamed.along import Along, Cuts, Reduced, Side, cuts_of, pieces, placements, precision_placements
+from app.kernel.streamed.bins import LIMITS, ForecastSums, TopSums, bins_of
+from app.kernel.streamed.influences import Leaf, Read, RowSums
 from app.kernel.streamed.logistic import Fit, fitted
-from app.kernel.streamed.rows import BothWays, NotStreamed, Rows, Table, side_by_side
-from app.kernel.streamed.together import AllClasses
+from app.kernel.streamed.rankings import KnownRanking, StreamedRanking
+from app.kernel.streamed.rows import NotStreamed, Rows, Table, side_by_side
+from app.kernel.streamed.spool import Spool
+from app.kernel.streamed.together import AllClasses, joined
 
 # Of more classes the probabilities of all classes are not put into one order.
 MOST_CLASSES = 32
@@ -55,82 +42,6 @@ OF_ROWS: tuple[Metric[Any], ...] = (
 # Weights that are not in memory: whoever asks whether there are some is told that there are.
 _AWAY = np.zeros(0)
 _TWO = 2
-
-
-class StreamedRanking(Ranking):
-    """A ranking as metrics read it, at their default parameters. What needs the samples again is ``NotStreamed``.
-
-    Attributes:
-        curve: What was found along it.
-        bins: Of equal width, of probabilities.
-        forecasts: Probabilities beside outcomes.
-    """
-
-    def __init__(self, curve: Along, bins: StreamedBins | None, forecasts: ForecastSums) -> None:
-        self.weights, self.curve, self.bins, self.forecasts = None, curve, bins, forecasts
-        members, others, both = curve.members.weight, curve.others.weight, curve.has_both
-        known = {
-            "positives": members,
-            "negatives": others,
-            "losses": curve.lost,
-            "wins": members * others - curve.lost,
-            "auc": curve.area,
-            "average_precision": curve.precision / members if members else np.nan,
-            "precision_sum": curve.precision_trapezoid,
-            "ks": curve.gap if both else np.nan,
-            "equal_error_rate": self._equal_error_rate() if both else np.nan,
-            "resolution": forecasts.resolution,
-        }
-        # Attributes that are computed at first use are there already.
-        self.__dict__.update({name: np.asarray(float(value)) for name, value in known.items()}, hulls=[curve.hull])
-
-    @property
-    def area_variance(self) -> float:
-        """DeLong's variance of the area; NaN without members or others."""
-        return sum(self.curve.variances)
-
-    def curves_as_json(self) -> dict[str, Any]:
-        """The points of its curves that are kept."""
-        known = {name: float(getattr(self, name)) for name in ("auc", "precision_sum")}
-        areas = {name: None if np.isnan(area) else area for name, area in known.items()}
-        return {
-            **self.curve.points._asdict(),
-            **areas,
-            "bins": None if self.bins is None else self.bins.as_lists(),
-        }
-
-    def between(self, limits: Array) -> tuple[Array, Array, Array]:
-        """Weight, sum of scores and weight of members in bins of equal width."""
-        if self.bins is None:
-            raise NotStreamed("scores that are no probabilities have no bins")
-        return self.bins.between(limits)
-
-    def partial_auc(self, max_fpr: float) -> Array:
-        """Standardised area up to the false positive rate that was looked at."""
-        curve = self.curve
-        if max_fpr != MAX_FPR:
-            raise NotStreamed(f"the area was summed up to {MAX_FPR}, not {max_fpr}")
-        if not curve.has_both:
-            return np.asarray(np.nan)
-        edge = None if curve.edge is None else curve.edge[:4]
-        sizes = curve.members.weight, curve.others.weight
-        return np.asarray(standardised_partial_area(curve.area_inside, edge, *sizes, max_fpr))
-
-    def member_quantile(self, quantile: float) -> tuple[Array, Array]:
-        """Scores of the members at one of the quantiles that were looked at."""
-        if quantile not in self.curve.quantiles:
-            raise NotStreamed(f"a quantile of {quantile} was not looked at")
-        lower, upper = self.curve.quantiles[quantile]
-        return np.asarray(lower), np.asarray(upper)
-
-    def _equal_error_rate(self) -> float:
-        """The one cut at which the rates meet is all that is looked at."""
-        curve = self.curve
-        sizes = {"positives": curve.members.weight, "negatives": curve.others.weight}
-        return equal_error_rate(Row(lambda *_: curve.crossing, 1, **sizes))
-
-    def __getattr__(self, name: str) -> Any:
-        raise NotStreamed(f"{name} needs the samples of a ranking, which were streamed")
 
 
 class StreamedScores(Scores):
@@ -163,30 +74,32 @@ class StreamedScores(Scores):
         outputs: str = "p",
     ) -> None:
         self.n_classes, self.n_groups, self.are_probabilities = n_classes, n_groups, probabilities
+        self.grouped, self.threads = n_groups > 0, rows.threads
         self.weights = _AWAY if weighted else None
         self._rows, self._weighted, self._weight = rows, weighted, "w" if weighted else "1"
         self._outputs, self._one_score = outputs, n_classes == _TWO and not probabilities and outputs == "p"
         self.mirrored = mirrored or self._one_score
+        # Do scores of all classes compare with each other, and can they be put in one order?
+        self.have_entries, self.in_one_order = probabilities, probabilities and n_classes <= MOST_CLASSES
+        # Samples are in one class each.
+        self.n_strata = n_classes
         self.sides = self._counted()
         self.n_samples = self.whole.used if n_samples is None else n_samples
         self._made: dict[int, StreamedRanking] = {}
-        self._written: dict[int, BothWays] = {}
-        self._top = TopSums(self.whole.weight)
+        self._written: dict[int, Spool] = {}
         self._fits: dict[tuple[int, float, bool], Fit] = {}
         self._pairs: dict[tuple[int, int], Along] = {}
-        self._true = _TrueProbabilities()
         self.__dict__["actual"] = np.array([side.weight for side in self.sides])
 
     # Numbers of samples.
 
     def _counted(self) -> Sequence[Side]:
         """The members of each class."""
-        return _sides_by_class(self._rows, self.n_classes, self._weight)
-
-    @property
-    def grouped(self) -> bool:
-        """Do samples have groups?"""
-        return self.n_groups > 0
+        found = self._rows.having(v=self._weight).sums("y", n="1", w="v", x="v * v")
+        sides = [Side(0.0, 0.0, 0)] * self.n_classes
+        for code, size, own, squares in zip(found["y"], found["n"], found["w"], found["x"], strict=True):
+            sides[int(code)] = Side(float(own), float(squares), int(size))
+        return sides
 
     @cached_property
     def whole(self) -> Side:
@@ -216,8 +129,8 @@ class StreamedScores(Scores):
     def parts(self) -> Iterator[Scores]:
         """Samples with a weight above 0, some at a time."""
         made = Scores if self.are_probabilities else Scores.of_class_scores
-        for part, columns in self.read():
-            yield made(part["y"], columns.T, part.get("w"))
+        for part in self.in_parts(self.read_columns):
+            yield made(part["y"], self.outputs_of(part).T, part.get("w"))
 
     # Orders.
 
@@ -225,32 +138,35 @@ class StreamedScores(Scores):
         """The samples by falling score of a class; they are put in order once."""
         if code not in self._made:
             sides = self.both_sides(code)
-            limits = LIMITS if self.are_probabilities else LIMITS[:0]
-            curve, bins, forecasts = Along(*sides, self.n_classes, limits), BinSums(), ForecastSums(*sides)
-            looks = (curve.add, bins, forecasts) if self.are_probabilities else (curve.add,)
+            curve = Along(*sides, self.n_classes, LIMITS if self.are_probabilities else LIMITS[:0])
+            forecasts = ForecastSums(*sides) if self.are_probabilities else None
             for cuts in cuts_of(self._in_order(code)):
-                for look in looks:
-                    look(cuts)
-            self._made[code] = StreamedRanking(curve, bins.read() if self.are_probabilities else None, forecasts)
+                curve.add(cuts)
+                if forecasts is not None:
+                    forecasts.add(cuts)
+            self._made[code] = StreamedRanking(curve, forecasts)
         return self._made[code]
 
     def _in_order(self, code: int) -> Iterator[Table]:
         """Samples by falling score ``s`` of a class, its members ``m``, and weights ``w`` where there are some."""
-        if not self.mirrored:
-            made = self._rows.having(s=self._score(code), m=self._member(code))
-            if not self.in_one_order:
-                return made.ordered("s DESC", columns=self._columns)
-            # It is read again for the order of all classes.
-            if code not in self._written:
-                self._written[code] = made.sorted("s DESC", columns=self._columns)
-            return self._written[code].batches()
-        return self._order.batches() if code else map(self._turned, self._order.batches(back=True))
+        if self.mirrored and not code:
+            return map(self._turned, self._order(1).batches(back=True))
+        if self.mirrored or self.in_one_order:
+            return self._order(code).batches()
+        return self._of_class(code).ordered("s DESC", columns=self._columns)
 
-    @cached_property
-    def _order(self) -> BothWays:
-        """Return the one order of two classes, each of which mirrors the other; it is read from both ends."""
-        columns = [*self._columns, *(["g"] if self.grouped else [])]
-        return self._rows.having(s=self._score(1), m=self._member(1)).sorted("s DESC", columns=columns)
+    def _order(self, code: int) -> Spool:
+        """The order by a class in a file: it is read again for the order of all classes, or from both ends where one of
+        two classes mirrors the other.
+        """
+        if code not in self._written:
+            columns = [*self._columns, *(["g"] if self.mirrored and self.grouped else [])]
+            self._written[code] = self._of_class(code).sorted("s DESC", columns=columns)
+        return self._written[code]
+
+    def _of_class(self, code: int) -> Rows:
+        """The rows with the score ``s`` of a class and whether they are members ``m``."""
+        return self._rows.having(s=self._score(code), m=self._member(code))
 
     @property
     def _columns(self) -> Sequence[str]:
@@ -282,57 +198,65 @@ class StreamedScores(Scores):
         missing = [code for code in range(self.n_classes) if code not in self._made]
         if missing and self.mirrored:
             # Two threads that ask for an order that is not there would each make one.
-            _ = self._order
-        threads = self._rows.threads if self.mirrored or self.n_samples <= _BESIDE else 1
+            self._order(1)
+        threads = self.threads if self.mirrored or self.n_samples <= _BESIDE else 1
         if len(missing) > 1:
             list(side_by_side(self.ranking, missing, threads))
         return [self.ranking(code) for code in range(self.n_classes)]
 
     @cached_property
-    def top_label_bins(self) -> BothBins | None:
-        """Bins of the highest probability, members being the samples that are right; None of scores."""
+    def _top(self) -> TopSums:
+        """The samples by their highest probability; members are those that are right."""
         if not self.are_probabilities:
-            return None
-        widths, parts = BinSums(), BinSums(self.whole.weight)
-        for cuts in cuts_of(self._in_order_of_top()):
-            for look in (widths, parts, self._top):
-                look(cuts)
-        return BothBins(widths.read(), parts.read())
+            raise NotStreamed("scores that are no probabilities have no bins")
+        found = TopSums(self.whole.weight)
+        for cuts in self._cuts_of_top():
+            found.add(cuts)
+        return found
+
+    @cached_property
+    def top_label(self) -> Ranking:
+        """The bins of the highest probability."""
+        return KnownRanking({}, bins_of(self._top.reduction.cells), self._top.parts)
 
     def cells(self, code: int | None) -> Reduced:
         """Samples between cuts of the order of a class, or of their highest probabilities, where members are right."""
-        return self._looked_at_top.cells if code is None else self.ranking(code).curve.cells
+        return self._top.reduction.cells if code is None else self.ranking(code).curve.reduction.cells
 
     @property
     def confident(self) -> Stated:
         """Samples whose highest probability is `CONFIDENT` at least, for samples of one weight."""
-        return self._looked_at_top.confident
+        return self._top.confident
 
     @property
     def excess(self) -> Excess:
         """Excess of the probability of the predicted class over the accuracy."""
-        return self._looked_at_top.excess
-
-    @property
-    def _looked_at_top(self) -> TopSums:
-        if self.top_label_bins is None:
-            raise NotStreamed("scores that are no probabilities have no bins")
-        return self._top
+        return self._top.excess
 
     def forecasts(self, code: int) -> Forecasts:
-        """Return the probabilities of a class beside its outcomes, as ``Scores.forecasts``."""
-        return self.ranking(code).forecasts.read()
+        """The probabilities of a class beside its outcomes, as ``Scores.forecasts``."""
+        found = self.ranking(code).forecasts
+        if found is None:
+            raise NotStreamed("scores that are no probabilities are not stated beside outcomes")
+        return found.read()
+
+    @cached_property
+    def _of_actual(self) -> Mapping[str, float]:
+        """Ends of the probabilities of actual classes, and how many are hardly any."""
+        own = " ".join(f"WHEN {code} THEN {name}" for code, name in enumerate(self.names))
+        rows = self._rows.having(t=f"CASE y {own} END")
+        found = rows.totals((), {"clipped": f"(t < {CLIP!r})::INT"}, {"lowest": "t", "highest": "-t"})
+        return {name: float(one[0]) for name, one in found.items()}
 
     @property
     def clipped(self) -> int:
         """Number of samples whose actual class has a probability below `CLIP`."""
-        _ = self.row_sums
-        return self._true.clipped
+        return int(self._of_actual["clipped"])
 
-    def _in_order_of_top(self) -> Iterator[Table]:
-        """Samples by their falling highest probability; members are those that are right."""
+    def _cuts_of_top(self) -> Iterator[Cuts]:
         if self.mirrored:
-            return merged(*(_predicted(self._in_order(code), code) for code in (0, 1)))
+            orders = [_predicted(self._in_order(code), code) for code in (0, 1)]
+            return joined(orders, weighted=self._weighted, threads=1)
         names = [f"p{code}" for code in range(self.n_classes)]
         # The first of equals is predicted.
         first = [
@@ -341,14 +265,7 @@ class StreamedScores(Scores):
         ]
         right = " ".join(f"WHEN {code} THEN {condition}" for code, condition in enumerate(first))
         made = self._rows.having(s=f"greatest({', '.join(names)})", m=f"CASE y {right} END")
-        return made.ordered("s DESC", columns=self._columns)
-
-    @lazy
-    def top_label(self) -> Ranking:
-        """The bins of the highest probability."""
-        if self.top_label_bins is None:
-            raise NotStreamed("scores that are no probabilities have no bins")
-        return self.top_label_bins
+        return cuts_of(made.ordered("s DESC", columns=self._columns))
 
     @lazy
     def pair_losses(self) -> Array:
@@ -364,21 +281,17 @@ class StreamedScores(Scores):
 
     def curves_as_json(self) -> dict[str, Any]:
         """The points of the curves of all classes, for ``KeptScores``."""
-        classes = [self.ranking(code).curves_as_json() for code in range(self.n_classes)]
-        top_label = self.top_label_bins
-        return {"classes": classes, "top_label": None if top_label is None else top_label.as_lists()}
+        top_label = bins_of(self._top.reduction.cells).tolist() if self.are_probabilities else None
+        return {"classes": [self.ranking(code).as_json() for code in range(self.n_classes)], "top_label": top_label}
 
     @cached_property
     def together(self) -> AllClasses:
-        """One threshold for all classes; their orders are gone along once more, beside each other.
-
-        Raises:
-            NotStreamed: there are too many classes, or scores.
-        """
+        """One threshold for all classes; their orders are gone along once more, beside each other."""
         if not self.in_one_order:
             raise NotStreamed(f"the probabilities of more than {MOST_CLASSES} classes are not put in one order")
-        found = AllClasses(*self._of_all, weighted=self._weighted, threads=self._rows.threads)
-        self._written.clear()
+        found = AllClasses(*self._of_all, weighted=self._weighted, threads=self.threads)
+        if not self.mirrored:
+            self._written.clear()
         np.fill_diagonal(found.precision, [float(ranking.precision_sum) for ranking in self.rankings])
         return found
 
@@ -393,11 +306,6 @@ class StreamedScores(Scores):
         members, others = zip(*map(self.both_sides, range(self.n_classes)), strict=True)
         curve = Along(summed_sides(members), summed_sides(others), self.n_classes)
         return curve, [self._in_order(code) for code, _ in enumerate(self.rankings)]
-
-    @property
-    def in_one_order(self) -> bool:
-        """Can the scores of all classes be put in one order?"""
-        return self.are_probabilities and self.n_classes <= MOST_CLASSES
 
     @property
     def looked_together(self) -> bool:
@@ -422,7 +330,7 @@ class StreamedScores(Scores):
         asked = code, clip, sloped
         if asked not in self._fits:
             curve = self.ranking(code).curve
-            rows = self._rows.having(s=self._score(code), m=f"y = {code}", v=self._weight)
+            rows = self._of_class(code).having(v=self._weight)
             self._fits[asked] = fitted(rows, curve, self.ends[code], clip, sloped=sloped)
         return self._fits[asked]
 
@@ -469,24 +377,11 @@ class StreamedScores(Scores):
             of_each = (score_ranking.roc_auc, score_ranking.average_precision)
             leaves += [Leaf.made(metric, code) for metric in of_each for code in of_classes]
             leaves += [Leaf.made(metric, None) for metric in self._averages]
-        known = [leaf for leaf in leaves if leaf is not None]
-        return self._summed_rows(known, self._true.look if self.are_probabilities else None)
+        return RowSums.of([self], [leaf for leaf in leaves if leaf is not None])
 
     def reading(self, leaf: Leaf) -> Read | None:
         """Sums of what samples say for one metric; where it is not among those of all they are read again for it."""
-        return self.row_sums.read([leaf]) or self._summed_rows([leaf]).read([leaf])
-
-    def _summed_rows(self, known: Sequence[Leaf], look: Look | None = None) -> RowSums:
-        parts = ((part, self.strata(part)) for part in self.in_parts(self.read_columns))
-        return RowSums.of(
-            parts,
-            [self],
-            known,
-            n_strata=self.n_strata,
-            n_groups=self.n_groups,
-            look=look,
-            threads=self._rows.threads,
-        )
+        return self.row_sums.read([leaf]) or RowSums.of([self], [leaf]).read([leaf])
 
     @property
     def _averages(self) -> Sequence[Metric[Any]]:
@@ -498,11 +393,6 @@ class StreamedScores(Scores):
             *([score_ranking.roc_auc_ovr_micro] if self.looked_together else []),
             *(pairs if self._pairs or self.is_mirrored else []),
         ]
-
-    @property
-    def n_strata(self) -> int:
-        """Number of classes that samples are in, one each."""
-        return self.n_classes
 
     def strata(self, part: Table) -> Codes:
         """Class of each of some samples."""
@@ -517,7 +407,7 @@ class StreamedScores(Scores):
         log_loss, squared_error, cosine, _, sure, ruled_out, undecided = map(self._summed, OF_ROWS)
         # Of weights that are all counted a rounding is left.
         undecided = np.where(np.abs(undecided) <= ROUNDING * self.actual, 0.0, undecided)
-        ends = {"lowest": self._true.lowest, "highest": self._true.highest}
+        ends = {"lowest": self._of_actual["lowest"], "highest": -self._of_actual["highest"]}
         return Losses(log_loss, squared_error, cosine, sure, ruled_out, undecided, **ends)
 
     def _summed(self, metric: Metric[Any]) -> Array:
@@ -533,11 +423,11 @@ class StreamedScores(Scores):
     def value(self, leaf: Leaf) -> float:
         """A metric that is made of areas."""
         if leaf.form.area is not None and self.area_sizes(leaf) is not None:
-            area = float(self.ranking(1 if leaf.of is None else leaf.of).auc)
+            area = float(self.ranking(_code_of(leaf)).auc)
             return 1.0 - leaf.form.area.slope * (1.0 - area)
         with silently():
             found = leaf.metric.compute(self, **leaf.parameters)
-        return float(found if not found.ndim else found[1 if leaf.of is None else leaf.of])
+        return float(found if not found.ndim else found[_code_of(leaf)])
 
     def area_sizes(self, leaf: Leaf) -> tuple[float, float] | None:
         """Effective members and others of one area; None of an average of several."""
@@ -546,7 +436,7 @@ class StreamedScores(Scores):
             return None
         if area.of is not AreaOf.ONE_CLASS and not self.is_mirrored:
             return None
-        members, others = self.both_sides(1 if leaf.of is None else leaf.of)
+        members, others = self.both_sides(_code_of(leaf))
         return members.effective, others.effective
 
     def freedom_of(self, leaf: Leaf) -> float:
@@ -556,14 +446,14 @@ class StreamedScores(Scores):
             return max(self.effective_samples - 1.0, 1.0)
         smaller = [min(side.effective for side in self.both_sides(code)) for code in range(self.n_classes)]
         if area.of is AreaOf.ONE_CLASS:
-            return max(smaller[1 if leaf.of is None else leaf.of] - 1.0, 1.0)
+            return max(smaller[_code_of(leaf)] - 1.0, 1.0)
         each = self.frequencies if area.of is AreaOf.CLASS_SHARES else np.ones(self.n_classes)
         parts = [self.ranking(code).curve.average_precision_variance for code in range(self.n_classes)]
         return welch(each**2 * parts, np.array(smaller))
 
     def part(self, part: Table) -> Scores:
         """Some samples in memory."""
-        columns = self._columns_of(part)
+        columns = self.outputs_of(part)
         made = Scores if self.are_probabilities else Scores.of_class_scores
         found = made(part["y"], columns.T)
         if self.are_probabilities:
@@ -571,72 +461,66 @@ class StreamedScores(Scores):
             found.__dict__["p_true"] = columns.ravel().take(part["y"].astype(np.intp) * size + np.arange(size))
         return found
 
-    def values_of(self, leaf: Leaf, part: Table, scores: Scores, placed: Placed) -> Array:
+    def values_of(self, leaves: Sequence[Leaf], part: Table) -> Iterator[Array]:
         """Values (b) of some samples; of an area their influence in each unit of weight."""
-        area = leaf.form.area
-        if area is None:
-            return leaf.in_rows(scores)
-        if area.of is AreaOf.ENTRIES:
-            if not self.have_entries:
-                return np.full(scores.n_samples, np.nan)
-            of_entries = self._precision_of_entries if area.of_precision else self._of_entries
-            return of_entries(part, scores.columns)
-        of_precision = area.of_precision
-        if area.of is AreaOf.ONE_CLASS or (self.is_mirrored and not of_precision):
-            return self._of_class((of_precision, 1 if leaf.of is None else leaf.of), part, scores.columns, placed)
-        if area.of in (AreaOf.PAIRS, AreaOf.PAIR_SHARES):
-            return self._of_pairs(part, scores.columns, by_shares=area.of is AreaOf.PAIR_SHARES)
-        codes = range(self.n_classes)
-        each = [self._of_class((of_precision, code), part, scores.columns, placed) for code in codes]
-        if area.of is AreaOf.CLASSES:
-            return sum(each, np.zeros(1)) / self.n_classes
-        of_each = score_ranking.average_precision if area.of_precision else score_ranking.roc_auc
-        return self.frequencies @ np.stack(each) + self._of_shares(of_each.compute(self), part)
+        scores = self.part(part)
+        outputs = scores.columns
 
-    @property
-    def have_entries(self) -> bool:
-        """Do the scores of two classes compare with each other?"""
-        return self.are_probabilities
+        @cache
+        def of_class(code: int, of_precision: bool) -> Array:  # noqa: FBT001 - a cache takes it so
+            # Of two classes that say the same of each other one order is that of both, but for the precision.
+            code = 1 if self.mirrored and not of_precision else code
+            curve, own = self.ranking(code).curve, outputs[code]
+            if not (curve.members.weight if of_precision else curve.has_both):
+                return np.full(own.size, np.nan)
+            return (precision_placements if of_precision else placements)(curve, own, self.inside(part, code))
+
+        def of_area(area: Area, code: int) -> Array:
+            if area.of is AreaOf.ENTRIES:
+                return self._of_entries(part, outputs, of_precision=area.of_precision)
+            if area.of is AreaOf.ONE_CLASS or (self.is_mirrored and not area.of_precision):
+                return of_class(code, area.of_precision)
+            if area.of in (AreaOf.PAIRS, AreaOf.PAIR_SHARES):
+                return self._of_pairs(part, outputs, by_shares=area.of is AreaOf.PAIR_SHARES)
+            each = [of_class(code, area.of_precision) for code in range(self.n_classes)]
+            if area.of is AreaOf.CLASSES:
+                return sum(each, np.zeros(1)) / self.n_classes
+            of_each = score_ranking.average_precision if area.of_precision else score_ranking.roc_auc
+            return self.frequencies @ np.stack(each) + self._of_shares(of_each.compute(self), part)
+
+        for leaf in leaves:
+            yield leaf.in_rows(scores) if leaf.form.area is None else of_area(leaf.form.area, _code_of(leaf))
 
     def _of_shares(self, values: Array, part: Table) -> Array:
         """Influence (b) of samples on the mean of values (K) by how frequent the classes are."""
         away = (values - float(self.frequencies @ values)) * _more(self.whole) / float(self.actual.sum())
         return sum((own * self.inside(part, code) for code, own in enumerate(away)), np.zeros(1))
 
-    def _of_class(self, asked: tuple[bool, int], part: Table, columns: Array, placed: Placed) -> Array:
-        of_precision, code = asked
-        # Of two classes that say the same of each other one order is that of both, but for the precision.
-        code = 1 if self.mirrored and not of_precision else code
-        if (of_precision, code) not in placed:
-            curve, own = self.ranking(code).curve, columns[code]
-            known = curve.members.weight > 0 if of_precision else curve.has_both
-            place = precision_placements if of_precision else placements
-            found = place(curve, own, self.inside(part, code)) if known else np.full(own.size, np.nan)
-            placed[of_precision, code] = found
-        return placed[of_precision, code]
-
-    def _of_entries(self, part: Table, columns: Array) -> Array:
+    def _of_entries(self, part: Table, outputs: Array, *, of_precision: bool) -> Array:
+        """Influence (b) of samples on the area, or the average precision, of all their scores in one order."""
+        if not self.have_entries:
+            return np.full(outputs.shape[1], np.nan)
         joint, whole = self.joint, self.whole
+        inside = [self.inside(part, code) for code in range(self.n_classes)]
+        if of_precision:
+            placed = [precision_placements(joint, own, members) for members, own in zip(inside, outputs, strict=True)]
+            return sum(placed, np.zeros(1)) * _more(whole) / _more(summed_sides([joint.members, joint.others]))
         if not any(joint.variances):
-            return np.zeros(columns.shape[1])
-        inside, places = [self.inside(part, code) for code in range(self.n_classes)], joint.places
+            return np.zeros(outputs.shape[1])
         if self.is_mirrored:
             # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
-            sums = 2.0 * (1.0 - places.lost(np.where(inside[1], columns[1], columns[0])) - joint.area)
-            return sums * _more(whole) / whole.weight
+            known, (lost, *_) = joint.places
+            away = (1.0 - np.interp(np.where(inside[1], outputs[1], outputs[0]), known, lost)) - joint.area
+            sums: Array = 2.0 * away * _more(whole) / whole.weight
+            return sums
         scales = _more(whole) / joint.members.weight, _more(whole) / joint.others.weight
-        placed = [placements(joint, own, members, scales) for members, own in zip(inside, columns, strict=True)]
+        placed = [placements(joint, own, members, scales) for members, own in zip(inside, outputs, strict=True)]
         return sum(placed, np.zeros(1))
 
-    def _precision_of_entries(self, part: Table, columns: Array) -> Array:
-        joint = self.joint
-        placed = [precision_placements(joint, own, self.inside(part, code)) for code, own in enumerate(columns)]
-        return sum(placed, np.zeros(1)) * _more(self.whole) / _more(summed_sides([joint.members, joint.others]))
-
-    def _of_pairs(self, part: Table, columns: Array, *, by_shares: bool) -> Array:
+    def _of_pairs(self, part: Table, outputs: Array, *, by_shares: bool) -> Array:
         """Influence on an average of the areas of ordered pairs of classes (Hand & Till 2001)."""
         size, shares = self.n_classes, self.prevalence
-        found = np.zeros(columns.shape[1])
+        found = np.zeros(outputs.shape[1])
         if not shares.all():
             return found * np.nan
         each = shares[:, None] + shares if by_shares else np.full((size, size), 2.0 / size)
@@ -645,7 +529,7 @@ class StreamedScores(Scores):
             curve, members = self.pair_curve(one, other), part["y"] == one
             areas[one, other] = curve.area
             at = np.flatnonzero(members | (part["y"] == other))
-            found[at] += each[one, other] * placements(curve, columns[one].take(at), members.take(at))
+            found[at] += each[one, other] * placements(curve, outputs[one].take(at), members.take(at))
         if by_shares:
             # The shares of the classes are random too.
             found += self._of_shares((areas.sum(axis=0) + areas.sum(axis=1)) / (2.0 * (size - 1)), part)
@@ -658,7 +542,7 @@ class StreamedScores(Scores):
     def pair_curve(self, one: int, other: int) -> Along:
         """Members of a class among those of another one, by its falling score."""
         if (one, other) not in self._pairs:
-            some = self._rows.where(f"y IN ({one}, {other})").having(s=self._score(one), m=self._member(one))
+            some = self._of_class(one).where(f"y IN ({one}, {other})")
             found = Along(self.sides[one], self.sides[other], self.n_classes)
             for cuts in cuts_of(some.ordered("s DESC", columns=self._columns)):
                 found.add(cuts)
@@ -670,17 +554,12 @@ class StreamedScores(Scores):
         """Columns that ``inside`` takes."""
         return ("y",)
 
-    def read(self) -> Iterator[tuple[Table, Array]]:
-        """All samples in small parts: their columns, and the scores (K, b) of all classes."""
-        for part in self.in_parts(self.read_columns):
-            yield part, self._columns_of(part)
-
     def in_parts(self, columns: Sequence[str]) -> Iterator[Table]:
         """Columns of all samples, some samples at a time."""
         if not self.mirrored:
             return pieces(self._rows.batches(*columns))
         # Places of scores are found sooner where these are in order.
-        return pieces(map(self._of_order, self._order.batches()))
+        return pieces(map(self._of_order, self._order(1).batches()))
 
     def _of_order(self, batch: Table) -> Table:
         """Columns of all samples, of those of their order."""
@@ -689,7 +568,7 @@ class StreamedScores(Scores):
 
     @property
     def read_columns(self) -> Sequence[str]:
-        """All columns."""
+        """All columns of the rows."""
         return [*self._truth, *self.names, *(["w"] if self._weighted else []), *(["g"] if self.grouped else [])]
 
     @property
@@ -697,30 +576,16 @@ class StreamedScores(Scores):
         """Columns of scores."""
         return ["s"] if self._one_score else [self._score(code) for code in range(self.n_classes)]
 
-    def _columns_of(self, part: Table) -> Array:
+    def outputs_of(self, part: Table) -> Array:
+        """The scores (K, b) of all classes."""
         return np.stack([-part["s"], part["s"]] if self._one_score else [part[name] for name in self.names])
 
     def __getattr__(self, name: str) -> Any:
         raise NotStreamed(f"{name} needs the samples, which were streamed")
 
 
-class _TrueProbabilities:
-    """Ends of the probabilities of actual classes, and how many are hardly any.
-
-    Attributes:
-        lowest: Of them.
-        highest: Of them.
-        clipped: Samples with hardly any.
-    """
-
-    def __init__(self) -> None:
-        self.lowest, self.highest, self.clipped = np.inf, -np.inf, 0
-
-    def look(self, _: Table, scores: Sequence[Scores], __: Array) -> None:
-        """Look at more samples."""
-        found = scores[0].p_true
-        self.lowest, self.highest = min(self.lowest, float(found.min())), max(self.highest, float(found.max()))
-        self.clipped += int(np.count_nonzero(found < CLIP))
+def _code_of(leaf: Leaf) -> int:
+    return 1 if leaf.of is None else leaf.of
 
 
 def _more(side: Side) -> float:
@@ -735,14 +600,6 @@ def _predicted(batches: Iterable[Table], code: int) -> Iterator[Table]:
         yield {name: column[:stop] for name, column in batch.items()}
         if stop < rising.size:
             return
-
-
-def _sides_by_class(rows: Rows, n_classes: int, weight: str) -> list[Side]:
-    found = rows.having(v=weight).sums("y", n="1", w="v", x="v * v")
-    sides = [Side(0.0, 0.0, 0)] * n_classes
-    for code, size, own, squares in zip(found["y"], found["n"], found["w"], found["x"], strict=True):
-        sides[int(code)] = Side(float(own), float(squares), int(size))
-    return sides
 
 
 def summed_sides(sides: Sequence[Side]) -> Side:

@@ -15,18 +15,12 @@ _NONE = np.zeros(0)
 
 
 class AllClasses:
-    """All scores of K classes, from the highest down. Others between the scores of two members are one cut, since
-    nothing is said at their scores.
+    """All scores of K classes, from the highest down, in batches of each class. Others between the scores of two
+    members are one cut, since nothing is said at their scores.
 
     Attributes:
-        curve: Of all of them.
+        curve: Of all of them; it is given, and cuts are added to it.
         precision: Entry [k, l] (K, K) is the precision of class l along the members of class k, by trapezoids.
-
-    Args:
-        curve: What cuts are added to.
-        orders: Batches of each class, as of `cuts_of`.
-        weighted: Are squares of weights others than the weights?
-        threads: That look at classes beside each other.
     """
 
     def __init__(self, curve: Along, orders: Sequence[Iterable[Table]], *, weighted: bool, threads: int) -> None:

@@ -47,12 +47,8 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Rereading:
-    """Resources for reading samples again.
-
-    Attributes:
-        memory_bytes: That the columns of all runs together may take.
-        folder: Where files are made of what takes more.
-        engine: What holds rows beyond memory.
+    """Resources for reading samples again: the columns of all runs together may take so much memory, what takes more
+    goes into files of a folder, or into an engine.
     """
 
     samples: SamplesElsewhere
@@ -156,8 +152,7 @@ def pair_streamed(
     Raises:
         IncomparableRuns: they have too few ids in common, different actual classes of one, or different groups.
         InvalidInput: a run has an id twice, or its data has changed.
-        DataNotAllowed, TooLarge: data cannot be read again, or there are too many groups.
-        EngineError: the engine does not do it.
+        DataNotAllowed, TooLarge, EngineError: data cannot be read again, there are too many groups, or no room.
     """
     steps = len(runs) + 1
     with reading.engine.opened(reading.folder) as engine:
@@ -173,11 +168,7 @@ def pair_streamed(
 def _batches(
     reading: Rereading, runs: Runs, kept: KeptSamples, place: int, *, scored: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The samples of one run, some at a time, in columns whose names end with the place of the run.
-
-    Raises:
-        IncomparableRuns: they have no ids.
-    """
+    """The samples of one run, some at a time, in columns whose names end with the place of the run."""
     record, codes = runs.records[place], runs.places[place]
     for some in _samples(reading, record, kept, scored=scored):
         if some.ids is None:
@@ -217,11 +208,7 @@ def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *,
 
 
 class _Taken(NamedTuple):
-    """The samples of one run in an engine.
-
-    Attributes:
-        hashes: Sum of those of their ids.
-    """
+    """The samples of one run in an engine, and the sum of the hashes of their ids."""
 
     rows: Rows
     n_rows: int
@@ -232,12 +219,7 @@ class _Taken(NamedTuple):
     def of(
         cls, engine: OpenEngine, batches: Iterator[pa.RecordBatch], other: Self | None, record: EvaluationRecord
     ) -> Self:
-        """All of them; ``other`` has those of another run.
-
-        Raises:
-            IncomparableRuns: they have no ids.
-            InvalidInput: one comes twice.
-        """
+        """All of them, with ids that differ; ``other`` has those of another run."""
         first = next(batches, None)
         if first is None:
             raise without_ids(record)
@@ -245,28 +227,19 @@ class _Taken(NamedTuple):
         found = rows.sums(hashes=f"hash({_ID})")
         taken = cls(rows, rows.n_rows, pa.types.is_string(first.schema.field(_ID).type), float(found["hashes"][0]))
         # Ids that are those of another run, none of which comes twice, do not come twice either.
-        if other is None or taken[1:] != other[1:]:
-            taken.check_different()
-        return taken
-
-    def check_different(self) -> None:
-        """Raises InvalidInput where an id comes twice."""
-        for again in self.rows.distinct(_ID).where("n > 1").batches(_ID):
+        repeated = rows.distinct(_ID).where("n > 1").batches(_ID) if other is None or taken[1:] != other[1:] else ()
+        for again in repeated:
             raise InvalidInput.at(
                 "",
                 "duplicate_sample_id",
                 f"expected ids that differ in the column `sample_id`, got {shown(str(min(again[_ID])))} more than once",
             )
+        return taken
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Joined:
-    """Samples that all runs have.
-
-    Attributes:
-        rows: With the columns of all runs.
-        largest: Samples of the run that has the most.
-    """
+    """Samples that all runs have, with the columns of all; the largest run has so many."""
 
     rows: Rows
     runs: Runs
@@ -387,9 +360,8 @@ def _unpaired(why: str) -> IncomparableRuns:
 def streamed_queries(
     reading: Rereading, runs: Runs, kept: KeptSamples, expressions: Sequence[Expression]
 ) -> KeptSamples:
-    """The queries of all runs, of any number of items.
-
-    What a comparison says of them is what it says of queries with their items, bit for bit.
+    """The queries of all runs, of any number of items. What a comparison says of them is what it says of queries with
+    their items, bit for bit.
 
     Args:
         reading: How items are read that lie elsewhere.
@@ -398,8 +370,7 @@ def streamed_queries(
         expressions: What the runs are to be compared on.
 
     Raises:
-        IncomparableRuns: a run was saved without its items.
-        InvalidInput: its data has changed.
+        IncomparableRuns, InvalidInput: a run was saved without its items, or its data has changed.
         DataNotAllowed, TooLarge: data cannot be read again, or there are too many queries, or items of one.
     """
     leaves = [leaf for expression in expressions for leaf in measures(expression)]

@@ -31,7 +31,7 @@ from app.kernel.samples.curves import (
 from app.kernel.samples.curves import CurveName as CurveName
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.kept import KeptScores
+from app.kernel.streamed.rankings import KeptScores
 from app.kernel.streamed.rows import NotStreamed
 from app.kernel.uncertainty.curve_bands import BandForm as BandForm
 from app.kernel.uncertainty.curve_bands import (

@@ -38,7 +38,8 @@ from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.labels import StreamedLabels
 from app.kernel.streamed.metrics import error_of_chance
-from app.kernel.streamed.scores import StreamedRanking, StreamedScores
+from app.kernel.streamed.rankings import StreamedRanking
+from app.kernel.streamed.scores import StreamedScores
 from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval, equal_share_headlines, headlines
 from app.kernel.uncertainty.designs import Design, Grouped, Independent, RatesInGroups, Weighted
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping

@@ -21,10 +21,10 @@ from app.kernel.streamed.queries import (
     SCORE,
     SIZES,
     UNJUDGED,
-    ColumnFile,
     QueryValueUnits,
     query_values,
 )
+from app.kernel.streamed.spool import Spool
 from app.services.ports import OpenEngine
 
 _NAME: Final = "name"
@@ -47,7 +47,7 @@ class KeptQueries(NamedTuple):
     """
 
     ids: NDArray[Any]
-    columns: ColumnFile
+    columns: Spool
     n_items: int
 
     @property
@@ -97,7 +97,7 @@ def kept_queries(
     items = engine.take(_ITEMS, batches())
     if kinds == {"i"}:
         items = items.having(**{_NAME: f"{_NAME}::BIGINT"})
-    queries = items.counted(_NAME)
+    queries = items.sums(_NAME, n="1")
     ids, sizes = queries[_NAME], queries["n"]
     check_queries(ids.size, budget, runs)
     most = max(budget // _ITEM_BYTES, _ALWAYS)
@@ -107,8 +107,8 @@ def kept_queries(
             f"{sizes.max():.0f} of {shown(str(ids[np.argmax(sizes)]))}",
             pointer=_DATA,
         )
-    coded, n_queries = items.coded(_NAME, QUERY)
-    columns = ColumnFile(folder, n_queries, query_values(coded, measures, relevant_from))
+    coded, _ = items.coded(_NAME, QUERY)
+    columns = Spool(query_values(coded, measures, relevant_from), folder)
     return KeptQueries(ids if kinds == {"i"} else ids.astype(np.str_), columns, int(sizes.sum()))
 
 

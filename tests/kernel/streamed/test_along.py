@@ -118,7 +118,7 @@ def test_batches_do_not_matter(engine: OpenEngine, monkeypatch: pytest.MonkeyPat
     rows = rows_of(engine, p=scores, y=members, w=weights)
 
     def said(found: Along) -> list[float]:
-        return [found.area, *found.variances, found.precision, found.area_inside, found.gap]
+        return [found.area, *found.variances, found.precision, found.edge[1], found.gap]
 
     expected = said(along(rows, "p", "y", "w"))
     for size in (1, 13, 1 << 20):

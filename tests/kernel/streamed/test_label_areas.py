@@ -1,5 +1,7 @@
 """Areas of streamed labels and their averages beside those of the samples in memory."""
 
+from itertools import chain
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -38,8 +40,8 @@ def test_two_labels_are_not_taken_for_two_classes(engine: OpenEngine, n_labels: 
         leaf, own = Leaf.made(metric, None), Influences(whole).of(metric)
         assert leaf is not None
         assert own is not None
-        parts = [part for part, _ in streamed.read()]
-        values = np.concatenate([streamed.values_of(leaf, part, streamed.part(part), {}) for part in parts])
+        parts = streamed.in_parts(streamed.read_columns)
+        values = np.concatenate([*chain.from_iterable(streamed.values_of([leaf], part) for part in parts)])
         # Places between two kept ones are interpolated.
         assert [values @ values, values @ own.influence] == pytest.approx([own.variance] * 2, rel=3e-3)
         assert streamed.freedom_of(leaf) == pytest.approx(own.freedom, rel=1e-6) or np.isinf(own.freedom)

@@ -131,9 +131,10 @@ def test_cells_of_groups_hold_what_the_samples_weigh(engine: OpenEngine, weighte
     found = streamed(engine, problem, weights, groups)
     for code, cells in cells_of_groups(found, [1, None]).items():
         whole = found.cells(code).weights
-        np.testing.assert_allclose(cells.held.sum(axis=0), whole[np.nonzero(whole)])
+        assert cells.each is not None
+        np.testing.assert_allclose(cells.each.sum(axis=0), whole[np.nonzero(whole)])
         # As few groups are sets of their own.
-        np.testing.assert_allclose(np.sort(cells.held.sum(axis=1)), np.sort(np.bincount(groups, weights)))
+        np.testing.assert_allclose(np.sort(cells.each.sum(axis=1)), np.sort(np.bincount(groups, weights)))
 
 
 @pytest.mark.parametrize("classes", [2, 3])

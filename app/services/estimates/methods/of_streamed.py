@@ -15,7 +15,7 @@ from app.kernel.metrics.card import Metric, is_of_probabilities
 from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, usual_measure
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.cells import Cells, CellsOfGroups, cells_of, cells_of_groups
+from app.kernel.streamed.cells import Cells, cells_of, cells_of_groups
 from app.kernel.streamed.metrics import draw_of, linearised, streams
 from app.kernel.uncertainty.closed_forms import Given
 from app.kernel.uncertainty.draws import ClassCounts, Shares
@@ -35,14 +35,8 @@ _PREFIX: Final = "folded_"
 
 @dataclass(frozen=True, slots=True)
 class _ResampledValue:
-    """One value that is resampled.
-
-    Attributes:
-        measure: The metric at its default parameters, of its class.
-        of_cells: The same of that one of the two classes of the cells.
-        value: As it was found.
-        bounds: Of the metric.
-        place: Of its estimand, and its own within.
+    """One value of a metric at its default parameters, the same of one of the two classes of the cells, and the place
+    of its estimand and its own within.
     """
 
     measure: Measure
@@ -72,11 +66,7 @@ def _of_line(line: Linearisation, run: RunData, settings: LimitSettings) -> Esti
 
 
 def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
-    """Any estimands by resampling cells. All that are of the same cells see the same resamples.
-
-    Raises:
-        ValueError: the samples are at hand.
-    """
+    """Any estimands by resampling cells. All that are of the same cells see the same resamples."""
     if run.streamed is None:
         raise ValueError("expected samples that were folded")
     values = [run.values(estimand).tolist() for estimand in estimands]
@@ -131,9 +121,7 @@ def _not_drawn(estimand: Estimand, value: float, run: RunData, settings: LimitSe
     return form.without_limits(NoLimits.FOLDED if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)
 
 
-def _resampled(
-    cells: Cells | CellsOfGroups, asked: Sequence[_ResampledValue], run: RunData, settings: LimitSettings
-) -> list[Estimate]:
+def _resampled(cells: Cells, asked: Sequence[_ResampledValue], run: RunData, settings: LimitSettings) -> list[Estimate]:
     fixed = settings.sampling.shares is Shares.OBSERVED and cells.n_strata > 1
     given = Given.GROUPS if run.grouping is not None else Given.ACTUAL if fixed else Given.SAMPLES
     reads = [resampled(one.of_cells, one.bounds) for one in asked]

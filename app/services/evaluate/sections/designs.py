@@ -15,10 +15,10 @@ from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.accuracy import accuracy
 from app.kernel.numerics.arrays import Array, kish_effective_n
-from app.kernel.streamed.labels import LabelMoments
+from app.kernel.streamed.labels import StreamedLabelInfluences
 from app.kernel.uncertainty.designs import design_effects
 from app.kernel.uncertainty.groups import FEW_GROUPS
-from app.kernel.uncertainty.influence import LabelInfluences, PairsOfLabels, UnitInfluences
+from app.kernel.uncertainty.influence import LabelInfluences, UnitInfluences
 from app.services.estimates.report_intervals import (
     balanced_for_report,
     estimate_for_report,
@@ -76,17 +76,14 @@ def unit_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric])
             linear = influences.of_tables(Measure(metric, metric.card.defaults, None))
         if linear is not None:
             effects[metric.key] = influences.design_effect(linear)
-    pairs = influences.pairs if isinstance(influences, LabelInfluences) else None
-    design = _design_of_units(pairs, run.weights, effects)
-    return design, _findings(question, design)
-
-
-def _design_of_units(pairs: PairsOfLabels | None, weights: Array | None, effects: Mapping[str, float]) -> WeightDesign:
-    if isinstance(pairs, LabelMoments):
-        return _designed(pairs.n_samples, *pairs.ends, pairs.whole.effective, effects)
-    if weights is None:
+    if isinstance(influences, StreamedLabelInfluences):
+        moments = influences.moments
+        design = _designed(moments.whole.used, *moments.ends, moments.whole.effective, effects)
+    elif run.weights is None:
         raise ValueError("expected weighted samples")
-    return _weight_design(weights, kish_effective_n(weights), effects)
+    else:
+        design = _weight_design(run.weights, kish_effective_n(run.weights), effects)
+    return design, _findings(question, design)
 
 
 def _findings(question: Question, design: WeightDesign) -> list[Finding]:

@@ -70,7 +70,7 @@ def streamed_labels(
     else:
         for samples in read.samples():
             _add(sums, samples)
-    if not sums.moments.n_samples:
+    if not sums.moments.whole.used:
         raise InvalidInput.at(DATA, "no_samples", "sample_weight: expected at least one sample, got none above 0")
     groups, scores, n_groups = None, None, 0
     if rows is not None and source.is_grouped:
@@ -135,11 +135,7 @@ def _groups(rows: Rows, sums: LabelSums, n_groups: int, left: int) -> LabelGroup
 
 
 def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> MatrixInput:
-    """The input of all parts, with its groups.
-
-    Raises:
-        InvalidInput: the weights are too large.
-    """
+    """The input of all parts, with its groups. Raises InvalidInput where the weights are too large."""
     facts, moments, samples = {**source.facts}, sums.moments, None
     counts = moments.cells.reshape(-1, 2, 2)
     if _ROWS in facts:
@@ -148,7 +144,7 @@ def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> 
         counts = counts.astype(np.int64)
     else:
         facts[WEIGHTS_FACT] = moments.worth[1]
-        if moments.n_samples < 2:
+        if moments.whole.used < 2:
             del facts[WEIGHTS_FACT]
         check_weights(counts[0])
     if groups is not None:

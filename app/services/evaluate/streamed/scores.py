@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.classified import assumed_threshold, decide_by_threshold
+from app.domain.inputs.classified import assumed_threshold
 from app.domain.inputs.columns import weight_facts
 from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT
 from app.domain.inputs.ignored import NothingLeft
@@ -31,8 +31,6 @@ from app.services.ports import OpenEngine
 
 # Facts of a part that are numbers of samples.
 _COUNTED: Final = ("rows", "ties", "renormalized")
-# Thresholds that nobody has to name: all scores together say which of them it is.
-_THRESHOLDS: Final = (0.0, 0.5)
 # Bytes of what is known of each class in each group.
 _BYTES_OF_GROUP: Final = 128
 
@@ -78,9 +76,11 @@ def streamed_scores(
         size = len(source.labels)
         check_groups(n_groups, size, _BYTES_OF_GROUP * size * n_groups, budget)
     whole = read.whole(facts_of(read.rows))
+    if whole.facts.get("threshold_assumed"):
+        rows, whole = _with_threshold(rows, whole)
     samples = None
     if grouped or weighted:
-        samples = _decided(rows, f"d{read.rule}", weighted=weighted, grouped=grouped)
+        samples = _decided(rows, weighted=weighted, grouped=grouped)
         whole = replace(whole, facts={**whole.facts, **({GROUPS_FACT: n_groups} if grouped else {})})
         whole = _weighed(whole, samples) if weighted else whole
     question = ask(whole, first.options, sliceable=False)
@@ -103,28 +103,22 @@ def streamed_scores(
 
 
 class _Read:
-    """Parts as batches for an engine, and what adds up of them meanwhile.
+    """Parts as batches for an engine, and what adds up of them meanwhile. Raises InvalidInput without a part with
+    samples.
 
     Attributes:
         first: The first part with samples, without these.
         columns: Of the first part.
-        rows: That were read so far.
-        n_samples: Those that were not left out.
         mirrored: Are there two classes, and is one probability 1 less the other in every row?
-
-    Raises:
-        InvalidInput: there is no part with samples.
     """
 
     def __init__(self, parts: Iterable[NewEvaluation | NoPart]) -> None:
         self.rows, self.n_samples = 0, 0
         self._parts, self._left_out = iter(parts), Counter[str]()
-        self._ends, self.mirrored = (np.inf, -np.inf), True
-        self._counts: NDArray[Any] = np.zeros((2, 2, 2), dtype=np.int64)
+        self.mirrored = True
         part = self._following()
         if part is None:
             raise InvalidInput.at(DATA, "no_samples", "expected at least one sample, got none")
-        self._assumes = bool(part.source.facts.get("threshold_assumed"))
         self.first, self._whole = part, replace(part.source, samples=None)
         self.columns = self._columns(part.source)
 
@@ -156,7 +150,7 @@ class _Read:
         if samples is None or samples.outputs is None:
             raise ValueError("expected parts with probabilities or scores")
         self.n_samples += samples.size
-        outputs, decided = samples.outputs, [samples.predicted]
+        outputs = samples.outputs
         found: dict[str, NDArray[Any]] = {"y": samples.truth.astype(np.int32)}
         if outputs.ndim == 1:
             # The kernel's scores are higher for class 1.
@@ -164,37 +158,18 @@ class _Read:
         else:
             found |= {f"p{code}": np.ascontiguousarray(column) for code, column in enumerate(outputs.T)}
             self.mirrored = self.mirrored and len(found) == 3 and np.array_equal(found["p0"], 1.0 - found["p1"])
-        if self._assumes:
-            decided = self._decided(samples.truth, outputs, source.positive or 0)
         if samples.groups is not None:
             found["g"] = samples.groups
         if samples.weights is not None:
             found["w"] = samples.weights
         if samples.groups is not None or samples.weights is not None:
-            found |= {f"d{rule}": codes.astype(np.int32) for rule, codes in enumerate(decided)}
+            found["d"] = samples.predicted.astype(np.int32)
         return pa.RecordBatch.from_arrays([pa.array(column) for column in found.values()], [*found])
-
-    def _decided(self, truth: NDArray[Any], scores: NDArray[np.float64], positive: int) -> list[NDArray[np.int64]]:
-        """Decisions by each of the thresholds, which are counted too."""
-        found = [decide_by_threshold(scores, threshold, positive) for threshold in _THRESHOLDS]
-        for counts, codes in zip(self._counts, found, strict=True):
-            counts += confusion_counts(truth, codes, 2)
-        self._ends = min(self._ends[0], float(scores.min())), max(self._ends[1], float(scores.max()))
-        return found
-
-    @property
-    def rule(self) -> int:
-        """Place of the decision rule among the thresholds."""
-        return _THRESHOLDS.index(assumed_threshold(*self._ends)) if self._assumes else 0
 
     def whole(self, facts: Mapping[str, Any]) -> MatrixInput:
         """All parts as one input, without samples."""
-        source = self._whole
-        if self._assumes:
-            threshold = {"threshold": _THRESHOLDS[self.rule]}
-            source = replace(source, counts=self._counts[self.rule].copy(), facts={**source.facts, **threshold})
-        ignored = {IGNORED_FACT: dict(self._left_out)} if IGNORED_FACT in source.facts else {}
-        return with_facts(source, {**ignored, **facts})
+        ignored = {IGNORED_FACT: dict(self._left_out)} if IGNORED_FACT in self._whole.facts else {}
+        return with_facts(self._whole, {**ignored, **facts})
 
 
 def _together(whole: MatrixInput, part: MatrixInput) -> MatrixInput:
@@ -207,20 +182,30 @@ def _together(whole: MatrixInput, part: MatrixInput) -> MatrixInput:
     return replace(whole, counts=whole.counts + part.counts, facts=facts)
 
 
-def _decided(rows: Rows, rule: str, *, weighted: bool, grouped: bool) -> Samples:
+def _with_threshold(rows: Rows, whole: MatrixInput) -> tuple[Rows, MatrixInput]:
+    """Rows decided ``d`` by the threshold that nobody has to name, which all scores together say, and their counts."""
+    # Scores ``s`` are higher for class 1.
+    score, positive = "-s" if whole.positive == 0 else "s", whole.positive or 0
+    ends = rows.totals((), {}, {"lowest": score, "highest": f"-({score})"})
+    threshold = assumed_threshold(float(ends["lowest"][0]), -float(ends["highest"][0]))
+    rows = rows.having(d=f"CASE WHEN {score} >= {threshold!r} THEN {positive} ELSE {1 - positive} END")
+    found, counts = rows.sums("y", "d", n="1"), np.zeros((2, 2), dtype=np.int64)
+    counts[found["y"], found["d"]] = found["n"]
+    return rows, replace(whole, counts=counts, facts={**whole.facts, "threshold": threshold})
+
+
+def _decided(rows: Rows, *, weighted: bool, grouped: bool) -> Samples:
     """Samples of one actual and predicted class, and of one group, as one entry each."""
-    by = [*(["g"] if grouped else []), "y", rule]
+    by = [*(["g"] if grouped else []), "y", "d"]
     found, weights, tally = alike(rows, by, weighted=weighted)
-    truth, predicted = found["y"].astype(np.int64), found[rule].astype(np.int64)
+    truth, predicted = found["y"].astype(np.int64), found["d"].astype(np.int64)
     groups = found["g"].astype(np.int64) if grouped else None
     return Samples(truth, predicted, weights=weights, groups=groups, tally=tally)
 
 
 def _weighed(whole: MatrixInput, samples: Samples) -> MatrixInput:
-    """The input with the sums of the weights, and what these are worth.
-
-    Raises:
-        InvalidInput: as of weights that are sent.
+    """The input with the sums of the weights, and what these are worth. Raises InvalidInput as of weights that are
+    sent.
     """
     size = len(whole.labels)
     counts = confusion_counts(samples.truth, samples.predicted, size, samples.weights)

@@ -42,13 +42,7 @@ def with_facts(source: MatrixInput, facts: Mapping[str, Any]) -> MatrixInput:
 
 
 def check_groups(n_groups: int, orders: int, held: int, budget: int) -> None:
-    """Check that sums within groups fit in the budget.
-
-    Args:
-        n_groups: Their number.
-        orders: Of the samples, each of which has something of every group.
-        held: Bytes that the sums take besides.
-        budget: Bytes that they may take.
+    """Check that sums within groups, and what each order of the samples has of every group, fit in a budget of bytes.
 
     Raises:
         TooLarge: there are too many groups, or they take too much.
@@ -90,16 +84,10 @@ def alike(rows: Rows, by: Sequence[str], *, weighted: bool) -> tuple[Table, NDAr
 
 
 class StreamedParts:
-    """Parts of one evaluation of units.
-
-    Args:
-        parts: With their samples, of data that was named.
-        task: What is judged.
-        facts_of: Facts of the input, of all of the data, by its number of rows.
+    """Parts of one evaluation of units, with their samples.
 
     Attributes:
         source: The input of the first part, without its samples.
-        rows: That were read so far.
 
     Raises:
         InvalidInput, InvalidExpression: there is no part, or what is asked cannot be given. Only one part is read then.
@@ -134,11 +122,8 @@ class StreamedParts:
             yield part.source.samples
 
     def reported(self, source: MatrixInput, units: Units) -> NewEvaluation:
-        """All parts as one input, without its samples, and its report.
-
-        Args:
-            source: The input, with no more of its samples than is shown of them.
-            units: What is left of these.
+        """All parts as one input, with no more of its samples than is shown of them, and the report of what is left of
+        these.
         """
         source = with_facts(source, self._facts_of(self.rows))
         section = unit_section(self.question(source), self._task, RunData(source, units))

@@ -1,0 +1,166 @@
+"""Rankings of streamed samples, of which values, bins and points of the curve are known and the samples are not."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from app.kernel.numerics.arrays import Array
+from app.kernel.samples.losses import Codes
+from app.kernel.samples.rankings import Ranking, Row, equal_error_rate, standardised_partial_area
+from app.kernel.samples.scores import Scores
+from app.kernel.streamed.along import MAX_FPR, Along, Points
+from app.kernel.streamed.bins import BINS, FALLING, ForecastSums, bins_of
+from app.kernel.streamed.rows import NotStreamed
+
+
+class KnownRanking(Ranking):
+    """A ranking as metrics read it, at their default parameters. What needs its samples is ``NotStreamed``.
+
+    Args:
+        known: Values of its attributes.
+        bins: Weight, weighted sum of scores and weight of members (3, b) in bins of equal width, from the lowest up;
+            None of scores that are no probabilities.
+        parts: The same in bins of equal weight, where these were made.
+    """
+
+    def __init__(self, known: Mapping[str, float], bins: Array | None, parts: Array | None = None) -> None:
+        self.weights, self.bins, self._parts = None, bins, parts
+        # Attributes that are computed at first use are there already.
+        self.__dict__.update({name: np.asarray(float(value)) for name, value in known.items()})
+
+    def between(self, limits: Array) -> tuple[Array, Array, Array]:
+        """The bins of equal width, as ``Ranking.between``; only those that were made."""
+        if self.bins is None:
+            raise NotStreamed("scores that are no probabilities have no bins")
+        if not np.array_equal(limits, FALLING):
+            raise NotStreamed(f"{BINS} bins of equal width were made, and no others")
+        weight, scores, members = self.bins[:, ::-1]
+        return weight, scores, members
+
+    def in_parts(self, parts: int) -> tuple[Array, Array, Array]:
+        """The bins of equal weight, as ``Ranking.in_parts``; only those that were made."""
+        if self._parts is None or parts != BINS:
+            raise NotStreamed(f"{BINS} bins of equally many samples were made, and no others")
+        weight, scores, members = self._parts[:, ::-1]
+        return weight, scores, members
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotStreamed(f"{name} needs the samples of a ranking, which were streamed")
+
+
+class StreamedRanking(KnownRanking):
+    """A ranking whose samples went by in their order.
+
+    Attributes:
+        curve: What was found along it.
+        forecasts: Probabilities beside outcomes; None of scores.
+    """
+
+    def __init__(self, curve: Along, forecasts: ForecastSums | None) -> None:
+        self.curve, self.forecasts = curve, forecasts
+        members, both = curve.members.weight, curve.has_both
+        known = {
+            "positives": members,
+            "negatives": curve.others.weight,
+            "losses": curve.lost,
+            "wins": members * curve.others.weight - curve.lost,
+            "auc": curve.area,
+            "average_precision": curve.precision / members if members else np.nan,
+            "precision_sum": curve.precision_trapezoid,
+            "ks": curve.gap if both else np.nan,
+            "resolution": np.nan if forecasts is None else forecasts.resolution,
+        }
+        super().__init__(known, None if forecasts is None else bins_of(curve.reduction.cells))
+        row = Row(lambda *_: curve.crossing, 1, positives=members, negatives=curve.others.weight)
+        # The one cut at which the rates meet is all that is looked at.
+        self.__dict__["equal_error_rate"] = np.asarray(equal_error_rate(row) if both else np.nan)
+        self.__dict__["hulls"] = [curve.hull]
+
+    @property
+    def area_variance(self) -> float:
+        """DeLong's variance of the area; NaN without members or others."""
+        return sum(self.curve.variances)
+
+    def partial_auc(self, max_fpr: float) -> Array:
+        """Standardised area up to the false positive rate that was looked at."""
+        curve = self.curve
+        if max_fpr != MAX_FPR:
+            raise NotStreamed(f"the area was summed up to {MAX_FPR}, not {max_fpr}")
+        if not curve.has_both:
+            return np.asarray(np.nan)
+        edge, inside = curve.edge
+        return np.asarray(
+            standardised_partial_area(inside, edge[:4], curve.members.weight, curve.others.weight, max_fpr)
+        )
+
+    def member_quantile(self, quantile: float) -> tuple[Array, Array]:
+        """Scores of the members at one of the quantiles that were looked at."""
+        if quantile not in self.curve.quantiles:
+            raise NotStreamed(f"a quantile of {quantile} was not looked at")
+        lower, upper = self.curve.quantiles[quantile]
+        return np.asarray(lower), np.asarray(upper)
+
+    def as_json(self) -> dict[str, Any]:
+        """The points of its curves that are kept, for ``KeptRanking``."""
+        areas = {name: float(getattr(self, name)) for name in _AREAS}
+        return {
+            **self.curve.points._asdict(),
+            **{name: None if np.isnan(area) else area for name, area in areas.items()},
+            "bins": None if self.bins is None else self.bins.tolist(),
+        }
+
+
+# Areas that curves are shown with.
+_AREAS = ("auc", "precision_sum")
+
+
+class KeptRanking(KnownRanking):
+    """A ranking that was kept with an evaluation: some cuts, and what curves say of all of them."""
+
+    def __init__(self, stored: Mapping[str, Any]) -> None:
+        known = {name: np.nan if stored[name] is None else stored[name] for name in _AREAS}
+        super().__init__(known, _array(stored["bins"]))
+        self._points = Points(*(stored[name] for name in Points._fields))
+
+    @property
+    def left_out(self) -> int:
+        """Cuts that are not known."""
+        return self._points.n_cuts - len(self._points.thresholds)
+
+    def cuts(self) -> tuple[Array, Array, Array]:
+        """The stored cuts, with the empty one in front."""
+        points = self._points
+        rows = (np.nan, points.thresholds), (0.0, points.tp), (0.0, points.fp)
+        thresholds, tp, fp = (np.array([first, *rest], np.float64) for first, rest in rows)
+        return thresholds, tp, fp
+
+
+class KeptScores(Scores):
+    """Scores of which curves are kept, and nothing else."""
+
+    def __init__(self, rankings: Sequence[KeptRanking], top_label: Array | None) -> None:
+        self.weights = None
+        self.are_probabilities = top_label is not None
+        self.n_classes, self._kept = len(rankings), rankings
+        self.__dict__["top_label"] = KnownRanking({}, top_label)
+
+    def ranking(self, code: int) -> KeptRanking:
+        """The ranking of a class."""
+        return self._kept[code]
+
+    def falling(self, code: int | None) -> tuple[Ranking, Codes]:
+        """The ranking of a class, or of the top label; the order of the samples is not known."""
+        return self.top_label if code is None else self._kept[code], np.empty(0, dtype=np.intp)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """From what ``StreamedScores.curves_as_json`` made."""
+        return cls([*map(KeptRanking, stored["classes"])], _array(stored["top_label"]))
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotStreamed(f"{name} needs the samples, which were streamed")
+
+
+def _array(stored: Sequence[Sequence[float]] | None) -> Array | None:
+    return None if stored is None else np.array(stored)
