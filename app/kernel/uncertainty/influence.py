@@ -97,6 +97,14 @@ class Linearisation:
         return value * size, size
 
     @property
+    def guard(self) -> float:
+        """Deviation of an area without variance, from the limits that it is given instead; 0 for all else."""
+        found = limits(self)
+        if found is None or found.method is not LinearMethod.NEWCOMBE:
+            return 0.0
+        return max(self.value - found.low, found.high - self.value) / two_sided_z(0.95)
+
+    @property
     def named(self) -> str:
         """Name of the limits by its method."""
         return self.name_of(self.method)

@@ -23,10 +23,10 @@ from app.kernel.compare.cost_ratios import (
     independent_gap,
     lorenz_order,
 )
-from app.kernel.compare.differences import recall_counts
 from app.kernel.compare.over_datasets import bayesian_correlated_t, corrected_t, five_by_two_f
 from app.kernel.compare.paired.tests import ChiSquared, ErrorGap, PredictiveValue, RunPair, p_of
 from app.kernel.numerics.arrays import Array, ratio, silently
+from app.kernel.uncertainty.designs import Weighted
 from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Better, Preference
 from app.services.runs.aligned import Runs
@@ -535,7 +535,7 @@ def _worth(runs: Runs, run: int, actual: int, level: float) -> tuple[float, floa
     weighted = runs.weighted[run]
     if weighted is None:
         return _wrong(runs, run, actual)
-    right, worth = (float(one[actual]) for one in recall_counts(weighted, level))
+    right, worth = (float(one[actual]) for one in Weighted(weighted).recalls(level))
     return worth - right, worth
 
 

@@ -35,8 +35,7 @@ from app.kernel.slices.gaps import (
     of_influences,
 )
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.influence import Linearisation, limits
-from app.kernel.uncertainty.intervals import two_sided_z
+from app.kernel.uncertainty.influence import Linearisation
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares
 from app.services.estimates.estimates import values_at_shares
@@ -428,7 +427,7 @@ class Whole:
             np.stack([self._placed(one.influence, side) for one in part])
             for part, side in zip(parts, sides, strict=True)
         ]
-        guards = np.array([[_guard(one) for one in part] for part in parts])
+        guards = np.array([[one.guard for one in part] for part in parts])
         empty = np.zeros(gaps.size)
         first = np.column_stack([self._summed(rows[0]), guards[0], empty])
         second = np.column_stack([self._summed(rows[1]), empty, guards[1]])
@@ -482,14 +481,6 @@ def _samples(source: MatrixInput) -> Samples:
     if source.samples is None:
         raise ValueError("expected an input with its samples")
     return source.samples
-
-
-def _guard(one: Linearisation) -> float:
-    """Deviation of an area without variance, from the limits that it is given in place of that; 0 for all else."""
-    found = limits(one)
-    if found is None or found.method is not LinearMethod.NEWCOMBE:
-        return 0.0
-    return max(one.value - found.low, found.high - one.value) / two_sided_z(_USUAL_LEVEL)
 
 
 def _name(parts: Sequence[Linearisation]) -> str:

@@ -19,7 +19,6 @@ from app.kernel.uncertainty.designs import Design, Independent
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary
 from app.kernel.uncertainty.groups import group_intervals
 from app.kernel.uncertainty.intervals import Limits, proportion_limits
-from app.kernel.uncertainty.simulation import BootstrapInterval
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.run_data import RunData
@@ -265,14 +264,13 @@ def _summaries(
             squares=run.squares,
         )
         return run.drawn((form.seed, sampling, [one.text for one in estimands]), draw).intervals(level)
-    bca = sampling.method is IntervalMethod.BCA
     return simulation.bootstrap_intervals(
         counts,
         functionals,
         seed=form.seed,
         draws=form.draws,
         level=level,
-        method=BootstrapInterval.BCA if bca else BootstrapInterval.PERCENTILE,
+        accelerated=sampling.method is IntervalMethod.BCA,
         class_counts=class_counts,
     )
 
