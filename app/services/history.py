@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
-from math import isfinite, isnan
+from math import isnan
 from typing import Any, Self
 from uuid import UUID, uuid5
 
@@ -19,10 +19,11 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.samples import Samples, in_order, joined
-from app.domain.members import LEFT_OUT, as_json, named
+from app.domain.members import LEFT_OUT, as_json, named, number
 from app.domain.operations import Event, WebhookEvent
 from app.domain.slices import refuse_unknown_slices, restricted
-from app.domain.wording import number, run_title
+from app.domain.wording import number as worded
+from app.domain.wording import run_title
 from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
@@ -37,15 +38,7 @@ from app.services.estimates.run_data import RunData, run_data
 from app.services.ports import Announcer, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
-from app.services.runs.causes import (
-    NOISE,
-    Causes,
-    causes_of,
-    has_causes,
-    has_loss_causes,
-    loss_causes_of,
-    said_causes,
-)
+from app.services.runs.causes import NOISE, Causes, causes_of, kind_of_causes, said_causes
 from app.services.runs.pairing import KeptSamples, PairingMode, read_labels, read_outputs
 from app.services.stored import inputs_of_all, stored_input
 
@@ -619,16 +612,12 @@ def _value(known: _MetricSeries, estimand: Estimand | str, place: int, low: floa
         bottom, top = (end if bound is None else bound for bound, end in zip(estimand.bounds, (low, high), strict=True))
         expected = Expected(low=max(low, bottom), high=min(high, top))
     return HistoryValue(
-        value=_known(float(known.values[place])),
-        low=_known(float(known.low[place])),
-        high=_known(float(known.high[place])),
+        value=number(known.values[place]),
+        low=number(known.low[place]),
+        high=number(known.high[place]),
         expected=expected,
         reason=known.reasons.get(place),
     )
-
-
-def _known(value: float) -> float | None:
-    return value if isfinite(value) else None
 
 
 def _change(
@@ -641,10 +630,10 @@ def _change(
     gap = change.since - change.before
     last = whole.record(before[-1])
     at = _moment(first, last)
-    moved = f"{'rose' if gap > 0 else 'fell'} from {number(change.before)} to {number(change.since)}"
+    moved = f"{'rose' if gap > 0 else 'fell'} from {worded(change.before)} to {worded(change.since)}"
     message = f"From {at} on {_itself(estimand, gap)}{metric} {moved}."
     causes = None
-    if has_causes(estimand) or has_loss_causes(estimand):
+    if kind_of_causes(estimand) is not None:
         causes, said = _causes(metric, whole, (since, before), estimand, kept)
         message = message if said is None else f"From {at} on {said}"
     return HistoryChange(
@@ -690,8 +679,7 @@ def _causes(
     samples = KeptSamples.of({record.id: own for record, own in found if own is not None})
     runs = Runs.align([record for record, _ in found]).pair(samples, PairingMode.FALSE)
     try:
-        loss = has_loss_causes(estimand)
-        causes = loss_causes_of(runs, (0, 1), estimand, LEVEL) if loss else causes_of(runs, (0, 1), estimand, 0, LEVEL)
+        causes = causes_of(runs, (0, 1), estimand, 0, LEVEL)
     except IncomparableRuns as error:
         # All samples of one side are one group.
         return Causes(difference=None, items=None, reason=error.detail), None

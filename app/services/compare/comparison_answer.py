@@ -50,7 +50,7 @@ from app.services.compare.pairs import (
 )
 from app.services.estimands import Better
 from app.services.processes.worker import progressed
-from app.services.runs.causes import causes_of, has_causes, has_loss_causes, loss_causes_of, said_causes
+from app.services.runs.causes import causes_of, kind_of_causes, said_causes
 from app.services.runs.comparison import ComparedValue, Comparison, improper_preferences
 from app.services.runs.differences import RunDifference
 from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
@@ -200,16 +200,11 @@ def _explained(
     runs, found = comparison.runs, []
     for value in values:
         estimand, metric = comparison.estimands[value.estimand], metrics[value.name]
-        of_loss = has_loss_causes(estimand)
-        if not (of_loss or has_causes(estimand)):
+        if kind_of_causes(estimand) is None:
             continue
         pairs = []
         for pair, compared in zip(comparison.pairs, metric.differences, strict=True):
-            level = comparison.settings.level
-            if of_loss:
-                causes = loss_causes_of(runs, pair, estimand, level)
-            else:
-                causes = causes_of(runs, pair, estimand, value.place, level)
+            causes = causes_of(runs, pair, estimand, value.place, comparison.settings.level)
             pairs.append(replace(compared, causes=causes))
             said = said_causes(causes, value.name, f" from {runs.name(pair[1])} to {runs.name(pair[0])}")
             if said is not None:

@@ -37,7 +37,7 @@ from app.services.estimands import Estimand, parse_estimands, pointer_to, requir
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
-from app.services.runs.causes import has_causes
+from app.services.runs.causes import kind_of_causes
 from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
@@ -256,7 +256,7 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
             f"{pairs} pairs of runs on {values} values are more than {MOST_DIFFERENCES} differences; name a baseline, "
             "or ask for fewer metrics"
         )
-    explained = pairs * sum(len(estimand.names) for estimand in estimands if has_causes(estimand))
+    explained = pairs * sum(len(estimand.names) for estimand in estimands if kind_of_causes(estimand) == "matrix")
     if new.besides.explain and explained * mixtures(len(runs.labels)) > _MOST_MIXTURES:
         raise OutOfReach(
             f"causes of {explained} differences between {len(runs.labels)} classes take too long; name a baseline, or "

@@ -27,7 +27,7 @@ from app.services.estimates.methods import shifted
 from app.services.estimates.report_intervals import caution_findings
 from app.services.estimates.run_data import RunData
 from app.services.runs.aligned import Runs
-from app.services.runs.causes import Causes, causes_of_shares, has_causes, has_loss_causes
+from app.services.runs.causes import Causes, causes_of_shares, kind_of_causes
 
 # At one point, or at every point of a grid.
 Values = float | None | Sequence[float | None]
@@ -594,7 +594,7 @@ def _explained(run: ProjectedRun, shares: ClassShares, metrics: dict[str, Projec
     """Put causes to values at one point."""
     actual, at = run.classes.actual, shares.points[0]
     for estimand in run.estimands:
-        if not (has_causes(estimand) or has_loss_causes(estimand)):
+        if kind_of_causes(estimand) is None:
             continue
         for name, limits in zip(estimand.names, run.limits_of_prevalence(estimand, shares), strict=True):
             one = metrics[name]

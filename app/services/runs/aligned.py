@@ -1,6 +1,6 @@
 """Runs side by side: classes in one order, samples in one order where they are shared, values of metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -329,6 +329,11 @@ class Runs:
             samples = in_order(samples, place)
         moved = replace(record, labels=self.labels, positive=positive_at(record, place), counts=self.matrices[index])
         return stored_input(moved, samples)
+
+    @property
+    def sources(self) -> Iterator[MatrixInput]:
+        """Inputs of all runs."""
+        return map(self.source, range(len(self)))
 
     def seed(self, asked: int | None = None) -> int:
         """The seed asked for, or one that these runs always have, whatever is asked of them."""

@@ -458,8 +458,7 @@ class LinearDifferences(Resampling):
         if not isinstance(estimand.expression, Measure):
             return [one if one.identical else Test(reason=_ALONE_AT_RATE) for one in known]
         settings = LimitSettings(level=level, seed=self.settings.seed)
-        sources = [_by_id(self.runs.source(run)) for run in range(len(self.runs))]
-        own = [estimate([estimand], RunData(source), settings)[0][place] for source in sources]
+        own = [estimate([estimand], RunData(_by_id(source)), settings)[0][place] for source in self.runs.sources]
         index = self.estimands.index(estimand)
         gaps = [self.gaps(index, pair)[place : place + 1] for pair in self.setup.pairs]
         found = mover_tests(own, self.setup.pairs, gaps, level=level, rope=self.settings.rope)
