@@ -267,10 +267,7 @@ def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
 class RuleEstimates:
     """Estimates for the rules of one check. Every rule sees the same draws, which follow from the runs alone.
 
-    Args:
-        definition: The rules.
-        estimands: What each of them is about.
-        runs: The candidate, and after it the baseline if there is one, paired.
+    The first of the runs is the candidate, the second the baseline, if there is one.
 
     Attributes:
         settings: For the limits of each rule.
@@ -478,11 +475,8 @@ def check_gate(
 ) -> Checked:
     """Hold a run against all rules.
 
-    Args:
-        definition: The rules.
-        estimands: What each of them is about.
-        runs: The candidate, and after it the baseline if there is one, paired.
-        held: What the history of the model says, for each rule on it.
+    The first of the runs is the candidate, the second the baseline, if there is one; ``held`` is what the history says
+    for each rule on it.
 
     Raises:
         NotComparable: candidate and baseline cannot be compared on a metric.

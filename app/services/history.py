@@ -332,13 +332,7 @@ def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
 
 
 def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnswer:
-    """Return a page of a series.
-
-    Args:
-        query: What is asked, with its metrics.
-        whole: The series.
-        kept: What is known of the samples.
-    """
+    """Return a page of a series."""
     notes = _shared(whole, kept)
     alpha = (1.0 - LEVEL) / len(set(query.metrics))
     values: dict[str, list[HistoryValue]] = {}

@@ -192,12 +192,7 @@ def rank_candidates(
 ) -> Leaderboard:
     """Order candidates by value, best first, and say how sure the order is.
 
-    Args:
-        query: What is asked.
-        better: Which values are better.
-        candidates: The runs.
-        kept: What is known of their samples.
-        beyond: Values of further runs, among which the best was chosen too; None of those that were removed.
+    The best was chosen among further runs too, whose values are ``beyond``; None of those that were removed.
     """
     estimands = [_estimand(query.metric, candidate.record) for candidate in candidates]
     runs = [run_data(candidate.record, kept.samples(candidate.record.id)) for candidate in candidates]

@@ -419,10 +419,6 @@ def equal_share_headlines(table: Table, found: Headlines) -> tuple[tuple[Overall
     the value moves by when a recall goes to its Jeffreys limit, and what it spreads by as errors fall among the other
     classes, added by squares, both by the gradient. Symmetric limits do not do here, since a rare class weighs as much
     as a frequent one: with 950 and 50 samples those by the delta method held the truth 88 times in 100.
-
-    Args:
-        table: The pairs.
-        found: Headline intervals of the first of each pair.
     """
     metrics = headline_metrics()
     mean = next(metric.key for metric, kind in metrics.means if kind is Mean.ARITHMETIC)

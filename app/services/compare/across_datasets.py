@@ -92,13 +92,6 @@ def compare_models(
 ) -> ModelComparison:
     """Everything that is said about models on datasets.
 
-    Args:
-        asked: The question.
-        datasets: Those that have an evaluation of every model.
-        grid: By dataset, the evaluation of each model.
-        kept: The samples, for a metric of probabilities whose values are not stored.
-        identifier: Of the answer.
-
     Raises:
         InvalidExpression: the metric is none, or cannot say what is better.
         IncomparableRuns: too few datasets, or a value that does not exist.

@@ -40,12 +40,6 @@ def compare_slices(
 ) -> SlicedComparison:
     """Compare runs in every slice of some attributes that has enough samples in all of them.
 
-    Args:
-        whole: All samples compared.
-        metrics: What that says.
-        by: Attributes, one after another.
-        adjustment: Of the p of one metric over all slices, pairs and classes.
-
     Raises:
         InvalidInput: a run has no samples with such an attribute.
         OutOfReach: the differences are too many.

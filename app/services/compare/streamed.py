@@ -79,11 +79,7 @@ def read_again(
 ) -> KeptSamples:
     """Read the samples of all runs that were named by a reference, and add those that are stored.
 
-    Args:
-        reading: How.
-        records: The runs, in the order of the request.
-        kept: Of those that were saved.
-        whole: Whether more of them is needed than their labels.
+    Nothing but their labels is kept of them, unless they are needed ``whole``.
 
     Raises:
         DataNotAllowed: data may not be read any more.
@@ -145,13 +141,6 @@ def pair_streamed(
 ) -> Runs:
     """Return runs of classes with any number of samples as they are paired by ``pairing.pair``, with their metrics of
     probabilities.
-
-    Args:
-        reading: How samples are read that lie elsewhere.
-        runs: The runs.
-        kept: Samples that do not.
-        minimum_matched: Share of the largest run's samples that all runs must have in common.
-        expressions: Of probabilities, which are to be compared.
 
     Raises:
         IncomparableRuns: they have too few ids in common, different actual classes of one, or different groups.
@@ -390,12 +379,6 @@ def streamed_queries(
     """The queries of all runs, of any number of items.
 
     What a comparison says of them is what it says of queries with their items, bit for bit.
-
-    Args:
-        reading: How items are read that lie elsewhere.
-        runs: The runs.
-        kept: Items that do not.
-        expressions: What the runs are to be compared on.
 
     Raises:
         IncomparableRuns: a run was saved without its items.

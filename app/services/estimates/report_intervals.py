@@ -169,14 +169,7 @@ class ReportEstimates:
 def estimate_for_report(
     metrics: Sequence[AnyMetric | Reported], asked: Sequence[tuple[str, Expression]], run: RunData, options: Options
 ) -> ReportEstimates:
-    """Every metric with its parameters, of every class, and what was asked.
-
-    Args:
-        metrics: Of the matrix, or of probabilities.
-        asked: Expressions of the same kind, by their text.
-        run: With its samples where the metrics or groups need them.
-        options: Of the report.
-    """
+    """Every metric with its parameters, of every class, and what was asked."""
     everything = options.intervals is IntervalChoice.ALL
     settings = settings_of(options)
     labels, task = run.source.labels, run.source.task

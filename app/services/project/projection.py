@@ -341,12 +341,8 @@ _FITTED = (
 class ProjectedRun:
     """One run in one scenario: matrix metrics from its matrix, metrics of probabilities from its samples.
 
-    Where probabilities are re-calibrated decisions change with them, and everything comes from the samples.
-
-    Args:
-        runs: One run, with its samples when an estimand is ``scored`` or probabilities are to be re-calibrated.
-        estimands: What is asked for.
-        scenario: At which shares.
+    Where probabilities are re-calibrated decisions change with them, and everything comes from the samples. These are
+    known where an estimand is ``scored`` or probabilities are re-calibrated.
     """
 
     def __init__(self, runs: Runs, estimands: Sequence[Estimand], scenario: Scenario) -> None:

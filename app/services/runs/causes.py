@@ -98,15 +98,7 @@ def kind_of_causes(estimand: Estimand) -> Kind | None:
 
 
 def causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, place: int, level: float) -> Causes:
-    """Split the difference of one value of two runs, first less second, by its causes.
-
-    Args:
-        runs: As they are paired.
-        pair: Which of them.
-        estimand: What has a ``kind_of_causes``.
-        place: Of the value among those of the estimand.
-        level: Of the limits.
-    """
+    """Split the difference of one value of two runs, first less second, by its causes."""
     if kind_of_causes(estimand) == "loss":
         return _loss_causes(runs, pair, estimand, level)
 
@@ -356,13 +348,7 @@ def _linear(value: float, influence: Array) -> Linearisation:
 
 
 def said_causes(causes: Causes, name: str, between: str) -> str | None:
-    """Say a difference and its largest part in a sentence; None where the limits of that hold 0.
-
-    Args:
-        causes: The parts.
-        name: Of the value.
-        between: What it is said to lie between.
-    """
+    """Say a difference and its largest part in a sentence; None where the limits of that hold 0."""
     gap = causes.difference
     if gap is None or causes.because is None:
         return None

@@ -68,14 +68,7 @@ class ComparedValue:
 def improper_preferences(
     runs: Runs, estimands: Sequence[Estimand], pairs: Sequence[tuple[int, int]], prevalence: CommonPrevalence
 ) -> tuple[Finding, ...]:
-    """A finding for every improper score that prefers a run which a proper score finds worse.
-
-    Args:
-        runs: With the probabilities of their samples where an estimand needs them.
-        estimands: What the runs are compared on.
-        pairs: Which of them.
-        prevalence: Where.
-    """
+    """A finding for every improper score that prefers a run which a proper score finds worse."""
     improper = [estimand for estimand in estimands if is_improper(estimand.expression)]
     if not improper or not pairs:
         return ()
@@ -142,12 +135,7 @@ def _both(score: ComparedValue, best: int, rival: int) -> str:
 class Comparison:
     """Runs with what they are compared on. Draws and permutations are made once, for all estimands together.
 
-    Args:
-        runs: The runs.
-        estimands: What they are compared on.
-        settings: Level, region of equivalence, seed and draws.
-        pairs: The pairs whose differences will be asked for.
-        prevalence: Where they are compared; by default at the mean of their class shares where these differ.
+    They are compared at the mean of their class shares where these differ, unless a prevalence is given.
     """
 
     def __init__(
@@ -340,11 +328,6 @@ class Comparison:
 class SliceDifferences(Resampling):
     """An estimand over several slices, or of several values of slices: differences of what is picked from them, and of
     their mean, have limits by MOVER over those of each run.
-
-    Args:
-        setup: The runs.
-        estimand: What they are compared on.
-        compared: Compares runs of the samples in one slice.
 
     Attributes:
         observed: Values (R, V) as the runs are.

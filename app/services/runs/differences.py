@@ -101,12 +101,7 @@ class RunDifference:
     probability_error: float = nan
 
     def on_side(self, alternative: Alternative, bounds: Bounds) -> "RunDifference":
-        """Return the difference with a one-sided limit and p, from the two-sided limits at the level that shares it.
-
-        Args:
-            alternative: On which side.
-            bounds: Ends of the range of differences.
-        """
+        """Return the difference with a one-sided limit and p, from the two-sided limits at the level that shares it."""
         if alternative is Alternative.TWO_SIDED or isnan(self.value):
             return self
         test = self.test
@@ -134,12 +129,8 @@ def read_off(
 ) -> list[Test]:
     """Return all that follows from the confidence distributions of V differences.
 
-    Args:
-        found: The distributions.
-        level: Of the limits.
-        rope: Half width of the region of equivalence.
-        method: How p was made.
-        limits: How limits were made, if that has a name of its own.
+    ``rope`` is half the width of the region of equivalence; ``method`` says how p was made, and limits too unless these
+    have a name of their own.
     """
     low, high = found.limits(level)
     larger = found.chance_above(rope)
@@ -391,15 +382,7 @@ def linear_test(
 ) -> Test:
     """Return the test of a value that is a sum over the samples, from its covariance between the runs.
 
-    Args:
-        runs: The value of all runs.
-        first: Place of a run.
-        second: Place of the other.
-        pairing: How the runs belong together.
-        level: Of the limits.
-        rope: Half width of the region of equivalence.
-        grouped: Do the samples come in groups?
-        same: What is known where the runs say the same of every sample; None where they do not.
+    ``same`` says what is known where the runs say the same of every sample.
     """
     both = {runs.methods[first], runs.methods[second]}
     name = _LINEAR_NAMES.get(both.pop(), "influence") if len(both) == 1 else "influence"

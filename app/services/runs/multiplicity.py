@@ -23,10 +23,6 @@ def joint_adjustment(comparison: Comparison, differences: Sequence[Sequence[Sequ
     What was drawn together varies together. What was not is taken as independent, which asks for no less than is due
     (Sidak 1967): metrics in closed form, those that were resampled another way, and runs of one test set, of which it
     is not known which predictions belong together.
-
-    Args:
-        comparison: The runs.
-        differences: By estimand, value and pair.
     """
     p = [np.array([[one.test.p for one in of_value] for of_value in by_value]) for by_value in differences]
     columns = sum(found.size for found in p)

@@ -53,13 +53,7 @@ MISSING_OF_RESAMPLES = MissingLimits(
 
 
 def estimates_from(found: Summary, form: Estimate, missing: MissingLimits) -> Estimates:
-    """The values (V) of one estimand.
-
-    Args:
-        found: Of its draws.
-        form: How all that was simulated was made.
-        missing: Why there may be no limits.
-    """
+    """The values (V) of one estimand."""
     columns = (found.estimate, found.low, found.high, found.deviation, found.monte_carlo_error)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     estimates = []
