@@ -6,7 +6,7 @@ variance is. Independent samples, samples in weights and samples in groups diffe
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from app.kernel.matrix.table import AdditiveGradient, Table, WeightedCounts, additive_variance, recall_gradient, stack
 from app.kernel.metrics.proportion import ACCURACY, Rate
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.losses import sums_by_code
@@ -306,7 +306,6 @@ class Weighted(Design):
     sums: WeightedCounts
     prefix: ClassVar[str] = "weighted_"
     given: ClassVar[Given | None] = Given.SAMPLES
-    _rates: dict[float, Counts] = field(default_factory=dict, repr=False)
 
     @cached_property
     def table(self) -> Table:
@@ -317,17 +316,16 @@ class Weighted(Design):
         """Right answers and all samples, as many as they are worth."""
         return DesignedRate.of(ACCURACY, self.sums).as_counts(level)
 
+    @kept
     def rates(self, level: float) -> Counts:
         """Hits and samples (F, K), as many as they are worth."""
-        if level not in self._rates:
-            rates = catalogue_rates()
-            tables = [Table(part) for part in (self.sums.counts, self.sums.squares, self.sums.samples)]
-            hits, among = (
-                np.array([[getattr(table, name) for name in names] for table in tables])
-                for names in (rates.numerators, rates.denominators)
-            )
-            self._rates[level] = DesignedRate.of_sums(hits[:2], among[:2], among[2]).as_counts(level)
-        return self._rates[level]
+        rates = catalogue_rates()
+        tables = [Table(part) for part in (self.sums.counts, self.sums.squares, self.sums.samples)]
+        hits, among = (
+            np.array([[getattr(table, name) for name in names] for table in tables])
+            for names in (rates.numerators, rates.denominators)
+        )
+        return DesignedRate.of_sums(hits[:2], among[:2], among[2]).as_counts(level)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Sum w^2 (g - g_)^2 / (sum w)^2 with the weighted mean g_ of the derivatives of the samples."""
@@ -360,7 +358,6 @@ class Grouped(Design):
     runs: GroupedCounts
     prefix: ClassVar[str] = "grouped_"
     given: ClassVar[Given | None] = Given.GROUPS
-    _rates: dict[float, Counts] = field(default_factory=dict, repr=False)
 
     @cached_property
     def table(self) -> Table:
@@ -377,11 +374,10 @@ class Grouped(Design):
         samples = total * self.samples_per_weight
         return DesignedRate(hits / total, variance, samples, effective, present).as_counts(level)
 
+    @kept
     def rates(self, level: float) -> Counts:
         """Hits and samples (F, K), as many as they are worth."""
-        if level not in self._rates:
-            self._rates[level] = self._ratios.as_counts(level)
-        return self._rates[level]
+        return self._ratios.as_counts(level)
 
     @cached_property
     def _ratios(self) -> DesignedRate:

@@ -10,7 +10,7 @@ import numpy as np
 from app.kernel.matrix.table import AdditiveGradient, LabelTable
 from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
 from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, compute, measures, usual_measure
-from app.kernel.numerics.arrays import Array, kish_effective_n, last_inside, silently
+from app.kernel.numerics.arrays import Array, kept, kish_effective_n, last_inside, silently
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.areas import hanley_mcneil_error
@@ -457,7 +457,6 @@ class LabelInfluences(UnitInfluences):
 
     pairs: PairsOfLabels
     designed: WeightedLabels | RatesInGroups | None = None
-    _recall_means: dict[float, Mapping[Mean, tuple[float, float]]] = field(default_factory=dict, repr=False)
 
     @property
     def table(self) -> LabelTable:
@@ -540,16 +539,12 @@ class LabelInfluences(UnitInfluences):
         rates = self.designed.rates(RECALL)
         return *rates.as_counts(level), rates.variance
 
+    @kept
     def recall_means(self, level: float) -> Mapping[Mean, tuple[float, float]]:
         """Limits of the means of the recalls: MOVER on their Jeffreys limits and their correlation (Zou 2008).
 
         Labels of which no sample has two are classes, and then these are the limits of classes.
         """
-        if level not in self._recall_means:
-            self._recall_means[level] = self._limits_of_recall_means(level)
-        return self._recall_means[level]
-
-    def _limits_of_recall_means(self, level: float) -> Mapping[Mean, tuple[float, float]]:
         table = self.table
         with silently():
             per_sample = 1.0 / table.actual
