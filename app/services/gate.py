@@ -45,7 +45,7 @@ from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.over_slices import slice_findings, why_undefined
 from app.services.estimates.report_intervals import limit_findings
-from app.services.estimates.run_data import RunData, run_data
+from app.services.estimates.run_data import RunData
 from app.services.history import HistoryService, Watched
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.processes.compute import ComputePool
@@ -276,9 +276,8 @@ class RuleEstimates:
     def __init__(self, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> None:
         self._runs = runs
         asked = list(zip(definition.rules, estimands, strict=True))
-        record = runs.records[0]
         self.settings = RuleSettings(definition, estimands)
-        self._candidate = run_data(record, runs.kept.samples(record.id))
+        self._candidate = runs.data[0]
         self._alone = _of_the_candidate(asked, self.settings, self._candidate)
         self._measured = {
             estimand: self._alone[self.settings.reported(rule), estimand.text]
@@ -336,7 +335,7 @@ class RuleEstimates:
             return ""
         runs = self._runs
         if is_of_slices(estimand.expression):
-            _, reason = why_undefined(estimand.expression, RunData(runs.source(missing)), place)
+            _, reason = why_undefined(estimand.expression, runs.data[missing], place)
         else:
             subject = runs.scored[missing].run.subject() if estimand.scored else Table(runs.counts[missing])
             _, reason = gap_of(estimand.expression, subject, self._runs.labels, place)

@@ -70,7 +70,7 @@ def compare_slices(
 
 def _divided(runs: Runs, name: str) -> tuple[list[tuple[Where, list[Places]]], list[str]]:
     """Slices that have enough samples in every run, with the places of these in each; and the names of all others."""
-    found = [divided(runs.source(run), name, FEWEST) for run in range(len(runs))]
+    found = [divided(one.source, name, FEWEST) for one in runs.data]
     parts = in_all_runs([enough for enough, _ in found])
     known = [slice_text(where) for where, _ in parts]
     every = dict.fromkeys(slice_text(one.where) for enough, small in found for one in (*enough, *small))

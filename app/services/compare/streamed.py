@@ -25,7 +25,7 @@ from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.groups import Grouping
 from app.services.ports import Engine, OpenEngine, SamplesElsewhere
 from app.services.processes.worker import as_step, each_as_step
-from app.services.runs.aligned import Runs, ScoredRun
+from app.services.runs.aligned import Runs
 from app.services.runs.pairing import (
     SAME_WEIGHTS,
     WEIGHTLESS,
@@ -38,7 +38,7 @@ from app.services.runs.pairing import (
     weighs_otherwise,
 )
 from app.services.runs.rankings import check_queries, kept_queries
-from app.services.stored import stored_input
+from app.services.stored import scores_of, stored_input
 
 _IDS: Final = "sample_id"
 # Relative to each other, sums of weights that differ by no more are the same.
@@ -181,7 +181,7 @@ def _batches(
         if record.is_grouped and some.groups is not None:
             columns[f"group_{place}"] = some.groups
         if scored:
-            outputs = ScoredRun.of(record, some, codes).scores.probabilities
+            outputs = scores_of(runs.source(place, some)).probabilities
             columns |= {output(place, code): column for code, column in enumerate(outputs.T)}
         yield pa.record_batch({name: pa.array(column) for name, column in columns.items()})
 

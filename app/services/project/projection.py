@@ -25,7 +25,6 @@ from app.services.estimates.estimate import ClassShares, Estimates, LimitSetting
 from app.services.estimates.estimates import estimate_at, values_at_shares, why_uncounted
 from app.services.estimates.methods import shifted
 from app.services.estimates.report_intervals import caution_findings
-from app.services.estimates.run_data import RunData
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import Causes, causes_of_shares, kind_of_causes
 
@@ -348,7 +347,7 @@ class ProjectedRun:
     def __init__(self, runs: Runs, estimands: Sequence[Estimand], scenario: Scenario) -> None:
         self.estimands, self.scenario = estimands, scenario
         self.identifier: UUID = runs.records[0].id
-        self._run = RunData(runs.source())
+        (self._run,) = runs.data
         self.classes = ClassSizes(runs.labels, self._run.source.counts.sum(axis=1).astype(np.float64))
         self._settings = LimitSettings(
             level=scenario.level,

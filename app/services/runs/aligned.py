@@ -1,6 +1,6 @@
 """Runs side by side: classes in one order, samples in one order where they are shared, values of metrics."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -29,6 +29,7 @@ from app.kernel.uncertainty.resampling import values_of
 from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand
 from app.services.estimates.methods.shifted import values_at
+from app.services.estimates.run_data import RunData
 from app.services.runs.pairing import (
     KeptSamples,
     NamedUnits,
@@ -40,7 +41,7 @@ from app.services.runs.pairing import (
     pair,
 )
 from app.services.seeds import chosen_seed
-from app.services.stored import scores_of, stored_input
+from app.services.stored import stored_input
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,18 +57,6 @@ class ScoredRun:
     run: Units
     fold_sizes: tuple[int, ...] | None = None
     weights: Array | None = None
-
-    @classmethod
-    def of(cls, record: EvaluationRecord, samples: Samples, places: NDArray[np.intp]) -> Self:
-        """The run of a record; ``places`` (K) says where each of its classes stands.
-
-        Raises:
-            ValueError: there are no probabilities and no scores.
-        """
-        moved = in_order(samples, places)
-        source = stored_input(record, replace(moved, weights=None))
-        scores = scores_of(replace(source, positive=positive_at(record, places)))
-        return cls(Run(scores, moved.predicted), samples.fold_sizes, samples.weights)
 
     @property
     def scores(self) -> Scores:
@@ -108,11 +97,6 @@ class ScoredRun:
         for index, values in zip(moved, found, strict=True):
             plain[index] = values
         return plain
-
-
-def positive_at(record: EvaluationRecord, places: NDArray[np.intp]) -> int:
-    """Return the place of the class that scores are higher for: the second unless said."""
-    return int(places[1 if record.positive is None else record.positive])
 
 
 _ALONE = Pairing(PairingDesign.INDEPENDENT, "not looked for")
@@ -207,7 +191,7 @@ class Runs:
 
     def within(self, places: Sequence[Places]) -> "Runs":
         """The runs on some samples of each alone, paired anew in the way in which these were."""
-        sources = [restricted(self.source(run), own) for run, own in enumerate(places)]
+        sources = [restricted(one.source, own) for one, own in zip(self.data, places, strict=True)]
         records = [
             replace(
                 record,
@@ -237,7 +221,7 @@ class Runs:
         """
         for run, record in enumerate(self.records):
             try:
-                refuse_unknown_slices(expression, self.source(run))
+                refuse_unknown_slices(expression, self.data[run].source)
             except InvalidExpression as error:
                 several = f"{record.id} ({record.model.name}): " if len(self.records) > 1 else ""
                 detail = several + error.detail
@@ -265,7 +249,7 @@ class Runs:
 
     def _margins(self, run: int) -> Array:
         """Counts of a run as far as the data alone say."""
-        counts = self.source(run).counts if self.matrices is None else self.matrices[run]
+        counts = self.data[run].counts if self.matrices is None else self.matrices[run]
         margins: Array = counts.sum(axis=-1)
         return margins
 
@@ -275,19 +259,19 @@ class Runs:
             if known is None:
                 return None
             return PairedUnits(known.ids, place[known.truth], known.weights, known.groups, place[known.predicted])
-        streamed, source = self._streamed_units(run), self.source(run)
+        streamed, source = self._streamed_units(run), self.data[run].source
         if streamed is None and source.samples is None:
             return None
-        whole, groups = self._whole_units(run), None if source.samples is None else source.samples.groups
+        whole, groups = self._whole(run), None if source.samples is None else source.samples.groups
         ids = source.unit_ids if streamed is None else streamed.ids
         return PairedUnits(ids, whole.run.truth, whole.weights, groups)
 
-    def _whole_units(self, run: int) -> ScoredRun:
-        streamed, source = self._streamed_units(run), self.source(run)
+    def _whole(self, run: int) -> ScoredRun:
+        streamed, own = self._streamed_units(run), self.data[run]
         if streamed is not None:
             return ScoredRun(streamed.units)
-        units = UNIT_KINDS[self._unit_task].units(source)
-        return ScoredRun(units, weights=None if source.samples is None else source.samples.weights)
+        samples = own.source.samples
+        return ScoredRun(own.units, None if samples is None else samples.fold_sizes, own.weights)
 
     def _streamed_units(self, run: int) -> NamedUnits | None:
         return self.kept.units.get(self.records[run].id)
@@ -317,23 +301,27 @@ class Runs:
     def __len__(self) -> int:
         return len(self.records)
 
-    def source(self, index: int = 0) -> MatrixInput:
-        """Return the input of one run, its classes in the order that all have."""
+    @cached_property
+    def data(self) -> tuple[RunData, ...]:
+        """The runs as limits of each are made from them."""
+        return tuple(RunData(self.source(run)) for run in range(len(self)))
+
+    def source(self, index: int = 0, some: Samples | None = None) -> MatrixInput:
+        """Return the input of one run with what is known of its samples, or ``some`` of them, its classes in the order
+        that all have.
+        """
         record, place = self.records[index], self.places[index]
-        samples = self.kept.samples(record.id)
+        samples = self.kept.samples(record.id) if some is None else some
         if np.array_equal(place, np.arange(place.size)):
             return stored_input(record, samples)
         if self.matrices is None:
             return UNIT_KINDS[self._unit_task].reordered(stored_input(record, samples), self.labels)
         if samples is not None:
             samples = in_order(samples, place)
-        moved = replace(record, labels=self.labels, positive=positive_at(record, place), counts=self.matrices[index])
+        # Scores are higher for the second class unless said.
+        positive = int(place[1 if record.positive is None else record.positive])
+        moved = replace(record, labels=self.labels, positive=positive, counts=self.matrices[index])
         return stored_input(moved, samples)
-
-    @property
-    def sources(self) -> Iterator[MatrixInput]:
-        """Inputs of all runs."""
-        return map(self.source, range(len(self)))
 
     def seed(self, asked: int | None = None) -> int:
         """The seed asked for, or one that these runs always have, whatever is asked of them."""
@@ -371,13 +359,7 @@ class Runs:
     @cached_property
     def weighted(self) -> tuple[WeightedCounts | None, ...]:
         """Weighted matrix of each run of classes; None for a run without weights."""
-        return tuple(map(self._weighted, self.records, self.places))
-
-    def _weighted(self, record: EvaluationRecord, place: NDArray[np.intp]) -> WeightedCounts | None:
-        samples = self.kept.labels.get(record.id)
-        if not record.is_weighted or samples is None or samples.weights is None:
-            return None
-        return WeightedCounts.of(place[samples.truth], place[samples.predicted], samples.weights, self.n_classes)
+        return tuple(None if one.lacks_weights else one.weighted for one in self.data)
 
     @property
     def lacking_weights(self) -> EvaluationRecord | None:
@@ -456,13 +438,7 @@ class Runs:
         Raises:
             ValueError: a run came without probabilities and scores.
         """
-        outputs = self.kept.outputs or {}
-        if self.task is not None:
-            return tuple(map(self._whole_units, range(len(self))))
-        return tuple(
-            ScoredRun.of(record, outputs[record.id], place)
-            for record, place in zip(self.records, self.places, strict=True)
-        )
+        return tuple(map(self._whole, range(len(self))))
 
     @cached_property
     def scored(self) -> tuple[ScoredRun, ...]:

@@ -19,7 +19,7 @@ from app.kernel.uncertainty.intervals import Limits
 from app.services.estimands import Estimand, estimands_in, parse_estimands, part_of
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, picked_of
-from app.services.estimates.run_data import RunData, in_all_runs
+from app.services.estimates.run_data import in_all_runs
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import RunDifference, Test, gap_bounds, mover_tests, why_no_difference
 from app.services.runs.linear_draws import LinearDifferences
@@ -187,7 +187,7 @@ class Comparison:
         for index, estimand in enumerate(self.estimands):
             expression = estimand.expression
             if isinstance(expression, Sliced):
-                places = [places_of(source, expression.where, "/metrics") for source in self.runs.sources]
+                places = [places_of(one.source, expression.where, "/metrics") for one in self.runs.data]
                 inside = part_of(estimand, expression, self.runs.labels)
                 found[index] = compared(self.runs.within(places), inside)
             elif estimand.is_of_slices:
@@ -340,7 +340,7 @@ class SliceDifferences(Resampling):
         inside = estimands_in(estimand, estimand.expression, setup.runs.labels)
         if isinstance(estimand.expression, OverSlices):
             self._over: OverSlices | Combination = estimand.expression
-            divided = [RunData(source).slices(estimand.expression) for source in setup.runs.sources]
+            divided = [one.slices(estimand.expression) for one in setup.runs.data]
             chosen = in_all_runs([one.parts for one in divided])
             self._independent = all(one.independent for one in divided)
             self._slices = [compared(setup.runs.within(places), inside[0]) for _, places in chosen]
@@ -392,7 +392,7 @@ class SliceDifferences(Resampling):
         """Return the tests of what is picked from several slices."""
         settings, paired = LimitSettings(level=level, seed=self.settings.seed), None
         if isinstance(self._over, Combination):
-            own = [estimate(self.estimands, RunData(source), settings)[0][0] for source in self.runs.sources]
+            own = [estimate(self.estimands, one, settings)[0][0] for one in self.runs.data]
             if self._over.card.linear and self.runs.pairing.paired:
                 mean = partial(self._over.card.compute, **self._over.parameters)
                 n_values = sum(len(one.estimands[0].names) for one in self._slices)
@@ -450,4 +450,4 @@ def _limits_apart(of: Sequence[Comparison], level: float) -> Array:
 
 def _own_limits(slices: Sequence[Comparison], run: int, settings: LimitSettings) -> list[Estimate]:
     """The value of a run in each slice, with limits."""
-    return [estimate(one.estimands, RunData(one.runs.source(run)), settings)[0][0] for one in slices]
+    return [estimate(one.estimands, one.runs.data[run], settings)[0][0] for one in slices]

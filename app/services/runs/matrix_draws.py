@@ -202,7 +202,7 @@ class CommonPrevalence:
         they are.
         """
         if runs.task is Task.DECISIONS:
-            return cls.of(np.stack([runs.source(run).counts.astype(np.float64) for run in range(len(runs))]))
+            return cls.of(np.stack([one.counts for one in runs.data]))
         return cls() if runs.task is not None else cls.of(runs.counts)
 
     def moves(self, estimand: Estimand) -> bool:
