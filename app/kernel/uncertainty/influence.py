@@ -215,12 +215,6 @@ def _limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[f
     value, (low, high) = linearisation.value - linearisation.bias, linearisation.bounds
     bounded = low is not None and high is not None and (not linearisation.bias or low < value < high)
     scale = Scale.LOGIT if linearisation.scale is Scale.LOGIT and bounded else Scale.LINEAR
-    return _ends(value, half_width, scale, low, high)
-
-
-def _ends(
-    value: float, half_width: float, scale: Scale, low: float | None, high: float | None
-) -> tuple[float, float] | None:
     below, above = map(float, limits_around(np.asarray(value), np.asarray(half_width), scale, low, high))
     return None if np.isnan(below) else (below, above)
 
@@ -234,14 +228,11 @@ def effective_samples(linearisation: Linearisation) -> float:
         return float(np.divide(np.sum(squares) ** 2, np.sum(squares * squares)))
 
 
-def area_limits(
-    area: float, variance: float, positives: int, negatives: int, level: float = 0.95
-) -> tuple[float, float, LinearMethod]:
-    """Limits of one area and the method: DeLong on the logit scale, or Newcombe's where that has no width."""
-    ends = _ends(area, two_sided_z(level) * float(np.sqrt(variance)), Scale.LOGIT, 0.0, 1.0)
-    if ends is not None:
-        return *ends, LinearMethod.DELONG_LOGIT
-    return *newcombe_area_limits(area, positives, negatives, level), LinearMethod.NEWCOMBE
+def area_alone(area: float, variance: float, positives: float, negatives: float) -> Linearisation:
+    """An area with a variance, without what each sample adds to it."""
+    method = LinearMethod.DELONG_LOGIT
+    sizes = positives, negatives
+    return Linearisation(area, np.array([variance**0.5]), Scale.LOGIT, Strata.BY_CLASS, method, sizes=sizes)
 
 
 def newcombe_area_limits(area: float, positives: float, negatives: float, level: float = 0.95) -> tuple[float, float]:

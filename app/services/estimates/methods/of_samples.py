@@ -21,7 +21,7 @@ from app.kernel.uncertainty.closed_forms import Given, Method
 from app.kernel.uncertainty.draws import AreaInterval, ClassCounts, Shares
 from app.kernel.uncertainty.influence import (
     Linearisation,
-    area_limits,
+    area_alone,
     by_groups,
     effective_samples,
     hanley_mcneil_limits,
@@ -84,27 +84,23 @@ def _at_rate(expression: Measure, code: int, value: float, run: RunData, setting
 
 def areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iterator[Estimate]:
     """Areas under the curves of classes by DeLong, from the orders that their values were read off."""
-    form = Estimate(value=nan, level=settings.level, method=LinearMethod.DELONG_LOGIT.value, given=Given.ACTUAL.value)
     by_sizes = settings.areas is AreaInterval.HANLEY_MCNEIL
-    if by_sizes:
-        form = replace(form, method=settings.areas.value)
+    method = settings.areas.value if by_sizes else LinearMethod.DELONG_LOGIT.value
+    form = Estimate(value=nan, level=settings.level, method=method, given=Given.ACTUAL.value)
     spread: float | None = None
     for code in classes:
         ranking = run.scores.ranking(code)
-        members, others = int(ranking.positives), int(ranking.negatives)
-        if not members or not others:
+        value, sizes = float(ranking.auc), (int(ranking.positives), int(ranking.negatives))
+        if not isfinite(value):
             yield form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
-            continue
-        if by_sizes:
-            low, high = hanley_mcneil_limits(float(ranking.auc), members, others, settings.level_of_each)
-            one = replace(form, value=float(ranking.auc), low=low, high=high)
+        elif by_sizes:
+            low, high = hanley_mcneil_limits(value, *sizes, settings.level_of_each)
+            one = replace(form, value=value, low=low, high=high)
             yield one if low < high else one.without_limits(NoLimits.DEGENERATE)
-            continue
-        # With two classes both have the same order, one from above and one from below.
-        spread = run.area_variance(ranking) if spread is None or not run.scores.is_mirrored else spread
-        value = float(ranking.auc)
-        low, high, method = area_limits(value, spread, members, others, settings.level_of_each)
-        yield replace(form, value=value, low=low, high=high, method=method)
+        else:
+            # With two classes both have the same order, one from above and one from below.
+            spread = run.area_variance(ranking) if spread is None or not run.scores.is_mirrored else spread
+            yield of_sum(area_alone(value, spread, *sizes), run, settings)
 
 
 def _precision(code: int, run: RunData, settings: LimitSettings) -> Estimate:
