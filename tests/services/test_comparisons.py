@@ -13,6 +13,7 @@ from app.domain.inputs.samples import Samples
 from app.domain.rules import definition_of
 from app.kernel.compare.gates import Verdict
 from app.kernel.matrix.table import confusion_counts
+from app.services.compare.pairs import fold_test
 from app.services.estimands import parse_estimands
 from app.services.gate import check_gate, rule_estimands
 from app.services.runs.aligned import Runs
@@ -238,3 +239,11 @@ def test_infinite_values_of_paired_runs_have_no_difference() -> None:
     assert np.isnan(odds.value)
     assert odds.test.reason == BOTH_INFINITE
     assert (recall.value, recall.test.reason) == (0.0, None)
+
+
+def test_folds_without_spread_leave_no_doubt() -> None:
+    found = fold_test(np.full(10, 0.95), np.full(10, 0.7), None, repeats=1, mixed=False, level=0.95, rope=0.1)
+    assert found is not None
+    assert (found.probability_b_better, found.probability_equivalent, found.probability_a_better) == (0.0, 0.0, 1.0)
+    assert found.p_value is not None
+    assert np.isnan(found.p_value)

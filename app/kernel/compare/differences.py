@@ -56,7 +56,7 @@ class StudentDifferences:
     @property
     def p(self) -> Array:
         """Two-sided p (V) of Student's t; 1 of equal values without error."""
-        found: Array = 2.0 * student_cdf(-np.abs(self._distance(0.0)), self.freedom)
+        found: Array = 2.0 * student_cdf(-np.abs(self.distance()), self.freedom)
         return np.where((self.errors == 0) & (self.gaps == 0), 1.0, found)
 
     def limits(self, level: float) -> tuple[Array, Array]:
@@ -66,9 +66,10 @@ class StudentDifferences:
 
     def chance_above(self, threshold: Array | float) -> Array:
         """Confidence (V) that the differences are larger than a threshold."""
-        return student_cdf(self._distance(threshold), self.freedom)
+        return student_cdf(self.distance(threshold), self.freedom)
 
-    def _distance(self, threshold: Array | float) -> Array:
+    def distance(self, threshold: Array | float = 0.0) -> Array:
+        """Differences (V) less a threshold in errors: Student's t."""
         with silently():
             return (self.gaps - threshold) / np.where(self.errors > 0, self.errors, np.nan)
 

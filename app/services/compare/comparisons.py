@@ -24,7 +24,7 @@ from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
 from app.services.compare.pairs import CostQuestion as CostQuestion
 from app.services.compare.pairs import check_costs
-from app.services.compare.sliced import compare_slices
+from app.services.compare.sliced import with_slices
 from app.services.compare.streamed import (
     Rereading,
     can_be_paired,
@@ -367,8 +367,6 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
         comparison, identifier, baseline=baseline, adjustment=new.multiplicity, asked=new.besides
     )
     if new.by:
-        found = compare_slices(comparison, answer.metrics, new.by, new.multiplicity)
-        said = [*(answer.findings or ()), *found.findings] or None
-        answer = replace(answer, slices=found.slices, findings=said, notes=[*answer.notes, *found.notes])
+        answer = with_slices(answer, comparison, new.by, new.multiplicity)
     pairable = new.paired is PairingMode.AUTO and not runs.pairing.paired and can_be_paired(runs.records, kept)
     return replace(answer, notes=[*answer.notes, _CAN_BE_PAIRED]) if pairable else answer

@@ -433,13 +433,6 @@ class MatrixDraws(Resampling):
         found = equal_kappas(self.runs.counts)
         return None if found is None else OmnibusTest(test="fleiss", of="equal kappas", found=ChiSquaredTest.of(found))
 
-    def _functional(self, estimand: Estimand) -> Functional:
-        """The metric at the prevalence that it is compared at, on the scale that it is tested on."""
-        shares = self.setup.prevalence.shares
-        if shares is None or not self.setup.prevalence.moves(estimand):
-            return lambda table: on_scale(estimand.functional(table), estimand.scale)
-        return lambda table: on_scale(estimand.functional(Table(project(table.counts, shares))), estimand.scale)
-
     def _functional_of(self, indices: Sequence[int]) -> Functional:
         """Return all values of several estimands of one table for all of them."""
         chosen = [self.estimands[index] for index in indices]
@@ -510,7 +503,7 @@ class MatrixDraws(Resampling):
     def _slopes(self, index: int, pair: tuple[int, int]) -> PairSlopes:
         """Slopes of two runs, made once for all levels."""
         matrices = self.runs.counts[[*pair]]
-        return PairSlopes(matrices, [self._functional(self.estimands[index])], np.ones(matrices.shape[-1]))
+        return PairSlopes(matrices, [self._functional_of([index])], np.ones(matrices.shape[-1]))
 
     @kept
     def _paired(self, level: float) -> dict[tuple[int, tuple[int, int]], list[Test | None]]:
@@ -545,7 +538,7 @@ class MatrixDraws(Resampling):
         """Effects of the samples on the differences of these, for pairs of few enough cells."""
         if self._joint is None:
             return {}
-        functionals = [self._functional(self.estimands[index]) for index in self._scored]
+        functionals = [self._functional_of([index]) for index in self._scored]
         both = {pair: self._joint.pair(*pair) for pair in self.setup.pairs}
         return {
             pair: paired_effects(joint, functionals)
