@@ -56,7 +56,7 @@ from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.matrix_draws import CommonPrevalence, InferenceSettings
 from app.services.runs.pairing import KeptSamples, read_labels, read_outputs
-from app.services.stored import Named, identified, inputs_of_all, query_of
+from app.services.stored import Named, identified, inputs_of_all, query_of, records_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -974,12 +974,9 @@ class GateService:
 
     async def _runs(self, project: str, evaluation: UUID, baseline: UUID | None) -> Runs:
         """The candidate, and the baseline if there is one."""
-        wanted = [("/evaluation", evaluation)] + ([] if baseline is None else [("/baseline", baseline)])
-        found = await self.store.get_many(project, [identifier for _, identifier in wanted])
-        for pointer, identifier in wanted:
-            if identifier not in found:
-                raise NotFound(f"there is no evaluation {identifier}", pointer=pointer)
-        return Runs.align([found[identifier] for _, identifier in wanted], "/baseline")
+        identifiers = [evaluation] if baseline is None else [evaluation, baseline]
+        pointers = ("/evaluation", "/baseline")[: len(identifiers)]
+        return Runs.align(await records_of(self.store, project, identifiers, pointers), "/baseline")
 
     async def _paired(self, project: str, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> Runs:
         """The runs with what the rules need of their samples."""

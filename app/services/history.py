@@ -31,16 +31,16 @@ from app.kernel.metrics.expression import Sliced, is_smooth
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.slices.gaps import cell_influences
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.services.estimands import Better, Estimand, make_estimand, part_of, ranked_by
+from app.services.estimands import Better, Estimand, part_of, ranked_by
 from app.services.estimates.estimate import LimitSettings
 from app.services.estimates.estimates import estimate, limits_of_many, work_of
-from app.services.estimates.run_data import RunData, run_data
+from app.services.estimates.run_data import RunData, estimand_for, run_data
 from app.services.ports import Announcer, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import NOISE, Causes, causes_of, kind_of_causes, said_causes
 from app.services.runs.pairing import KeptSamples, PairingMode, read_labels, read_outputs
-from app.services.stored import inputs_of_all, stored_input
+from app.services.stored import stored_input
 
 # Evaluations of one series, and of such whose limits are made one by one, within seconds.
 MOST_POINTS, _MOST_ALONE = 10_000, 1000
@@ -324,9 +324,7 @@ def _check(metric: str) -> None:
 
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     try:
-        return make_estimand(
-            metric, record.labels, record.positive, inputs_of_all([record]), *record.judged, sliceable=True
-        )
+        return estimand_for(metric, record)
     except InvalidExpression as error:
         return error.detail
 

@@ -35,10 +35,10 @@ from app.kernel.metrics.expression import Expression, is_improper, is_list, is_o
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import ProportionInterval
-from app.services.estimands import Better, Estimand, Preference, make_estimand, preference, ranked_by, stored_key
+from app.services.estimands import Better, Estimand, Preference, preference, ranked_by, stored_key
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, why_uncounted, work_of
-from app.services.estimates.run_data import RunData, run_data
+from app.services.estimates.run_data import RunData, estimand_for, run_data
 from app.services.ports import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
@@ -54,7 +54,7 @@ from app.services.runs.pairing import (
     read_labels,
 )
 from app.services.seeds import chosen_seed
-from app.services.stored import inputs_of_all, stored_input
+from app.services.stored import stored_input
 
 # Judged by matrices with classes as rows, so that class shares can be compared.
 _OF_CLASSES = (None, Task.DECISIONS)
@@ -235,9 +235,7 @@ def rank_candidates(
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     """The metric for the classes of a run, or why it has none."""
     try:
-        estimand = make_estimand(
-            metric, record.labels, record.positive, inputs_of_all([record]), *record.judged, sliceable=True
-        )
+        estimand = estimand_for(metric, record)
     except InvalidExpression as error:
         return error.detail
     return "a list over the classes has no order" if estimand.is_list else estimand

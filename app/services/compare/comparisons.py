@@ -42,7 +42,7 @@ from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
 from app.services.runs.pairing import PairingMode as PairingMode
-from app.services.stored import Named, identified, identified_once, inputs_of_all, with_parts
+from app.services.stored import Named, identified, identified_once, inputs_of_all, records_of, with_parts
 
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
@@ -118,19 +118,16 @@ async def fetch_runs(store: EvaluationStore, project: str, identifiers: Sequence
         NotFound: one does not exist.
         IncomparableRuns: one holds weights or rates, so nothing is known of its uncertainty.
     """
-    found = await store.get_many(project, identifiers)
-    for index, identifier in enumerate(identifiers):
-        where = f"/evaluations/{index}"
-        if identifier not in found:
-            raise NotFound(f"there is no evaluation {identifier}", pointer=where)
-        content = found[identifier].content
-        if content is not Content.counts and not found[identifier].is_weighted:
+    pointers = [f"/evaluations/{place}" for place in range(len(identifiers))]
+    records = await records_of(store, project, identifiers, pointers)
+    for record, pointer in zip(records, pointers, strict=True):
+        if record.content is not Content.counts and not record.is_weighted:
             raise IncomparableRuns(
-                f"expected numbers of samples, but the matrix of {identifier} holds {content}: how uncertain it is "
-                "cannot be known",
-                pointer=where,
+                f"expected numbers of samples, but the matrix of {record.id} holds {record.content}: how uncertain it "
+                "is cannot be known",
+                pointer=pointer,
             )
-    return [found[identifier] for identifier in identifiers]
+    return records
 
 
 class ComparisonService(KeptAnswers):

@@ -45,8 +45,8 @@ from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation, UnitInfluences
 from app.kernel.uncertainty.simulation import Posterior
 from app.kernel.uncertainty.units import LabelUnits, Run, Units, WeightedLabels
-from app.services.estimands import Estimand
-from app.services.stored import scores_of, stored_input
+from app.services.estimands import Estimand, make_estimand
+from app.services.stored import inputs_of_all, scores_of, stored_input
 
 # Simulated outcomes behind "expected under perfect calibration", all classes and draws together: a tenth of a second.
 _SIMULATED = 20_000_000
@@ -390,3 +390,13 @@ def in_all_runs(parts: Sequence[Sequence[Part]]) -> list[tuple[Where, list[Place
 def run_data(record: EvaluationRecord, samples: Samples | None = None) -> RunData:
     """A stored run, with its samples where something asked of it needs them."""
     return RunData(stored_input(record, samples))
+
+
+def estimand_for(metric: str, record: EvaluationRecord) -> Estimand:
+    """A metric for the classes of a stored run.
+
+    Raises:
+        InvalidExpression: it is none.
+    """
+    inputs = inputs_of_all([record])
+    return make_estimand(metric, record.labels, record.positive, inputs, *record.judged, sliceable=True)

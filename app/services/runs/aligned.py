@@ -41,7 +41,7 @@ from app.services.runs.pairing import (
     pair,
 )
 from app.services.seeds import chosen_seed
-from app.services.stored import stored_input
+from app.services.stored import of_part, stored_input
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,19 +192,7 @@ class Runs:
     def within(self, places: Sequence[Places]) -> "Runs":
         """The runs on some samples of each alone, paired anew in the way in which these were."""
         sources = [restricted(one.source, own) for one, own in zip(self.data, places, strict=True)]
-        records = [
-            replace(
-                record,
-                labels=source.labels,
-                positive=source.positive,
-                kind=source.kind,
-                content=source.content,
-                counts=source.counts,
-                fold_counts=None,
-                extra=source.facts,
-            )
-            for record, source in zip(self.records, sources, strict=True)
-        ]
+        records = [of_part(record, source) for record, source in zip(self.records, sources, strict=True)]
         samples = {
             record.id: source.samples
             for record, source in zip(records, sources, strict=True)
