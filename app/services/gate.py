@@ -361,13 +361,13 @@ class RuleEstimates:
         return [
             RuleEstimate(
                 name=name,
-                interval=ValueWithLimits(found.value, found.test.low, found.test.high),
+                interval=ValueWithLimits(found.value, found.low, found.high),
                 level=settings.stated_level_of_each,
-                method=f"{found.test.limits}, {self._runs.pairing.design.value}",
+                method=f"{found.limits}, {self._runs.pairing.design.value}",
                 samples=self._runs.n_common,
                 candidate=a,
                 baseline=b,
-                why=f", since {found.test.reason}" if found.test.reason and isnan(found.test.low) else "",
+                why=f", since {found.reason}" if found.reason and isnan(found.low) else "",
                 undefined=self._why_incomparable(estimand, place, (a, b)),
             )
             for place, (name, (a, b), (found,)) in enumerate(

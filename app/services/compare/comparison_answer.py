@@ -52,7 +52,7 @@ from app.services.estimands import Better
 from app.services.processes.worker import progressed
 from app.services.runs.causes import causes_of, kind_of_causes, said_causes
 from app.services.runs.comparison import ComparedValue, Comparison, improper_preferences
-from app.services.runs.differences import RunDifference
+from app.services.runs.differences import Test
 from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
 from app.services.runs.multiplicity import joint_adjustment
 
@@ -252,12 +252,12 @@ def _verdict_on(
 
 
 def _adjusted(
-    comparison: Comparison, differences: Sequence[Sequence[Sequence[RunDifference]]], adjustment: Adjustment
+    comparison: Comparison, differences: Sequence[Sequence[Sequence[Test]]], adjustment: Adjustment
 ) -> list[Array]:
     """By estimand, adjusted p (V, P) of the differences of its values."""
     if adjustment is Adjustment.MAX_T:
         return joint_adjustment(comparison, differences)
-    found = [np.array([[one.test.p for one in of_value] for of_value in by_value]) for by_value in differences]
+    found = [np.array([[one.p for one in of_value] for of_value in by_value]) for by_value in differences]
     return [adjust(p.ravel(), adjustment).reshape(p.shape) for p in found]
 
 
@@ -328,19 +328,19 @@ def _ranking(comparison: Comparison, value: ComparedValue) -> Ranking:
 def _pairs(
     comparison: Comparison,
     value: ComparedValue,
-    differences: Sequence[RunDifference],
+    differences: Sequence[Test],
     adjusted: Array,
     of_folds: Array | None,
 ) -> list[ComparedPair]:
     """The differences of the pairs in order; values (R, F) on the folds where all runs have the same."""
     estimand, settings = comparison.estimands[value.estimand], comparison.settings
     runs, found = comparison.runs, []
-    for one, p in zip(differences, adjusted.tolist(), strict=True):
-        folds, test = None, one.test
+    for (first, second), test, p in zip(comparison.pairs, differences, adjusted.tolist(), strict=True):
+        folds = None
         if of_folds is not None:
             folds = fold_test(
-                of_folds[one.first],
-                of_folds[one.second],
+                of_folds[first],
+                of_folds[second],
                 estimand.preference,
                 repeats=next(iter(runs.repeats), None),
                 mixed=runs.repeats_mixed,
@@ -350,12 +350,12 @@ def _pairs(
             )
         assert estimand.preference is not None  # noqa: S101 - others are refused
         verdict, little = _verdict_on(
-            estimand.preference.better, test.low, test.high, one.equivalent, identical=bool(test.identical)
+            estimand.preference.better, test.low, test.high, test.equivalent, identical=test.identical
         )
         compared = ComparedPair(
-            a=runs.records[one.first].id,
-            b=runs.records[one.second].id,
-            difference=one.value,
+            a=runs.records[first].id,
+            b=runs.records[second].id,
+            difference=test.value,
             low=test.low,
             high=test.high,
             level=settings.level,
@@ -363,9 +363,9 @@ def _pairs(
             p_adjusted=p,
             verdict=verdict,
             too_little_to_matter=little or None,
-            probability_a_better=one.first_better,
-            probability_equivalent=one.equivalent,
-            probability_error=one.probability_error,
+            probability_a_better=test.first_better,
+            probability_equivalent=test.equivalent,
+            probability_error=test.error,
             method=f"{test.limits}, {test.method}",
             p_range=None if test.smallest is None else (test.smallest, test.p),
             reason=test.reason,

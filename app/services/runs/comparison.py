@@ -1,7 +1,7 @@
 """Runs compared: values at one prevalence, joint draws, differences of any two."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
 import numpy as np
@@ -21,7 +21,7 @@ from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, picked_of
 from app.services.estimates.run_data import in_all_runs
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import RunDifference, Test, gap_bounds, mover_tests, why_no_difference
+from app.services.runs.differences import Test, gap_bounds, mover_tests, why_no_difference
 from app.services.runs.linear_draws import LinearDifferences
 from app.services.runs.matrix_draws import (
     CommonPrevalence,
@@ -283,14 +283,14 @@ class Comparison:
 
     def differences(
         self, index: int, level: float | None = None, alternative: Alternative | None = None
-    ) -> list[list[RunDifference]]:
+    ) -> list[list[Test]]:
         """For each of the values of an estimand, the differences of the pairs in order."""
         side = self.settings.alternative if alternative is None else alternative
         bounds = gap_bounds(self.estimands[index].bounds)
         found = self._two_sided(index, side.two_sided_level(self.settings.level if level is None else level))
         return [[one.on_side(side, bounds) for one in of_value] for of_value in found]
 
-    def _two_sided(self, index: int, read_at: float) -> list[list[RunDifference]]:
+    def _two_sided(self, index: int, read_at: float) -> list[list[Test]]:
         way, own = self._places[index]
         tested = way.tests(own, read_at)
         return [
@@ -298,26 +298,14 @@ class Comparison:
             for place in range(len(self.estimands[index].names))
         ]
 
-    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test) -> RunDifference:
-        first, second = pair
-        values = self.values[index][:, [place]]
+    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test) -> Test:
         way, own = self._places[index]
         gap = float(way.gaps(own, pair)[place])
         if not np.isfinite(gap):
             reached = self.prevalence.reaches(self.estimands[index])
-            reason = way.without(own) or why_no_difference(*values[[*pair], 0].tolist(), reached=reached)
-            return RunDifference(first=first, second=second, value=np.nan, test=Test(reason=reason))
-        better, equal = test.chances(self.estimands[index].preference)
-        identical = test.identical or self._identical(pair)
-        return RunDifference(
-            first=first,
-            second=second,
-            value=gap,
-            test=replace(test, identical=identical),
-            first_better=better,
-            equivalent=equal,
-            probability_error=test.error if np.isfinite(better) else np.nan,
-        )
+            values = self.values[index][[*pair], place].tolist()
+            return Test(reason=way.without(own) or why_no_difference(*values, reached=reached), error=np.nan)
+        return test.of(gap, self.estimands[index].preference, identical=test.identical or self._identical(pair))
 
     def _identical(self, pair: tuple[int, int]) -> bool:
         """Do two paired runs predict the same class for every sample?"""
