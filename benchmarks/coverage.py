@@ -410,7 +410,7 @@ def claimed(design: EqualRuns, replicates: int) -> Iterator[str]:
         samples = {
             record.id: one.samples for record, one in zip(records, sources, strict=True) if one.samples is not None
         }
-        kept = KeptSamples.of(samples)
+        kept = KeptSamples(samples)
         for key in design.metrics:
             counts[key] += (of_two if len(records) == 2 else of_many)(records, kept, key)
     for key, number in counts.items():

@@ -995,7 +995,7 @@ class GateService:
             self.labels, project, looked_at, metric, scored=of_scores, pointers=("/evaluation", "/baseline")
         )
         if len(looked_at) < len(runs):
-            kept = KeptSamples((await read_labels(self.labels, project, runs.records)).labels, kept.outputs)
+            kept = KeptSamples({**(await read_labels(self.labels, project, runs.records)).samples, **kept.samples})
         return runs.pair(kept)
 
 

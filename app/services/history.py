@@ -411,11 +411,11 @@ def _shared(whole: Series, kept: KeptSamples) -> tuple[str, ...]:
     Raises:
         IncomparableRuns: neighbours share a part of their samples: what is claimed of them is often false.
     """
-    if not kept.labels:
+    if not kept.samples:
         return (_UNKNOWN,) if len(whole) > 1 else ()
     notes = dict[str, None]()
     for one, other in pairwise(whole.record(place).id for place in range(len(whole))):
-        mine, next_ones = (None if each not in kept.labels else kept.labels[each].ids for each in (one, other))
+        mine, next_ones = (None if each not in kept.samples else kept.samples[each].ids for each in (one, other))
         if mine is None or next_ones is None:
             notes[_UNKNOWN] = None
             continue
@@ -486,7 +486,7 @@ def _measured(
     work, asked = 0.0, list[tuple[int, Estimand, RunData]]()
     for place in (*alone, *unknown):
         record, estimand = whole.record(place), estimands[whole.part[place]]
-        run = runs[place] = runs.get(place) or run_data(record, kept.samples(record.id))
+        run = runs[place] = runs.get(place) or run_data(record, kept.samples.get(record.id))
         try:
             if isinstance(estimand, Estimand):
                 refuse_unknown_slices(estimand.expression, run.source)
@@ -568,7 +568,7 @@ def _influence(
     record: EvaluationRecord, kept: KeptSamples, estimand: Estimand | str
 ) -> tuple[NDArray[Any], Array] | None:
     """Return names of samples or groups (n), and what each adds to a value; None where that is not known."""
-    run: RunData | None = run_data(record, kept.known(record.id))
+    run: RunData | None = run_data(record, kept.samples.get(record.id))
     if isinstance(estimand, Estimand) and isinstance(estimand.expression, Sliced) and run is not None:
         run, estimand = run.slice(estimand.expression.where), part_of(estimand, estimand.expression, record.labels)
     samples = None if run is None else run.source.samples
@@ -668,7 +668,7 @@ def _causes(
     found = [one for one in known if one is not None]
     if len(found) < len(sides):
         return None, None
-    samples = KeptSamples.of({record.id: own for record, own in found if own is not None})
+    samples = KeptSamples({record.id: own for record, own in found if own is not None})
     runs = Runs.align([record for record, _ in found]).pair(samples, PairingMode.FALSE)
     try:
         causes = causes_of(runs, (0, 1), estimand, 0, LEVEL)
@@ -691,8 +691,8 @@ def _together(
         return None
     orders = {one.labels: np.array([labels.index(label) for label in one.labels]) for one in parts}
     sum_of = replace(parts[0], id=new_id(), labels=labels, positive=None)
-    records = [whole.record(place) for place in places.tolist()] if kept.labels or kept.outputs else []
-    samples = [kept.known(one.id) for one in records]
+    records = [whole.record(place) for place in places.tolist()] if kept.samples else []
+    samples = [kept.samples.get(one.id) for one in records]
     present = [in_order(one, orders[run.labels]) for one, run in zip(samples, records, strict=True) if one is not None]
     if present and len(present) == len(samples):
         together = replace(joined(present), fold_sizes=None)

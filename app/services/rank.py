@@ -195,7 +195,7 @@ def rank_candidates(
     The best was chosen among further runs too, whose values are ``beyond``; None of those that were removed.
     """
     estimands = [_estimand(query.metric, candidate.record) for candidate in candidates]
-    runs = [run_data(candidate.record, kept.samples(candidate.record.id)) for candidate in candidates]
+    runs = [run_data(candidate.record, kept.samples.get(candidate.record.id)) for candidate in candidates]
     found = [_value(*each) for each in zip(candidates, estimands, runs, strict=True)]
     order = _best_first([value for value, _ in found], better)
     beyond = [*(value for place in order[query.limit :] if (value := found[place][0]) is not None), *beyond]
@@ -273,7 +273,7 @@ def _no_interval(
         return f"no interval: {reason}"
     if isinstance(estimand, str) or not estimand.scored or run.has_outputs:
         return None
-    if kept.outputs is None:
+    if kept.too_many:
         return "no interval: the runs have more samples than can be used together"
     return f"no interval: it {missing_outputs(record)}"
 
@@ -599,14 +599,14 @@ class LeaderboardService:
         """Samples of runs that have some; without them when there are too many to look at."""
         entries = entries_of(records)
         if entries <= MOST_ENTRIES:
-            return KeptSamples.of(await self.labels.read_outputs(project, [record.id for record in records]))
+            return KeptSamples(await self.labels.read_outputs(project, [record.id for record in records]))
         if needed:
             raise OutOfReach(
                 f"{metric} is not stored with the evaluations, and computing it takes the probabilities of all their "
                 f"samples: {entries} (samples times classes) are more than the {MOST_ENTRIES} that are used "
                 "together; rank by an overall metric"
             )
-        return KeptSamples(outputs=None)
+        return KeptSamples(too_many=True)
 
 
 def _candidates(

@@ -252,7 +252,7 @@ def kept(source: MatrixInput, ids: NDArray[Any] | None = None) -> tuple[Evaluati
 
 def runs_of(*sources: MatrixInput, ids: NDArray[Any] | None = None) -> Runs:
     known = [kept(source, ids) for source in sources]
-    return Runs.align([one for one, _ in known]).pair(KeptSamples.of({one.id: samples for one, samples in known}))
+    return Runs.align([one for one, _ in known]).pair(KeptSamples({one.id: samples for one, samples in known}))
 
 
 def second(seed: int = 9, worse: str = "B") -> MatrixInput:
@@ -439,7 +439,7 @@ def test_means_over_slices_go_wherever_other_values_of_slices_do() -> None:
     assert better is not None
     query = LeaderboardQuery(dataset=DatasetRef("d"), metric=MEAN_GAP, limit=10)
     candidates = [Candidate(record, None, stored=False) for record, _ in known]
-    board = rank_candidates(query, better, candidates, KeptSamples.of({record.id: some for record, some in known}))
+    board = rank_candidates(query, better, candidates, KeptSamples({record.id: some for record, some in known}))
     assert [line.value for line in board.items] == sorted(
         estimates_of(run, MEAN_GAP)[0].value for run in (second(), CLINIC)
     )
@@ -494,7 +494,7 @@ def test_the_history_of_a_slice_is_that_of_its_samples_alone() -> None:
     for text, runs in zip(('recall@D[site="B"]', "recall@D"), runs_of, strict=True):
         query = HistoryQuery(model="m", dataset=DatasetRef("d"), metrics=(text,), limit=10)
         whole = Series.of([alike([one]) for one, _ in runs])
-        answer = series(query, whole, KeptSamples.of({one.id: some for one, some in runs}))
+        answer = series(query, whole, KeptSamples({one.id: some for one, some in runs}))
         found.append(([one.metrics[text] for one in answer.items], [one.difference for one in answer.changes]))
     assert found[0] == found[1]
     assert found[0][1]
@@ -504,7 +504,7 @@ def test_leaderboards_rank_by_the_worst_slice_and_say_who_has_none() -> None:
     assert CLINIC.samples is not None
     bare = replace(CLINIC, samples=replace(CLINIC.samples, attributes=None))
     known = [kept(one, IDS) for one in (second(), CLINIC, bare)]
-    samples = KeptSamples.of({record.id: some for record, some in known})
+    samples = KeptSamples({record.id: some for record, some in known})
     for text in ("min(recall@D, by=site)", 'recall@D[site="B"]'):
         query = LeaderboardQuery(dataset=DatasetRef("d"), metric=text, limit=10)
         (one,) = parse_estimands([text], CLINIC.labels, 1, sliceable=True)

@@ -160,7 +160,7 @@ def _values(
 def _value(estimand: Estimand, record: EvaluationRecord, kept: KeptSamples) -> float:
     key = stored_key(estimand.expression)
     if not estimand.scored or key is None:
-        run = run_data(record, (kept.outputs or {}).get(record.id))
+        run = run_data(record, kept.samples.get(record.id))
         try:
             refuse_unknown_slices(estimand.expression, run.source)
         except InvalidExpression as error:

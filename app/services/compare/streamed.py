@@ -69,7 +69,7 @@ def lies_elsewhere(record: EvaluationRecord) -> bool:
 
 def can_be_paired(records: Sequence[EvaluationRecord], kept: KeptSamples) -> bool:
     """Would runs that are not paired have ids if those that lie elsewhere were read again?"""
-    with_ids = {identifier for identifier, one in kept.labels.items() if one.ids is not None}
+    with_ids = {identifier for identifier, one in kept.samples.items() if one.ids is not None}
     elsewhere = {record.id for record in records if lies_elsewhere(record)}
     return bool(elsewhere) and all(record.id in with_ids | elsewhere for record in records)
 
@@ -93,11 +93,10 @@ def read_again(
         with as_step(done, len(chosen) + 1), of_run(place):
             source = reading.samples.whole(record, reading.memory_bytes // len(chosen))
             check_same(source.labels, source.counts, record)
-            if source.samples is not None:
-                found[record.id] = source.samples
-    read = KeptSamples.of(found)
-    outputs = {**(kept.outputs or {}), **found} if whole else kept.outputs
-    return KeptSamples({**kept.labels, **read.labels}, outputs)
+            samples = source.samples if whole or source.samples is None else source.samples.labels
+            if samples is not None:
+                found[record.id] = samples
+    return KeptSamples({**kept.samples, **found})
 
 
 def check_same(labels: Sequence[str], counts: NDArray[Any], record: EvaluationRecord) -> None:
@@ -198,7 +197,7 @@ def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *,
             yield part.samples
         check_same(record.labels, counts, record)
         return
-    own = ((kept.outputs or {}) if scored else kept.labels).get(record.id)
+    own = kept.samples.get(record.id)
     if own is None or own.ids is None:
         raise without_ids(record)
     for start in range(0, own.size, _AT_ONCE):
@@ -403,7 +402,7 @@ def streamed_queries(
 
 def _items(reading: Rereading, record: EvaluationRecord, kept: KeptSamples) -> Iterator[Samples]:
     """The items of a run, some at a time."""
-    parts: Iterable[Samples | None] = [kept.samples(record.id)]
+    parts: Iterable[Samples | None] = [kept.samples.get(record.id)]
     if lies_elsewhere(record):
         parts = (part.samples for part in reading.samples.parts(record, outputs=True))
     for samples in parts:

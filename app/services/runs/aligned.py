@@ -199,7 +199,7 @@ class Runs:
             if source.samples is not None
         }
         mode, minimum = self.asked
-        return Runs.align(records).pair(KeptSamples.of(samples), mode, minimum_matched=minimum)
+        return Runs.align(records).pair(KeptSamples(samples), mode, minimum_matched=minimum)
 
     def refuse_unknown_slices(self, expression: Expression, pointer: str) -> None:
         """Refuse an expression of slices that a run does not have.
@@ -222,7 +222,7 @@ class Runs:
     def _canonical(self, index: int, kept: KeptSamples, weight: float) -> Self:
         """One run with no more weights and groups than its samples are saved with; a sample weighs so much."""
         record = self.records[index]
-        samples = kept.labels.get(record.id) or (kept.outputs or {})[record.id]
+        samples = kept.samples[record.id]
         lost = {WEIGHTS_FACT, "rows"} if samples.weights is None else set()
         lost |= {GROUPS_FACT} if samples.groups is None else set()
         plain = replace(record, extra={name: fact for name, fact in record.extra.items() if name not in lost})
@@ -243,7 +243,7 @@ class Runs:
 
     def _paired_units(self, run: int) -> PairedUnits | None:
         if self.matrices is not None:
-            known, place = self.kept.labels.get(self.records[run].id), self.places[run]
+            known, place = self.kept.samples.get(self.records[run].id), self.places[run]
             if known is None:
                 return None
             return PairedUnits(known.ids, place[known.truth], known.weights, known.groups, place[known.predicted])
@@ -299,7 +299,7 @@ class Runs:
         that all have.
         """
         record, place = self.records[index], self.places[index]
-        samples = self.kept.samples(record.id) if some is None else some
+        samples = self.kept.samples.get(record.id) if some is None else some
         if np.array_equal(place, np.arange(place.size)):
             return stored_input(record, samples)
         if self.matrices is None:
@@ -355,7 +355,7 @@ class Runs:
         joint = self.pairing.joint
         if joint is not None and joint.weights is not None:
             return None
-        known = {identifier for identifier, one in self.kept.labels.items() if one.weights is not None}
+        known = {identifier for identifier, one in self.kept.samples.items() if one.weights is not None}
         return next((record for record in self.records if record.is_weighted and record.id not in known), None)
 
     @property
@@ -386,7 +386,7 @@ class Runs:
 
     def _grouping(self, record: EvaluationRecord) -> Grouping:
         """Groups of one run; every sample is one where they are independent."""
-        samples = self.kept.samples(record.id) or self.kept.labels.get(record.id)
+        samples = self.kept.samples.get(record.id)
         if not record.is_grouped:
             size = int(record.n_rows) if samples is None else samples.truth.size
             return Grouping(np.arange(size), size)
@@ -410,7 +410,7 @@ class Runs:
         if self.pairing.joint is not None and self.groupings:
             return self.pairing.joint, run
         grouping, record, place = self.groupings[run], self.records[run], self.places[run]
-        labels = self.kept.labels.get(record.id)
+        labels = self.kept.samples.get(record.id)
         if labels is None:
             # Independent samples without weights are what their matrix says.
             counts = self.counts[run].astype(np.int64)
