@@ -31,7 +31,7 @@ from app.services.evaluate.evaluations import Evaluation
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.gate import check_gate, rule_estimands
-from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
+from app.services.rank import LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 from app.services.stored import unkept_record
@@ -435,9 +435,7 @@ def of_two(records: Sequence[EvaluationRecord], kept: KeptSamples, key: str) -> 
 def of_many(records: Sequence[EvaluationRecord], kept: KeptSamples, key: str) -> tuple[float, ...]:
     """Is any of the runs said to be worse than the first of a leaderboard? In the place of limits that exclude 0."""
     query = LeaderboardQuery(dataset=DatasetRef("test"), metric=key)
-    board = rank_candidates(
-        query, Preference(Better.HIGHER), [Candidate(one, None, stored=False) for one in records], kept
-    )
+    board = rank_candidates(query, Preference(Better.HIGHER), records, kept)
     apart = [line.separable_from_best for line in board.items]
     return np.nan, float(any(apart)), np.nan, float(apart[-1] is None)
 

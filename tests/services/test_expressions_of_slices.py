@@ -30,7 +30,7 @@ from app.services.gate import check_gate, rule_estimands
 from app.services.history import HistoryQuery, Series, series
 from app.services.project.projection import Scenario, Sweep
 from app.services.project.what_if import project_input
-from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
+from app.services.rank import LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.matrix_draws import InferenceSettings
@@ -438,7 +438,7 @@ def test_means_over_slices_go_wherever_other_values_of_slices_do() -> None:
     better = preference(one.expression)
     assert better is not None
     query = LeaderboardQuery(dataset=DatasetRef("d"), metric=MEAN_GAP, limit=10)
-    candidates = [Candidate(record, None, stored=False) for record, _ in known]
+    candidates = [record for record, _ in known]
     board = rank_candidates(query, better, candidates, KeptSamples({record.id: some for record, some in known}))
     assert [line.value for line in board.items] == sorted(
         estimates_of(run, MEAN_GAP)[0].value for run in (second(), CLINIC)
@@ -510,7 +510,7 @@ def test_leaderboards_rank_by_the_worst_slice_and_say_who_has_none() -> None:
         (one,) = parse_estimands([text], CLINIC.labels, 1, sliceable=True)
         better = preference(one.expression)
         assert better is not None
-        board = rank_candidates(query, better, [Candidate(record, None, stored=False) for record, _ in known], samples)
+        board = rank_candidates(query, better, [record for record, _ in known], samples)
         assert [line.rank for line in board.items] == [1, 2, None]
         assert board.items[0].value == estimates_of(CLINIC, text)[0].value
         assert "samples with attributes" in str(board.items[2].reason)

@@ -178,12 +178,7 @@ class Runs:
         A run whose samples all weigh the same is one without weights, and one of which each is a group is one without
         groups.
         """
-        for index, record in enumerate(self.records):
-            plain, weight = kept.canonical(record.id)
-            if plain is not kept:
-                runs = self._canonical(index, plain, weight)
-                return runs.pair(plain, mode, minimum_matched=minimum_matched)
-        runs = replace(self, kept=kept)
+        runs = self._canonical(kept)
         each = range(len(self))
         units = [runs._paired_units(run) for run in each]
         found = pair(self.records, [runs._margins(run) for run in each], units, mode, minimum_matched)
@@ -219,21 +214,30 @@ class Runs:
         """Return the runs with a known pairing, and nothing else of their samples."""
         return replace(self, pairing=pairing, kept=KeptSamples(), streamed=streamed)
 
-    def _canonical(self, index: int, kept: KeptSamples, weight: float) -> Self:
-        """One run with no more weights and groups than its samples are saved with; a sample weighs so much."""
-        record = self.records[index]
-        samples = kept.samples[record.id]
-        lost = {WEIGHTS_FACT, "rows"} if samples.weights is None else set()
-        lost |= {GROUPS_FACT} if samples.groups is None else set()
-        plain = replace(record, extra={name: fact for name, fact in record.extra.items() if name not in lost})
+    def _canonical(self, kept: KeptSamples) -> Self:
+        """The runs with what is known of their samples, without weights and groups that say nothing."""
+        records, samples = [*self.records], dict(kept.samples)
         matrices = None if self.matrices is None else self.matrices.copy()
-        if record.is_weighted and samples.weights is None:
-            counts = np.rint(record.counts / weight).astype(np.int64)
-            plain = replace(plain, content=Content.counts, counts=counts)
-            if matrices is not None:
-                matrices[index] = np.rint(matrices[index] / weight)
-        records = tuple(plain if place == index else one for place, one in enumerate(self.records))
-        return replace(self, records=records, matrices=matrices)
+        for index, record in enumerate(records):
+            own = samples.get(record.id)
+            if own is None:
+                continue
+            weights, lost = own.weights, set[str]()
+            if own.groups is not None and np.unique(own.groups).size == own.groups.size:
+                own, lost = replace(own, groups=None), {GROUPS_FACT}
+            plain = record
+            of_one = weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all()
+            if weights is not None and of_one and record.is_weighted:
+                own, lost = replace(own, weights=None), {*lost, WEIGHTS_FACT, "rows"}
+                counts = np.rint(record.counts / weights[0]).astype(np.int64)
+                plain = replace(record, content=Content.counts, counts=counts)
+                if matrices is not None:
+                    matrices[index] = np.rint(matrices[index] / weights[0])
+            samples[record.id] = own
+            records[index] = replace(
+                plain, extra={name: fact for name, fact in plain.extra.items() if name not in lost}
+            )
+        return replace(self, records=tuple(records), matrices=matrices, kept=replace(kept, samples=samples))
 
     def _margins(self, run: int) -> Array:
         """Counts of a run as far as the data alone say."""

@@ -1,7 +1,7 @@
 """Pairing of runs: whether they were made on the same samples, and which prediction belongs to which."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -295,23 +295,6 @@ class KeptSamples:
     samples: Mapping[UUID, Samples] = field(default_factory=dict)
     units: Mapping[UUID, NamedUnits] = field(default_factory=dict)
     too_many: bool = False
-
-    def canonical(self, identifier: UUID) -> tuple["KeptSamples", float]:
-        """Return the same where samples of a run that all weigh the same have no weights, and such of which each is a
-        group no groups; and what a sample of the run weighs.
-        """
-        known = self.samples.get(identifier)
-        if known is None:
-            return self, 1.0
-        weights, groups, weight = known.weights, known.groups, 1.0
-        lost: dict[str, Any] = {}
-        if weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all():
-            lost["weights"], weight = None, float(weights[0])
-        if groups is not None and np.unique(groups).size == groups.size:
-            lost["groups"] = None
-        if not lost:
-            return self, 1.0
-        return replace(self, samples={**self.samples, identifier: replace(known, **lost)}), weight
 
 
 async def read_labels(
