@@ -584,8 +584,7 @@ def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleRes
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A verdict with the estimate that decides it. ``unsure``: beyond the limit, which among so many values can be
-    chance.
+    """A verdict with the estimate that decides it.
 
     Attributes:
         reported: With the limits of a report.

@@ -253,7 +253,7 @@ def _value(
         return value, None
     if estimand.scored and not is_scored(record):
         return None, f"{estimand.text} {missing_outputs(record)}"
-    return None, f"the metric is undefined for {'these samples' if estimand.scored else 'this matrix'}"
+    return None, (NoLimits.UNDEFINED_FOR_SAMPLES if estimand.scored else NoLimits.UNDEFINED).value
 
 
 def _no_interval(

@@ -31,7 +31,7 @@ from app.kernel.uncertainty.intervals import limits_at_rate
 from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from
+from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from, given_of
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
@@ -117,9 +117,8 @@ def _precision(code: int, run: RunData, settings: LimitSettings) -> Estimate:
 def of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
     """One value that is a sum over the samples."""
     summed = linear if run.grouping is None else by_groups(linear, run.grouping)
-    given = Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES
-    given = given if run.grouping is None else Given.GROUPS
-    form = Estimate(value=linear.value, level=settings.level, method=summed.named, given=given.value)
+    given = given_of(Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES, run)
+    form = Estimate(value=linear.value, level=settings.level, method=summed.named, given=given)
     ends = limits(summed, settings.level_of_each, settings.proportions)
     if ends is not None:
         few = _few_effective(summed)
@@ -164,8 +163,8 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     made = resampling_plan(run, settings.sampling.draws) if run.units.at_hand else None
     # Where units are in no strata their mix is as random as everything else.
     fixed = settings.sampling.shares is Shares.OBSERVED and run.units.n_strata > 1
-    given = Given.GROUPS if run.source.is_grouped else Given.ACTUAL if fixed else Given.SAMPLES
-    form = Estimate(value=nan, level=settings.level, given=given.value)
+    given = given_of(Given.ACTUAL if fixed else Given.SAMPLES, run)
+    form = Estimate(value=nan, level=settings.level, given=given)
     reads = [resampled(one.expression, one.bounds) for one in estimands]
     forms = [replace(form, method=run.in_design(read.method, "cluster")) for read in reads]
     values = [run.values(one) for one in estimands]
