@@ -86,8 +86,8 @@ class Causes:
 
 
 def kind_of_causes(estimand: Estimand) -> Kind | None:
-    """How differences of a metric are split: as those of a loss that can be recalibrated, or of a matrix of classes
-    where prevalence moves it; None where they are not.
+    """Return how differences of a metric are split: as those of a loss that can be recalibrated, or of a matrix of
+    classes where prevalence moves it; None where they are not.
     """
     if estimand.task is not None:
         return None
