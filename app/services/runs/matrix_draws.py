@@ -24,8 +24,7 @@ from app.kernel.compare.paired.effects import Effects, PairedScore, PairSlopes, 
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.compare.rankings import equal_kappas
-from app.kernel.matrix.prevalence import project
-from app.kernel.matrix.table import Table, WeightedCounts
+from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.card import Scale, Task
 from app.kernel.metrics.expression import Measure, needs_counts
 from app.kernel.metrics.families.agreement import cohen_kappa
