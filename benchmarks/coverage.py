@@ -31,7 +31,7 @@ from app.services.evaluate.evaluations import Evaluation
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone
 from app.services.gate import check_gate, rule_estimands
-from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
+from app.services.rank import LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 from app.services.stored import unkept_record
@@ -410,7 +410,7 @@ def claimed(design: EqualRuns, replicates: int) -> Iterator[str]:
         samples = {
             record.id: one.samples for record, one in zip(records, sources, strict=True) if one.samples is not None
         }
-        kept = KeptSamples.of(samples)
+        kept = KeptSamples(samples)
         for key in design.metrics:
             counts[key] += (of_two if len(records) == 2 else of_many)(records, kept, key)
     for key, number in counts.items():
@@ -435,9 +435,7 @@ def of_two(records: Sequence[EvaluationRecord], kept: KeptSamples, key: str) -> 
 def of_many(records: Sequence[EvaluationRecord], kept: KeptSamples, key: str) -> tuple[float, ...]:
     """Is any of the runs said to be worse than the first of a leaderboard? In the place of limits that exclude 0."""
     query = LeaderboardQuery(dataset=DatasetRef("test"), metric=key)
-    board = rank_candidates(
-        query, Preference(Better.HIGHER), [Candidate(one, None, stored=False) for one in records], kept
-    )
+    board = rank_candidates(query, Preference(Better.HIGHER), records, kept)
     apart = [line.separable_from_best for line in board.items]
     return np.nan, float(any(apart)), np.nan, float(apart[-1] is None)
 

@@ -45,7 +45,7 @@ from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.over_slices import slice_findings, why_undefined
 from app.services.estimates.report_intervals import limit_findings
-from app.services.estimates.run_data import RunData, run_data
+from app.services.estimates.run_data import RunData
 from app.services.history import HistoryService, Watched
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.processes.compute import ComputePool
@@ -56,7 +56,7 @@ from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.matrix_draws import CommonPrevalence, InferenceSettings
 from app.services.runs.pairing import KeptSamples, read_labels, read_outputs
-from app.services.stored import Named, identified, inputs_of_all, query_of
+from app.services.stored import Named, identified, inputs_of_all, query_of, records_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,10 +267,7 @@ def rule_estimands(definition: Definition, runs: Runs) -> list[Estimand]:
 class RuleEstimates:
     """Estimates for the rules of one check. Every rule sees the same draws, which follow from the runs alone.
 
-    Args:
-        definition: The rules.
-        estimands: What each of them is about.
-        runs: The candidate, and after it the baseline if there is one, paired.
+    The first of the runs is the candidate, the second the baseline, if there is one.
 
     Attributes:
         settings: For the limits of each rule.
@@ -279,9 +276,8 @@ class RuleEstimates:
     def __init__(self, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> None:
         self._runs = runs
         asked = list(zip(definition.rules, estimands, strict=True))
-        record = runs.records[0]
         self.settings = RuleSettings(definition, estimands)
-        self._candidate = run_data(record, runs.kept.samples(record.id))
+        self._candidate = runs.data[0]
         self._alone = _of_the_candidate(asked, self.settings, self._candidate)
         self._measured = {
             estimand: self._alone[self.settings.reported(rule), estimand.text]
@@ -339,7 +335,7 @@ class RuleEstimates:
             return ""
         runs = self._runs
         if is_of_slices(estimand.expression):
-            _, reason = why_undefined(estimand.expression, RunData(runs.source(missing)), place)
+            _, reason = why_undefined(estimand.expression, runs.data[missing], place)
         else:
             subject = runs.scored[missing].run.subject() if estimand.scored else Table(runs.counts[missing])
             _, reason = gap_of(estimand.expression, subject, self._runs.labels, place)
@@ -365,13 +361,13 @@ class RuleEstimates:
         return [
             RuleEstimate(
                 name=name,
-                interval=ValueWithLimits(found.value, found.test.low, found.test.high),
+                interval=ValueWithLimits(found.value, found.low, found.high),
                 level=settings.stated_level_of_each,
-                method=f"{found.test.limits}, {self._runs.pairing.design.value}",
+                method=f"{found.limits}, {self._runs.pairing.design.value}",
                 samples=self._runs.n_common,
                 candidate=a,
                 baseline=b,
-                why=f", since {found.test.reason}" if found.test.reason and isnan(found.test.low) else "",
+                why=f", since {found.reason}" if found.reason and isnan(found.low) else "",
                 undefined=self._why_incomparable(estimand, place, (a, b)),
             )
             for place, (name, (a, b), (found,)) in enumerate(
@@ -478,11 +474,8 @@ def check_gate(
 ) -> Checked:
     """Hold a run against all rules.
 
-    Args:
-        definition: The rules.
-        estimands: What each of them is about.
-        runs: The candidate, and after it the baseline if there is one, paired.
-        held: What the history of the model says, for each rule on it.
+    The first of the runs is the candidate, the second the baseline, if there is one; ``held`` is what the history says
+    for each rule on it.
 
     Raises:
         NotComparable: candidate and baseline cannot be compared on a metric.
@@ -591,8 +584,7 @@ def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleRes
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A verdict with the estimate that decides it. ``unsure``: beyond the limit, which among so many values can be
-    chance.
+    """A verdict with the estimate that decides it.
 
     Attributes:
         reported: With the limits of a report.
@@ -981,12 +973,9 @@ class GateService:
 
     async def _runs(self, project: str, evaluation: UUID, baseline: UUID | None) -> Runs:
         """The candidate, and the baseline if there is one."""
-        wanted = [("/evaluation", evaluation)] + ([] if baseline is None else [("/baseline", baseline)])
-        found = await self.store.get_many(project, [identifier for _, identifier in wanted])
-        for pointer, identifier in wanted:
-            if identifier not in found:
-                raise NotFound(f"there is no evaluation {identifier}", pointer=pointer)
-        return Runs.align([found[identifier] for _, identifier in wanted], "/baseline")
+        identifiers = [evaluation] if baseline is None else [evaluation, baseline]
+        pointers = ("/evaluation", "/baseline")[: len(identifiers)]
+        return Runs.align(await records_of(self.store, project, identifiers, pointers), "/baseline")
 
     async def _paired(self, project: str, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> Runs:
         """The runs with what the rules need of their samples."""
@@ -1005,7 +994,7 @@ class GateService:
             self.labels, project, looked_at, metric, scored=of_scores, pointers=("/evaluation", "/baseline")
         )
         if len(looked_at) < len(runs):
-            kept = KeptSamples((await read_labels(self.labels, project, runs.records)).labels, kept.outputs)
+            kept = KeptSamples({**(await read_labels(self.labels, project, runs.records)).samples, **kept.samples})
         return runs.pair(kept)
 
 

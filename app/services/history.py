@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
-from math import isfinite, isnan
+from math import isnan
 from typing import Any, Self
 from uuid import UUID, uuid5
 
@@ -19,10 +19,11 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.samples import Samples, in_order, joined
-from app.domain.members import LEFT_OUT, as_json, named
+from app.domain.members import LEFT_OUT, as_json, named, number
 from app.domain.operations import Event, WebhookEvent
 from app.domain.slices import refuse_unknown_slices, restricted
-from app.domain.wording import number, run_title
+from app.domain.wording import number as worded
+from app.domain.wording import run_title
 from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
@@ -30,24 +31,16 @@ from app.kernel.metrics.expression import Sliced, is_smooth
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.slices.gaps import cell_influences
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.services.estimands import Better, Estimand, make_estimand, part_of, ranked_by
+from app.services.estimands import Better, Estimand, part_of, ranked_by
 from app.services.estimates.estimate import LimitSettings
 from app.services.estimates.estimates import estimate, limits_of_many, work_of
-from app.services.estimates.run_data import RunData, run_data
+from app.services.estimates.run_data import RunData, estimand_for, run_data
 from app.services.ports import Announcer, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
-from app.services.runs.causes import (
-    NOISE,
-    Causes,
-    causes_of,
-    has_causes,
-    has_loss_causes,
-    loss_causes_of,
-    said_causes,
-)
+from app.services.runs.causes import NOISE, Causes, causes_of, kind_of_causes, said_causes
 from app.services.runs.pairing import KeptSamples, PairingMode, read_labels, read_outputs
-from app.services.stored import inputs_of_all, stored_input
+from app.services.stored import stored_input
 
 # Evaluations of one series, and of such whose limits are made one by one, within seconds.
 MOST_POINTS, _MOST_ALONE = 10_000, 1000
@@ -331,21 +324,13 @@ def _check(metric: str) -> None:
 
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     try:
-        return make_estimand(
-            metric, record.labels, record.positive, inputs_of_all([record]), *record.judged, sliceable=True
-        )
+        return estimand_for(metric, record)
     except InvalidExpression as error:
         return error.detail
 
 
 def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnswer:
-    """Return a page of a series.
-
-    Args:
-        query: What is asked, with its metrics.
-        whole: The series.
-        kept: What is known of the samples.
-    """
+    """Return a page of a series."""
     notes = _shared(whole, kept)
     alpha = (1.0 - LEVEL) / len(set(query.metrics))
     values: dict[str, list[HistoryValue]] = {}
@@ -426,11 +411,11 @@ def _shared(whole: Series, kept: KeptSamples) -> tuple[str, ...]:
     Raises:
         IncomparableRuns: neighbours share a part of their samples: what is claimed of them is often false.
     """
-    if not kept.labels:
+    if not kept.samples:
         return (_UNKNOWN,) if len(whole) > 1 else ()
     notes = dict[str, None]()
     for one, other in pairwise(whole.record(place).id for place in range(len(whole))):
-        mine, next_ones = (None if each not in kept.labels else kept.labels[each].ids for each in (one, other))
+        mine, next_ones = (None if each not in kept.samples else kept.samples[each].ids for each in (one, other))
         if mine is None or next_ones is None:
             notes[_UNKNOWN] = None
             continue
@@ -501,7 +486,7 @@ def _measured(
     work, asked = 0.0, list[tuple[int, Estimand, RunData]]()
     for place in (*alone, *unknown):
         record, estimand = whole.record(place), estimands[whole.part[place]]
-        run = runs[place] = runs.get(place) or run_data(record, kept.samples(record.id))
+        run = runs[place] = runs.get(place) or run_data(record, kept.samples.get(record.id))
         try:
             if isinstance(estimand, Estimand):
                 refuse_unknown_slices(estimand.expression, run.source)
@@ -583,7 +568,7 @@ def _influence(
     record: EvaluationRecord, kept: KeptSamples, estimand: Estimand | str
 ) -> tuple[NDArray[Any], Array] | None:
     """Return names of samples or groups (n), and what each adds to a value; None where that is not known."""
-    run: RunData | None = run_data(record, kept.known(record.id))
+    run: RunData | None = run_data(record, kept.samples.get(record.id))
     if isinstance(estimand, Estimand) and isinstance(estimand.expression, Sliced) and run is not None:
         run, estimand = run.slice(estimand.expression.where), part_of(estimand, estimand.expression, record.labels)
     samples = None if run is None else run.source.samples
@@ -619,16 +604,12 @@ def _value(known: _MetricSeries, estimand: Estimand | str, place: int, low: floa
         bottom, top = (end if bound is None else bound for bound, end in zip(estimand.bounds, (low, high), strict=True))
         expected = Expected(low=max(low, bottom), high=min(high, top))
     return HistoryValue(
-        value=_known(float(known.values[place])),
-        low=_known(float(known.low[place])),
-        high=_known(float(known.high[place])),
+        value=number(known.values[place]),
+        low=number(known.low[place]),
+        high=number(known.high[place]),
         expected=expected,
         reason=known.reasons.get(place),
     )
-
-
-def _known(value: float) -> float | None:
-    return value if isfinite(value) else None
 
 
 def _change(
@@ -641,10 +622,10 @@ def _change(
     gap = change.since - change.before
     last = whole.record(before[-1])
     at = _moment(first, last)
-    moved = f"{'rose' if gap > 0 else 'fell'} from {number(change.before)} to {number(change.since)}"
+    moved = f"{'rose' if gap > 0 else 'fell'} from {worded(change.before)} to {worded(change.since)}"
     message = f"From {at} on {_itself(estimand, gap)}{metric} {moved}."
     causes = None
-    if has_causes(estimand) or has_loss_causes(estimand):
+    if kind_of_causes(estimand) is not None:
         causes, said = _causes(metric, whole, (since, before), estimand, kept)
         message = message if said is None else f"From {at} on {said}"
     return HistoryChange(
@@ -687,11 +668,10 @@ def _causes(
     found = [one for one in known if one is not None]
     if len(found) < len(sides):
         return None, None
-    samples = KeptSamples.of({record.id: own for record, own in found if own is not None})
+    samples = KeptSamples({record.id: own for record, own in found if own is not None})
     runs = Runs.align([record for record, _ in found]).pair(samples, PairingMode.FALSE)
     try:
-        loss = has_loss_causes(estimand)
-        causes = loss_causes_of(runs, (0, 1), estimand, LEVEL) if loss else causes_of(runs, (0, 1), estimand, 0, LEVEL)
+        causes = causes_of(runs, (0, 1), estimand, 0, LEVEL)
     except IncomparableRuns as error:
         # All samples of one side are one group.
         return Causes(difference=None, items=None, reason=error.detail), None
@@ -711,8 +691,8 @@ def _together(
         return None
     orders = {one.labels: np.array([labels.index(label) for label in one.labels]) for one in parts}
     sum_of = replace(parts[0], id=new_id(), labels=labels, positive=None)
-    records = [whole.record(place) for place in places.tolist()] if kept.labels or kept.outputs else []
-    samples = [kept.known(one.id) for one in records]
+    records = [whole.record(place) for place in places.tolist()] if kept.samples else []
+    samples = [kept.samples.get(one.id) for one in records]
     present = [in_order(one, orders[run.labels]) for one, run in zip(samples, records, strict=True) if one is not None]
     if present and len(present) == len(samples):
         together = replace(joined(present), fold_sizes=None)

@@ -35,10 +35,10 @@ from app.kernel.metrics.expression import Expression, is_improper, is_list, is_o
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import ProportionInterval
-from app.services.estimands import Better, Estimand, Preference, make_estimand, preference, ranked_by, stored_key
+from app.services.estimands import Better, Estimand, Preference, preference, ranked_by, stored_key
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, why_uncounted, work_of
-from app.services.estimates.run_data import RunData, run_data
+from app.services.estimates.run_data import RunData, estimand_for, run_data
 from app.services.ports import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
@@ -54,7 +54,7 @@ from app.services.runs.pairing import (
     read_labels,
 )
 from app.services.seeds import chosen_seed
-from app.services.stored import inputs_of_all, stored_input
+from app.services.stored import stored_input
 
 # Judged by matrices with classes as rows, so that class shares can be compared.
 _OF_CLASSES = (None, Task.DECISIONS)
@@ -76,15 +76,6 @@ class LeaderboardQuery:
     proportion_interval: ProportionInterval = ProportionInterval.WILSON
     alternative: Alternative = Alternative.TWO_SIDED
     seed: int | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """The latest evaluation of a model version, with its stored value where the metric is stored."""
-
-    record: EvaluationRecord
-    value: float | None
-    stored: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,27 +177,24 @@ class _Entrant:
 def rank_candidates(
     query: LeaderboardQuery,
     better: Preference,
-    candidates: Sequence[Candidate],
+    records: Sequence[EvaluationRecord],
     kept: KeptSamples,
+    stored: Mapping[UUID, float | None] | None = None,
     beyond: Sequence[float | None] = (),
 ) -> Leaderboard:
-    """Order candidates by value, best first, and say how sure the order is.
+    """Order runs by value, best first, and say how sure the order is.
 
-    Args:
-        query: What is asked.
-        better: Which values are better.
-        candidates: The runs.
-        kept: What is known of their samples.
-        beyond: Values of further runs, among which the best was chosen too; None of those that were removed.
+    Values of a metric that is ``stored`` are known by the id of the run. The best was chosen among further runs too,
+    whose values are ``beyond``; None of those that were removed.
     """
-    estimands = [_estimand(query.metric, candidate.record) for candidate in candidates]
-    runs = [run_data(candidate.record, kept.samples(candidate.record.id)) for candidate in candidates]
-    found = [_value(*each) for each in zip(candidates, estimands, runs, strict=True)]
+    estimands = [_estimand(query.metric, record) for record in records]
+    runs = [run_data(record, kept.samples.get(record.id)) for record in records]
+    found = [_value(*each, stored) for each in zip(records, estimands, runs, strict=True)]
     order = _best_first([value for value, _ in found], better)
     beyond = [*(value for place in order[query.limit :] if (value := found[place][0]) is not None), *beyond]
     order = order[: query.limit]
     values = [found[place][0] for place in order]
-    records = [candidates[place].record for place in order]
+    ranked = [records[place] for place in order]
     lines = [
         LeaderboardLine(
             rank=None if found[place][0] is None else values.index(found[place][0]) + 1,
@@ -217,10 +205,10 @@ def rank_candidates(
             value=found[place][0],
             reason=found[place][1] or _no_interval(record, estimands[place], runs[place], kept),
         )
-        for place, record in zip(order, records, strict=True)
+        for place, record in zip(order, ranked, strict=True)
     ]
     entrants = [
-        _Entrant(line, candidates[place].record, estimand, runs[place])
+        _Entrant(line, records[place], estimand, runs[place])
         for line, (place, estimand) in enumerate((place, estimands[place]) for place in order)
         if isinstance(estimand, Estimand) and lines[line].value is not None
         if why_uncounted(runs[place]) is None
@@ -232,7 +220,7 @@ def rank_candidates(
         better=better.better,
         level=query.level,
         items=tuple(lines),
-        notes=(*_notes(entrants, records), *_chosen_by(query, lines)),
+        notes=(*_notes(entrants, ranked), *_chosen_by(query, lines)),
     )
     return _judged(board, better, entrants, kept, query, beyond) if entrants else board
 
@@ -240,21 +228,21 @@ def rank_candidates(
 def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
     """The metric for the classes of a run, or why it has none."""
     try:
-        estimand = make_estimand(
-            metric, record.labels, record.positive, inputs_of_all([record]), *record.judged, sliceable=True
-        )
+        estimand = estimand_for(metric, record)
     except InvalidExpression as error:
         return error.detail
     return "a list over the classes has no order" if estimand.is_list else estimand
 
 
-def _value(candidate: Candidate, estimand: Estimand | str, run: RunData) -> tuple[float | None, str | None]:
+def _value(
+    record: EvaluationRecord, estimand: Estimand | str, run: RunData, stored: Mapping[UUID, float | None] | None
+) -> tuple[float | None, str | None]:
     if isinstance(estimand, str):
         return None, estimand
-    value = candidate.value
-    if not candidate.stored:
+    value = None if stored is None else stored[record.id]
+    if stored is None:
         if estimand.scored and not run.has_outputs:
-            return None, f"{estimand.text} {missing_outputs(candidate.record)}"
+            return None, f"{estimand.text} {missing_outputs(record)}"
         try:
             refuse_unknown_slices(estimand.expression, run.source)
         except InvalidExpression as error:
@@ -263,9 +251,9 @@ def _value(candidate: Candidate, estimand: Estimand | str, run: RunData) -> tupl
         value = computed if np.isfinite(computed) else None
     if value is not None:
         return value, None
-    if estimand.scored and not is_scored(candidate.record):
-        return None, f"{estimand.text} {missing_outputs(candidate.record)}"
-    return None, f"the metric is undefined for {'these samples' if estimand.scored else 'this matrix'}"
+    if estimand.scored and not is_scored(record):
+        return None, f"{estimand.text} {missing_outputs(record)}"
+    return None, (NoLimits.UNDEFINED_FOR_SAMPLES if estimand.scored else NoLimits.UNDEFINED).value
 
 
 def _no_interval(
@@ -280,7 +268,7 @@ def _no_interval(
         return f"no interval: {reason}"
     if isinstance(estimand, str) or not estimand.scored or run.has_outputs:
         return None
-    if kept.outputs is None:
+    if kept.too_many:
         return "no interval: the runs have more samples than can be used together"
     return f"no interval: it {missing_outputs(record)}"
 
@@ -542,18 +530,18 @@ class LeaderboardService:
         if not query.where:
             beyond += [None] * await self.store.former_models(project, query.dataset)
         standings = standings[: query.limit] if key else standings
-        identifiers = [standing.evaluation.id for standing in standings]
-        records = await self.store.get_many(project, identifiers)
-        candidates = _candidates(standings, records, stored=key is not None)
-        kept = KeptSamples()
+        found = await self.store.get_many(project, [one.evaluation.id for one in standings])
+        # Some may have been deleted since.
+        records = [found[one.evaluation.id] for one in standings if one.evaluation.id in found]
+        stored = {one.evaluation.id: one.value for one in standings} if key else None
         sliced = is_of_slices(expression)
-        if of_probabilities(expression) or sliced or any(record.task is not None for record in records.values()):
-            whole = [one for one in records.values() if sliced or is_scored(one)]
+        if of_probabilities(expression) or sliced or any(record.task is not None for record in records):
+            whole = [one for one in records if sliced or is_scored(one)]
             kept = await self._outputs(project, query.metric, whole, needed=key is None)
         else:
-            kept = await read_labels(self.labels, project, list(records.values()))
-        board = await self.compute.run(partial(rank_candidates, query, better, candidates, kept, beyond))
-        return board if candidates else replace(board, notes=(await self._of_nothing(project, query),))
+            kept = await read_labels(self.labels, project, records)
+        board = await self.compute.run(partial(rank_candidates, query, better, records, kept, stored, beyond))
+        return board if records else replace(board, notes=(await self._of_nothing(project, query),))
 
     async def leader(self, project: str, query: LeaderboardQuery) -> UUID | None:
         """Return the best of several runs by a metric that is stored with them; None where it is not, or there is one.
@@ -606,22 +594,11 @@ class LeaderboardService:
         """Samples of runs that have some; without them when there are too many to look at."""
         entries = entries_of(records)
         if entries <= MOST_ENTRIES:
-            return KeptSamples.of(await self.labels.read_outputs(project, [record.id for record in records]))
+            return KeptSamples(await self.labels.read_outputs(project, [record.id for record in records]))
         if needed:
             raise OutOfReach(
                 f"{metric} is not stored with the evaluations, and computing it takes the probabilities of all their "
                 f"samples: {entries} (samples times classes) are more than the {MOST_ENTRIES} that are used "
                 "together; rank by an overall metric"
             )
-        return KeptSamples(outputs=None)
-
-
-def _candidates(
-    standings: Sequence[Standing], records: Mapping[UUID, EvaluationRecord], *, stored: bool
-) -> list[Candidate]:
-    """Return the evaluations of the standings that have not been deleted since."""
-    return [
-        Candidate(records[standing.evaluation.id], standing.value if stored else None, stored)
-        for standing in standings
-        if standing.evaluation.id in records
-    ]
+        return KeptSamples(too_many=True)

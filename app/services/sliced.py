@@ -14,7 +14,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.slices import attributes_of, places_of, restricted
 from app.services.ports import EvaluationStore
-from app.services.stored import stored_input
+from app.services.stored import of_part, stored_input
 
 # The parameter of addresses.
 SLICE: Final = "slice"
@@ -45,16 +45,7 @@ class SlicedStore:
                     f"expected saved samples with attributes, of {identifier} there are none", pointer=SLICE
                 )
             some = await asyncio.to_thread(self._restricted, stored_input(whole, samples))
-            self._known[identifier] = replace(
-                whole,
-                kind=some.kind,
-                content=some.content,
-                counts=some.counts,
-                fold_counts=None,
-                extra=some.facts,
-                values={},
-                samples=some.samples,
-            )
+            self._known[identifier] = replace(of_part(whole, some), values={}, samples=some.samples)
         return self._known[identifier]
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:

@@ -92,6 +92,35 @@ def unkept_record(source: MatrixInput) -> EvaluationRecord:
     )
 
 
+def of_part(record: EvaluationRecord, source: MatrixInput) -> EvaluationRecord:
+    """The record of a part of the samples of an evaluation, from the input that they are."""
+    return replace(
+        record,
+        labels=source.labels,
+        positive=source.positive,
+        kind=source.kind,
+        content=source.content,
+        counts=source.counts,
+        fold_counts=None,
+        extra=source.facts,
+    )
+
+
+async def records_of(
+    store: EvaluationStore, project: str, identifiers: Sequence[UUID], pointers: Sequence[str]
+) -> list[EvaluationRecord]:
+    """Evaluations in the order asked for.
+
+    Raises:
+        NotFound: one does not exist; its pointer is that of the id.
+    """
+    found = await store.get_many(project, identifiers)
+    for identifier, pointer in zip(identifiers, pointers, strict=True):
+        if identifier not in found:
+            raise NotFound(f"there is no evaluation {identifier}", pointer=pointer)
+    return [found[identifier] for identifier in identifiers]
+
+
 def scores_of(source: MatrixInput) -> Scores:
     """The samples of an input as the kernel takes them; one score per sample is higher for the positive class, which
     is the second unless said.

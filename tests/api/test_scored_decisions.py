@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from app.api.answers import answer_model
-from app.kernel.uncertainty.influence import area_limits
+from app.kernel.uncertainty.influence import area_alone, limits
 from app.services.gate import CheckAnswer
 from app.services.rank import Leaderboard
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation
@@ -47,7 +47,9 @@ def test_floors_of_areas_use_the_interval_of_the_evaluation(client: httpx.Client
     run = keep_probabilities(client, TRUTH, outputs)
     shown = client.get(f"/v1/evaluations/{run}").json()["intervals"]["roc_auc@1"]
     found = delong(TRUTH == 1, outputs[None, :, 1])
-    low, high, method = area_limits(float(found.areas[0]), float(found.covariance[0, 0]), 200, 200)
+    ends = limits(area_alone(float(found.areas[0]), float(found.covariance[0, 0]), 200, 200))
+    assert ends is not None
+    low, high, method = ends.low, ends.high, ends.method
     rule = result(client, {"metric": "roc_auc@1", "min": low - 0.01}, run)
     assert (rule["value"], rule["low"], rule["high"]) == pytest.approx((found.areas[0], low, high))
     assert (rule["low"], rule["high"]) == pytest.approx((shown["low"], shown["high"]))

@@ -42,4 +42,4 @@ def asked_of_sources(
     aligned = Runs.align(records)
     asked = AskedComparison(new, aligned, understood(new, aligned), tuple(records))
     samples = {record.id: one.samples for record, one in zip(records, sources, strict=True) if one.samples is not None}
-    return asked, KeptSamples.of(samples)
+    return asked, KeptSamples(samples)

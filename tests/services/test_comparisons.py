@@ -13,11 +13,13 @@ from app.domain.inputs.samples import Samples
 from app.domain.rules import definition_of
 from app.kernel.compare.gates import Verdict
 from app.kernel.matrix.table import confusion_counts
+from app.services.compare.pairs import fold_test
 from app.services.estimands import parse_estimands
 from app.services.gate import check_gate, rule_estimands
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
-from app.services.runs.differences import BOTH_INFINITE, NO_VALUE, NOT_REACHED, ONE_INFINITE, RunDifference
+from app.services.runs.differences import BOTH_INFINITE, NO_VALUE, NOT_REACHED, ONE_INFINITE
+from app.services.runs.differences import Test as Difference
 from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import KeptSamples
 from tests.bank import each
@@ -38,7 +40,7 @@ def kept(matrix: Any, dataset: str) -> EvaluationRecord:
     )
 
 
-def unpaired(first: Any, second: Any, *metrics: str, dataset: str = "other") -> list[RunDifference]:
+def unpaired(first: Any, second: Any, *metrics: str, dataset: str = "other") -> list[Difference]:
     """The differences of two matrices of different samples, unless their dataset is the same."""
     runs = Runs.align([kept(first, "d"), kept(second, dataset)]).pair(KeptSamples())
     estimands = parse_estimands(metrics, runs.labels, 1)
@@ -60,7 +62,7 @@ def paired_runs(first: Any, second: Any, truth: Any) -> Runs:
 
 def paired(
     first: Any, second: Any, truth: Any, *metrics: str, level: float = 0.95, rope: float = 0.0
-) -> list[RunDifference]:
+) -> list[Difference]:
     """The differences of two runs with labels for the same samples, of metrics with one value."""
     runs = paired_runs(first, second, truth)
     estimands = parse_estimands(metrics, runs.labels, 1)
@@ -98,9 +100,9 @@ def test_four_positives_decide_nothing() -> None:
     assert not any(gate_passes(runs, metric, 0.95) for metric in (*SMOOTH, *OTHERS))
     for found in paired(*runs, *SMOOTH, *OTHERS):
         better = found.first_better if found.value > 0 else 1 - found.first_better - found.equivalent
-        assert found.test.p == pytest.approx(0.0625, rel=0.02) or found.test.p > 0.0625
-        assert found.test.low <= 0.0 <= found.test.high
-        assert max(better, found.first_better) == pytest.approx(1 - found.test.p / 2)
+        assert found.p == pytest.approx(0.0625, rel=0.02) or found.p > 0.0625
+        assert found.low <= 0.0 <= found.high
+        assert max(better, found.first_better) == pytest.approx(1 - found.p / 2)
 
 
 def random_runs(seed: int) -> tuple[Any, Any, Any]:
@@ -133,19 +135,18 @@ def check_agreement(seed: int) -> None:
     level = (0.8, 0.95, 0.99)[seed % 3]
     metrics = SMOOTH + OTHERS * (seed < 6)
     for metric, found in zip(metrics, paired(*runs, *metrics, level=level), strict=True):
-        test = found.test
-        if np.isnan(test.p):
-            assert np.isnan(found.value) or test.reason is not None, metric
+        if np.isnan(found.p):
+            assert np.isnan(found.value) or found.reason is not None, metric
             continue
         surest = max(found.first_better, 1 - found.first_better - found.equivalent)
-        assert (test.low > 0 or test.high < 0) == (test.p < 1 - level), metric
-        assert (surest > (1 + level) / 2) == (test.p < 1 - level), metric
-        assert test.low <= found.value <= test.high, metric
+        assert (found.low > 0 or found.high < 0) == (found.p < 1 - level), metric
+        assert (surest > (1 + level) / 2) == (found.p < 1 - level), metric
+        assert found.low <= found.value <= found.high, metric
         assert gate_passes(runs, metric, level) == (found.first_better > (1 + level) / 2), metric
         # Whether a margin is excluded, limits and the probability of more than it say alike.
         margin = found.value / 2
         sure = paired(*runs, metric, level=level, rope=abs(margin))[0] if margin else found
-        beyond = test.low > margin > 0 or test.high < margin < 0
+        beyond = found.low > margin > 0 or found.high < margin < 0
         assert beyond == (max(sure.first_better, 1 - sure.first_better - sure.equivalent) > (1 + level) / 2), metric
 
 
@@ -165,7 +166,7 @@ def test_metrics_that_say_the_same_of_two_runs_are_equally_sure() -> None:
     for same in (names, ratios):
         found = paired(first, second, truth, *same)
         for one in found[1:]:
-            assert one.test.p == pytest.approx(found[0].test.p, rel=1e-4)
+            assert one.p == pytest.approx(found[0].p, rel=1e-4)
             assert one.first_better == pytest.approx(found[0].first_better, rel=1e-4)
 
 
@@ -179,34 +180,34 @@ def test_ratios_are_tested_by_their_logarithms() -> None:
     odds, positive, negative = unpaired(GOOD, BETTER, *RATIOS)
     z = (np.log(16) - np.log(576)) / np.sqrt(2 / 80 + 2 / 20 + 2 / 96 + 2 / 4)
     # Jeffreys limits of the recalls know that the logarithm is skewed.
-    assert 0.005 < odds.test.p / (2 * norm.sf(abs(z))) < 1.0
+    assert 0.005 < odds.p / (2 * norm.sf(abs(z))) < 1.0
     # The logarithm of a risk ratio has variance 1/a - 1/n + 1/b - 1/m (Katz et al. 1978).
     ratio = (np.log(4) - np.log(24)) / np.sqrt(1 / 80 + 1 / 20 + 1 / 96 + 1 / 4 - 4 / 100)
-    assert 0.05 < positive.test.p / (2 * norm.sf(abs(ratio))) < 1.0
-    assert negative.test.p == pytest.approx(positive.test.p, rel=1e-6)
+    assert 0.05 < positive.p / (2 * norm.sf(abs(ratio))) < 1.0
+    assert negative.p == pytest.approx(positive.p, rel=1e-6)
 
 
 @pytest.mark.parametrize("dataset", ["other", "d"])
 def test_a_ratio_and_its_logarithm_say_the_same(dataset: str) -> None:
     odds, power = unpaired(GOOD, BETTER, "diagnostic_odds_ratio", "discriminant_power", dataset=dataset)
-    assert odds.test.p == pytest.approx(power.test.p, rel=1e-6)
+    assert odds.p == pytest.approx(power.p, rel=1e-6)
     if dataset == "d":
-        assert odds.test.smallest == pytest.approx(power.test.smallest, rel=1e-6)
+        assert odds.smallest == pytest.approx(power.smallest, rel=1e-6)
     else:
-        assert odds.test.p < 8e-6
+        assert odds.p < 8e-6
     assert odds.first_better == pytest.approx(power.first_better, rel=1e-6)
     assert power.first_better < 0.001
-    assert odds.test.high < 0
-    assert power.test.high < 0
+    assert odds.high < 0
+    assert power.high < 0
 
 
 def test_a_ratio_of_nothing_has_the_limits_and_p_of_its_draws() -> None:
     """0 has no logarithm."""
     (found,) = unpaired([[80, 20], [0, 100]], GOOD, "likelihood_ratio_negative")
     assert found.value == pytest.approx(-0.25)
-    assert found.test.method == found.test.limits == "posterior"
-    assert found.test.high < 0
-    assert found.test.p < 0.05
+    assert found.method == found.limits == "posterior"
+    assert found.high < 0
+    assert found.p < 0.05
 
 
 # Values that have no difference.
@@ -228,7 +229,7 @@ PERFECT, NO_POSITIVES = [[100, 0], [0, 100]], [[100, 0], [0, 0]]
 def test_what_has_no_difference_says_why(first: Any, second: Any, metric: str, reason: str, dataset: str) -> None:
     (found,) = unpaired(first, second, metric, dataset=dataset)
     assert np.isnan(found.value)
-    assert (found.test.reason, found.test.limits) == (reason, "none")
+    assert (found.reason, found.limits) == (reason, "none")
 
 
 @pytest.mark.filterwarnings("error")
@@ -236,5 +237,13 @@ def test_infinite_values_of_paired_runs_have_no_difference() -> None:
     runs = spread((0, 0, 0, 20), (1, 1, 1, 20))
     odds, recall = paired(*runs, "diagnostic_odds_ratio@1", "recall@1")
     assert np.isnan(odds.value)
-    assert odds.test.reason == BOTH_INFINITE
-    assert (recall.value, recall.test.reason) == (0.0, None)
+    assert odds.reason == BOTH_INFINITE
+    assert (recall.value, recall.reason) == (0.0, None)
+
+
+def test_folds_without_spread_leave_no_doubt() -> None:
+    found = fold_test(np.full(10, 0.95), np.full(10, 0.7), None, repeats=1, mixed=False, level=0.95, rope=0.1)
+    assert found is not None
+    assert (found.probability_b_better, found.probability_equivalent, found.probability_a_better) == (0.0, 0.0, 1.0)
+    assert found.p_value is not None
+    assert np.isnan(found.p_value)

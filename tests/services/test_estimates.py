@@ -31,7 +31,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData, run_data
 from app.services.evaluate.reports import evaluate
 from app.services.gate import check_gate, rule_estimands
-from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
+from app.services.rank import LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 from app.services.seeds import chosen_seed
@@ -87,7 +87,7 @@ def same(interval: Interval, one: Estimate) -> None:
 
 def check(record: EvaluationRecord, outputs: dict[Any, Samples] | None, *rules: dict[str, Any]) -> list[dict[str, Any]]:
     definition = definition_of({"rules": list(rules)})
-    runs = Runs.align([record]).alone(0, KeptSamples(outputs=outputs or {}))
+    runs = Runs.align([record]).alone(0, KeptSamples(outputs or {}))
     results = check_gate(definition, rule_estimands(definition, runs), runs).results
     answered: list[dict[str, Any]] = json.loads(write_json(results))
     return answered
@@ -103,7 +103,7 @@ def ranked(record: EvaluationRecord, metric: str, outputs: dict[Any, Samples] | 
     better = preference(estimand.expression)
     assert better is not None
     query = LeaderboardQuery(dataset=DatasetRef("d"), metric=metric)
-    (line,) = rank_candidates(query, better, [Candidate(record, None, False)], KeptSamples(outputs=outputs or {})).items
+    (line,) = rank_candidates(query, better, [record], KeptSamples(outputs or {})).items
     assert line.low is not None
     assert line.high is not None
     return line.low, line.high

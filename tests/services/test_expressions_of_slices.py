@@ -30,7 +30,7 @@ from app.services.gate import check_gate, rule_estimands
 from app.services.history import HistoryQuery, Series, series
 from app.services.project.projection import Scenario, Sweep
 from app.services.project.what_if import project_input
-from app.services.rank import Candidate, LeaderboardQuery, rank_candidates
+from app.services.rank import LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
 from app.services.runs.matrix_draws import InferenceSettings
@@ -252,7 +252,7 @@ def kept(source: MatrixInput, ids: NDArray[Any] | None = None) -> tuple[Evaluati
 
 def runs_of(*sources: MatrixInput, ids: NDArray[Any] | None = None) -> Runs:
     known = [kept(source, ids) for source in sources]
-    return Runs.align([one for one, _ in known]).pair(KeptSamples.of({one.id: samples for one, samples in known}))
+    return Runs.align([one for one, _ in known]).pair(KeptSamples({one.id: samples for one, samples in known}))
 
 
 def second(seed: int = 9, worse: str = "B") -> MatrixInput:
@@ -291,13 +291,9 @@ def test_over_slices_differences_are_mover_over_the_limits_of_each_run() -> None
     own = [estimates_of(one, text)[0] for one in (CLINIC, second())]
     gap = own[0].value - own[1].value
     assert found.value == pytest.approx(gap, abs=1e-15)
-    assert found.test.low == pytest.approx(
-        gap - np.hypot(own[0].value - own[0].low, own[1].high - own[1].value), abs=1e-9
-    )
-    assert found.test.high == pytest.approx(
-        gap + np.hypot(own[0].high - own[0].value, own[1].value - own[1].low), abs=1e-9
-    )
-    assert found.test.method == "mover"
+    assert found.low == pytest.approx(gap - np.hypot(own[0].value - own[0].low, own[1].high - own[1].value), abs=1e-9)
+    assert found.high == pytest.approx(gap + np.hypot(own[0].high - own[0].value, own[1].value - own[1].low), abs=1e-9)
+    assert found.method == "mover"
 
 
 def test_of_paired_runs_differences_in_the_slices_that_may_be_worst_say_more() -> None:
@@ -310,18 +306,18 @@ def test_of_paired_runs_differences_in_the_slices_that_may_be_worst_say_more() -
     runs = runs_of(CLINIC, other, ids=IDS)
     for text, places in (("min(recall@D, by=site)", "C"), ("max(recall@D, by=site)", "AB")):
         paired, apart = (compared(one, text).differences(0)[0][0] for one in (runs, runs_of(CLINIC, other)))
-        alone = [compared(runs, f'recall@D[site="{one}"]').differences(0)[0][0].test for one in places]
+        alone = [compared(runs, f'recall@D[site="{one}"]').differences(0)[0][0] for one in places]
         assert paired.value == apart.value
-        ends = max(apart.test.low, min(one.low for one in alone)), min(apart.test.high, max(one.high for one in alone))
+        ends = max(apart.low, min(one.low for one in alone)), min(apart.high, max(one.high for one in alone))
         # Tango's limits of 37 samples are wider than those of independent rates, so they correlate below 0.
-        assert (paired.test.low, paired.test.high) == pytest.approx(ends, abs=2e-3 if text.startswith("max") else 1e-12)
-        assert paired.test.high - paired.test.low < apart.test.high - apart.test.low
+        assert (paired.low, paired.high) == pytest.approx(ends, abs=2e-3 if text.startswith("max") else 1e-12)
+        assert paired.high - paired.low < apart.high - apart.low
     for text in ("range(recall@D, by=site)", "ratio(recall@D, by=site)"):
         paired, apart = (compared(one, text).differences(0)[0][0] for one in (runs, runs_of(CLINIC, other)))
-        assert paired.test.high - paired.test.low <= apart.test.high - apart.test.low
+        assert paired.high - paired.low <= apart.high - apart.low
     ((same,),) = compared(runs_of(CLINIC, CLINIC, ids=IDS), "min(recall@D, by=site)").differences(0)
     assert same.value == 0.0
-    assert same.test.low < 0.0 < same.test.high
+    assert same.low < 0.0 < same.high
 
 
 ODDS = "equalized_odds_difference(by=site)"
@@ -342,7 +338,7 @@ def test_what_is_picked_from_values_over_slices_follows_from_their_limits() -> N
     ((found,),) = compared(runs_of(CLINIC, second(), ids=IDS), ODDS).differences(0)
     gaps = [max(reported(one, *GAPS).requested.values()) for one in (CLINIC, second())]
     assert found.value == pytest.approx(gaps[0] - gaps[1], abs=1e-15)
-    assert found.test.low < found.value < found.test.high
+    assert found.low < found.value < found.high
     nothing = reported(CLINIC, "max(range(recall@D, by=site, minimum_samples=2000), accuracy)")
     assert [one.code for one in nothing.undefined if one.metric.startswith("max(range")] == ["few_slices"]
 
@@ -422,10 +418,10 @@ def test_differences_of_means_are_means_of_differences(text: str, ids: NDArray[A
     ((found,),) = comparison.differences(0)
     values = [reported(one, text).requested[text] for one in (CLINIC, other)]
     assert found.value == pytest.approx(values[0] - values[1], abs=1e-15)
-    assert found.test.low < found.value < found.test.high
+    assert found.low < found.value < found.high
     assert "as independent" not in " ".join(comparison.notes)
     ((apart,),) = compared(runs_of(CLINIC, other), text).differences(0)
-    width, widest = found.test.high - found.test.low, apart.test.high - apart.test.low
+    width, widest = found.high - found.low, apart.high - apart.low
     assert width < 0.8 * widest if ids is not None else width == widest
 
 
@@ -442,8 +438,8 @@ def test_means_over_slices_go_wherever_other_values_of_slices_do() -> None:
     better = preference(one.expression)
     assert better is not None
     query = LeaderboardQuery(dataset=DatasetRef("d"), metric=MEAN_GAP, limit=10)
-    candidates = [Candidate(record, None, stored=False) for record, _ in known]
-    board = rank_candidates(query, better, candidates, KeptSamples.of({record.id: some for record, some in known}))
+    candidates = [record for record, _ in known]
+    board = rank_candidates(query, better, candidates, KeptSamples({record.id: some for record, some in known}))
     assert [line.value for line in board.items] == sorted(
         estimates_of(run, MEAN_GAP)[0].value for run in (second(), CLINIC)
     )
@@ -498,7 +494,7 @@ def test_the_history_of_a_slice_is_that_of_its_samples_alone() -> None:
     for text, runs in zip(('recall@D[site="B"]', "recall@D"), runs_of, strict=True):
         query = HistoryQuery(model="m", dataset=DatasetRef("d"), metrics=(text,), limit=10)
         whole = Series.of([alike([one]) for one, _ in runs])
-        answer = series(query, whole, KeptSamples.of({one.id: some for one, some in runs}))
+        answer = series(query, whole, KeptSamples({one.id: some for one, some in runs}))
         found.append(([one.metrics[text] for one in answer.items], [one.difference for one in answer.changes]))
     assert found[0] == found[1]
     assert found[0][1]
@@ -508,13 +504,13 @@ def test_leaderboards_rank_by_the_worst_slice_and_say_who_has_none() -> None:
     assert CLINIC.samples is not None
     bare = replace(CLINIC, samples=replace(CLINIC.samples, attributes=None))
     known = [kept(one, IDS) for one in (second(), CLINIC, bare)]
-    samples = KeptSamples.of({record.id: some for record, some in known})
+    samples = KeptSamples({record.id: some for record, some in known})
     for text in ("min(recall@D, by=site)", 'recall@D[site="B"]'):
         query = LeaderboardQuery(dataset=DatasetRef("d"), metric=text, limit=10)
         (one,) = parse_estimands([text], CLINIC.labels, 1, sliceable=True)
         better = preference(one.expression)
         assert better is not None
-        board = rank_candidates(query, better, [Candidate(record, None, stored=False) for record, _ in known], samples)
+        board = rank_candidates(query, better, [record for record, _ in known], samples)
         assert [line.rank for line in board.items] == [1, 2, None]
         assert board.items[0].value == estimates_of(CLINIC, text)[0].value
         assert "samples with attributes" in str(board.items[2].reason)

@@ -141,7 +141,7 @@ def test_ids_of_many_predictions_are_not_read_and_what_needs_samples_is_refused(
 
 def told(metric: str, known: Sequence[tuple[EvaluationRecord, Samples]]) -> HistoryChange:
     """The one change of some evaluations with their samples."""
-    kept = KeptSamples.of({record.id: samples for record, samples in known})
+    kept = KeptSamples({record.id: samples for record, samples in known})
     (change,) = series(asked(metric), Series.of([alike([record]) for record, _ in known]), kept).changes
     return change
 
@@ -205,7 +205,7 @@ def test_versions_that_hardly_differ_on_one_test_set_are_no_new_samples() -> Non
             record = record_of(confusion_counts(truth, predicted, 2).astype(int), positive=1, kind="predictions")
             ids = np.arange(400) + 400 * week * apart
             known.append((record, Samples(truth, predicted, ids=ids)))
-        kept = KeptSamples.of({record.id: samples for record, samples in known})
+        kept = KeptSamples({record.id: samples for record, samples in known})
         for metric in ("accuracy", "f_beta(beta=2)@B", "macro_f1"):
             answer = series(asked(metric), Series.of([alike([record]) for record, _ in known]), kept)
             assert bool(answer.changes) is claimed, (share, metric)

@@ -69,12 +69,12 @@ def test_equal_classes_have_one_accuracy_whatever_it_is_called() -> None:
     names = ("accuracy", "balanced_accuracy")
     whole, balanced = unpaired([[89, 11], [17, 83]], [[77, 23], [21, 79]], *names, dataset="d")
     for name in ("low", "high", "p", "smallest", "larger", "equivalent"):
-        assert getattr(balanced.test, name) == pytest.approx(getattr(whole.test, name), abs=1e-6), name
-    assert (whole.test.low > 0) is (whole.test.p < 0.05)
+        assert getattr(balanced, name) == pytest.approx(getattr(whole, name), abs=1e-6), name
+    assert (whole.low > 0) is (whole.p < 0.05)
     truth = np.repeat([0, 1], 100)
     runs = [np.where(RANDOM.random(200) < rate, truth, 1 - truth) for rate in (0.9, 0.8)]
     one, other = paired(runs[0], runs[1], truth, *names)
-    assert (other.test.low, other.test.high, other.test.p) == pytest.approx((one.test.low, one.test.high, one.test.p))
+    assert (other.low, other.high, other.p) == pytest.approx((one.low, one.high, one.p))
 
 
 @pytest.mark.parametrize("members", [{"weights": np.full(SIZE, 2.5)}, {"groups": np.arange(SIZE)}])

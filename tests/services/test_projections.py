@@ -52,7 +52,7 @@ def answer(
     **scenario: Any,
 ) -> Projection:
     estimands = parse_estimands(metrics.split(), records[0].labels, records[0].positive, inputs=INPUTS_OF_CLASSES)
-    runs, kept = Runs.align(records), KeptSamples(outputs={} if samples is None else {records[0].id: samples})
+    runs, kept = Runs.align(records), KeptSamples({} if samples is None else {records[0].id: samples})
     asked = Scenario(**scenario, samples=worth)
     return projected([runs.alone(index, kept) for index in range(len(runs))], estimands, asked)
 

@@ -131,7 +131,7 @@ def paired_by_id(folder: Path, sources: list[MatrixInput]) -> tuple[Pairing, Pai
     records = [replace(unkept_record(one), id=new_id()) for one in sources]
     by_record = {record.id: one for record, one in zip(records, sources, strict=True)}
     aligned, samples = Runs.align(records), {name: one.samples for name, one in by_record.items()}
-    kept = KeptSamples.of({name: one for name, one in samples.items() if one is not None})
+    kept = KeptSamples({name: one for name, one in samples.items() if one is not None})
     parts = Parts({name: [one] for name, one in by_record.items()})
     found = pair_streamed(Rereading(parts, 40_000, folder, ENGINE), aligned, KeptSamples(), 0.01).pairing
     return found, aligned.pair(kept, PairingMode.TRUE, minimum_matched=0.01).pairing

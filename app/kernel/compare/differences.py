@@ -17,7 +17,7 @@ from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile
 from app.kernel.uncertainty.closed_forms import cell_sensitivities, spread_of_errors
-from app.kernel.uncertainty.designs import DesignedRate
+from app.kernel.uncertainty.designs import Weighted
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, summarise
 from app.kernel.uncertainty.intervals import jeffreys, two_sided_z
 
@@ -56,7 +56,7 @@ class StudentDifferences:
     @property
     def p(self) -> Array:
         """Two-sided p (V) of Student's t; 1 of equal values without error."""
-        found: Array = 2.0 * student_cdf(-np.abs(self._distance(0.0)), self.freedom)
+        found: Array = 2.0 * student_cdf(-np.abs(self.distance()), self.freedom)
         return np.where((self.errors == 0) & (self.gaps == 0), 1.0, found)
 
     def limits(self, level: float) -> tuple[Array, Array]:
@@ -66,9 +66,10 @@ class StudentDifferences:
 
     def chance_above(self, threshold: Array | float) -> Array:
         """Confidence (V) that the differences are larger than a threshold."""
-        return student_cdf(self._distance(threshold), self.freedom)
+        return student_cdf(self.distance(threshold), self.freedom)
 
-    def _distance(self, threshold: Array | float) -> Array:
+    def distance(self, threshold: Array | float = 0.0) -> Array:
+        """Differences (V) less a threshold in errors: Student's t."""
         with silently():
             return (self.gaps - threshold) / np.where(self.errors > 0, self.errors, np.nan)
 
@@ -262,7 +263,7 @@ def matrix_reach(
         shares: Class shares (K) that the values are of; None for those of the matrix.
     """
     actual, right = counts.sum(axis=1), np.diagonal(counts)
-    hits, worth = (right, actual) if weighted is None else recall_counts(weighted)
+    hits, worth = (right, actual) if weighted is None else Weighted(weighted).recalls(_USUAL_LEVEL)
     rows = np.flatnonzero(actual > 0)
     hits, worth = hits[rows], worth[rows]
     there = counts if shares is None else project(counts, shares)
@@ -323,10 +324,3 @@ def _error_variance(
     away = moves / masses - (sums / totals[:, None])[rows]
     found: Array = (squares * away * away).sum(axis=0)
     return found
-
-
-def recall_counts(weighted: WeightedCounts, level: float = _USUAL_LEVEL) -> tuple[Array, Array]:
-    """Hits and samples (K) that the recalls of weighted samples are worth at a level."""
-    sums = [Table(part) for part in (weighted.counts, weighted.squares, weighted.samples)]
-    hits, among = (np.array([getattr(one, name) for one in sums[:2]]) for name in ("tp", "actual"))
-    return DesignedRate.of_sums(hits, among, sums[2].actual).as_counts(level)

@@ -11,16 +11,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from app.kernel.compare.differences import StudentDifferences
-from app.kernel.compare.paired.tests import ChiSquared
+from app.kernel.compare.paired.tests import ChiSquared, quadratic
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.influence import Bounds, Linearisation, by_groups, limits, samples_about
-from app.kernel.uncertainty.intervals import two_sided_z
+from app.kernel.uncertainty.influence import Bounds, Linearisation, by_groups, samples_about
 from app.kernel.uncertainty.jackknife import variance_freedom
 
 # Relative to those of the two runs, a variance of their difference below this is rounding.
@@ -175,11 +173,7 @@ class LinearRuns:
         """Wald's test that all R values are the same."""
         contrasts = np.eye(self.values.size)[:-1] - np.eye(self.values.size)[1:]
         gaps, spread = contrasts @ self.values, contrasts @ self.covariance @ contrasts.T
-        freedom = int(np.linalg.matrix_rank(spread, hermitian=True))
-        if freedom == 0:
-            return ChiSquared(0.0, 0, 1.0)
-        statistic = float(gaps @ np.linalg.pinv(spread, hermitian=True) @ gaps)
-        return ChiSquared(statistic, freedom, float(chi_squared_upper_tail(statistic, freedom)))
+        return quadratic(gaps, spread)
 
     def draw(self, draws: int, random: np.random.Generator) -> Array:
         """Joint draws (D, R) around the values with the covariance; NaN for a run without a value."""
@@ -253,17 +247,9 @@ def runs_of(parts: Sequence[Linearisation], covariance: Array) -> LinearRuns:
         covariance,
         np.array([max(part.freedom, 1.0) for part in parts]),
         tuple(part.method for part in parts),
-        np.array([_guard(part) for part in parts]),
+        np.array([part.guard for part in parts]),
         np.array([_end(part) for part in parts]),
     )
-
-
-def _guard(part: Linearisation) -> float:
-    """The deviation of an area without variance, from the limits that it is given instead; 0 for all else."""
-    found = limits(part)
-    if found is None or found.method is not LinearMethod.NEWCOMBE:
-        return 0.0
-    return max(part.value - found.low, found.high - part.value) / two_sided_z(0.95)
 
 
 def _end(part: Linearisation) -> float:

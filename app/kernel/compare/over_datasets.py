@@ -10,14 +10,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.compare.differences import StudentDifferences
 from app.kernel.compare.rankings import mean_ranks
 from app.kernel.numerics.arrays import Array, last_inside
 from app.kernel.numerics.scipy_bridge import (
     chi_squared_upper_tail,
     f_upper_tail,
     normal_cdf,
-    student_cdf,
-    student_quantile,
 )
 
 # Fewer data sets are refused; up to the second number the approximations are poor.
@@ -147,59 +146,20 @@ def cliques(indistinct: NDArray[np.bool_]) -> list[tuple[int, ...]]:
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedT:
-    """The t test of a mean difference with the variance corrected for overlapping training sets."""
+def over_folds(differences: Array, test_share: float) -> StudentDifferences:
+    """The mean difference over folds with a variance corrected for overlapping training sets.
 
-    mean: float
-    statistic: float
-    freedom: int
-    p: float
-    low: float
-    high: float
-
-
-def corrected_t(differences: Array, test_share: float, level: float = 0.95) -> CorrectedT:
-    """Corrected resampled t test. Nadeau & Bengio (2003).
-
-    t = mean / sqrt((1/J + n_test/n_train) s^2) with J - 1 degrees of freedom, for J folds of any number of
-    repetitions. Differences without spread have p 1 when they are 0, else NaN.
+    Its error is the root of (1/J + n_test/n_train) s^2, with J - 1 degrees of freedom, for J folds of any number of
+    repetitions. Nadeau & Bengio (2003); read as a posterior it is that of Corani & Benavoli (2015), whose rho is the
+    test share.
 
     Args:
         differences: (J) score of the first model less that of the second.
         test_share: n_test / (n_test + n_train): 1/k for k folds in each repetition, however many of these there are.
-        level: of the interval.
 
     Raises:
         ValueError: fewer than two differences, or a share outside (0, 1).
     """
-    mean, scale, freedom = _location(differences, test_share)
-    if scale == 0.0:
-        nothing = float("nan")
-        return CorrectedT(mean, nothing, freedom, 1.0 if mean == 0 else nothing, nothing, nothing)
-    t = mean / scale
-    spread = float(student_quantile((1.0 + level) / 2.0, freedom)) * scale
-    return CorrectedT(mean, t, freedom, float(2.0 * student_cdf(-abs(t), freedom)), mean - spread, mean + spread)
-
-
-def bayesian_correlated_t(differences: Array, test_share: float, rope: float = 0.0) -> tuple[float, float, float]:
-    """Posterior probabilities that the second model is better, that both are equivalent, that the first is. Corani &
-    Benavoli (2015).
-
-    The mean difference is Student(J - 1, mean, (1/J + rho/(1 - rho)) s^2) with rho the test share.
-
-    Raises:
-        ValueError: as ``corrected_t``.
-    """
-    mean, scale, freedom = _location(differences, test_share)
-    if scale == 0.0:
-        return float(mean < -rope), float(-rope <= mean <= rope), float(mean > rope)
-    left = float(student_cdf((-rope - mean) / scale, freedom))
-    right = float(student_cdf((mean - rope) / scale, freedom))
-    return left, max(1.0 - left - right, 0.0), right
-
-
-def _location(differences: Array, test_share: float) -> tuple[float, float, int]:
     if differences.size < 2:
         raise ValueError("a resampled test needs at least two differences")
     if not 0.0 < test_share < 1.0:
@@ -207,8 +167,9 @@ def _location(differences: Array, test_share: float) -> tuple[float, float, int]
     deviation = float(differences.std(ddof=1))
     if deviation <= _ROUNDING * float(np.abs(differences).max()):
         deviation = 0.0
-    extra = test_share / (1.0 - test_share)
-    return float(differences.mean()), math.sqrt(1.0 / differences.size + extra) * deviation, differences.size - 1
+    error = math.sqrt(1.0 / differences.size + test_share / (1.0 - test_share)) * deviation
+    mean, freedom = float(differences.mean()), differences.size - 1.0
+    return StudentDifferences(*(np.array([one]) for one in (mean, error, freedom)))
 
 
 def five_by_two_f(differences: Array) -> tuple[float, float]:

@@ -38,6 +38,7 @@ from app.kernel.metrics.families import (
     score_ranking,
     similarities,
 )
+from app.kernel.numerics.arrays import kept
 from app.kernel.samples.scores import Scores
 from app.kernel.units.queries import Queries
 
@@ -132,15 +133,12 @@ class Catalogue(Selection[AnyMetric]):
 
     def reported_of(self, task: Task, inputs: Collection[Inputs]) -> Selection[AnyMetric]:
         """Metrics that every report of a task shows that has these inputs."""
-        asked = task, frozenset(inputs)
-        if asked not in self._reported_of:
-            known = self.reported.for_task(task, inputs).metrics
-            self._reported_of[asked] = Selection(one for one in known if task not in one.card.on_request_of)
-        return self._reported_of[asked]
+        return self._reported_of(task, frozenset(inputs))
 
-    @cached_property
-    def _reported_of(self) -> dict[tuple[Task, frozenset[Inputs]], Selection[AnyMetric]]:
-        return {}
+    @kept
+    def _reported_of(self, task: Task, inputs: frozenset[Inputs]) -> Selection[AnyMetric]:
+        known = self.reported.for_task(task, inputs).metrics
+        return Selection(one for one in known if task not in one.card.on_request_of)
 
     @cached_property
     def of_matrices(self) -> Selection[Metric[Table]]:

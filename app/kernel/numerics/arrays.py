@@ -7,8 +7,8 @@ Roots are found element by element, and by bisection for the limits of an interv
 
 import math
 from collections.abc import Callable
-from functools import cache, lru_cache
-from typing import Any, Generic, TypeVar, overload
+from functools import cache, lru_cache, wraps
+from typing import Any, Generic, TypeVar, TypeVarTuple, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ for _constant in (HALF, ONE, TWO, FOUR):
 
 _Owner = TypeVar("_Owner")
 _Value = TypeVar("_Value")
+_Arguments = TypeVarTuple("_Arguments")
 
 
 class lazy(Generic[_Owner, _Value]):  # noqa: N801 - used as a decorator, like property
@@ -52,6 +53,21 @@ class lazy(Generic[_Owner, _Value]):  # noqa: N801 - used as a decorator, like p
         value = self.compute(owner)
         owner.__dict__[self.name] = value
         return value
+
+
+def kept(compute: Callable[[_Owner, Unpack[_Arguments]], _Value]) -> Callable[[_Owner, Unpack[_Arguments]], _Value]:
+    """A method that computes once for each of its arguments; what it found goes with the object."""
+    name = f"_{compute.__name__}_kept"
+
+    @wraps(compute)
+    def once(owner: _Owner, *arguments: *_Arguments) -> _Value:
+        known = owner.__dict__.setdefault(name, {})
+        if arguments not in known:
+            known[arguments] = compute(owner, *arguments)
+        found: _Value = known[arguments]
+        return found
+
+    return once
 
 
 def silently() -> np.errstate:

@@ -419,10 +419,6 @@ def equal_share_headlines(table: Table, found: Headlines) -> tuple[tuple[Overall
     the value moves by when a recall goes to its Jeffreys limit, and what it spreads by as errors fall among the other
     classes, added by squares, both by the gradient. Symmetric limits do not do here, since a rare class weighs as much
     as a frequent one: with 950 and 50 samples those by the delta method held the truth 88 times in 100.
-
-    Args:
-        table: The pairs.
-        found: Headline intervals of the first of each pair.
     """
     metrics = headline_metrics()
     mean = next(metric.key for metric, kind in metrics.means if kind is Mean.ARITHMETIC)
@@ -480,37 +476,7 @@ def _interval(metric: Metric[Table], value: float, below: float, above: float) -
     return OverallInterval(metric.key, low, high, Method.MOVER.value, Given.ACTUAL, refusal)
 
 
-class Caution(StrEnum):
-    """Known weaknesses of intervals of one matrix, whatever the metric."""
-
-    EMPTY_CLASS = "empty_class"
-    FEWER_THAN_FIVE = "fewer_than_five_samples"
-    MANY_SMALL_CLASSES = "many_small_classes"
-    PERFECT_SMALL_CLASSES = "perfect_small_classes"
-    INFORMATIVE_PRIOR = "informative_prior"
-
-
 _FEW = 5
-# Beyond these, 95 % intervals of G, H or A held the truth less than 93 times in 100 in most of the settings simulated:
-# 2 to 100 classes of 5 to 100 samples, recalls alike, spread out, or weak in one class (benchmarks/coverage.py).
-_CURVATURE = 0.6
-_PULL = 0.6
-_SEVERAL_CLASSES = 8
-
-
-def cautions(counts: Array, prior: Prior = Prior.EDGE) -> tuple[Caution, ...]:
-    """Return the weaknesses of the intervals of one matrix (K, K), whatever the metric."""
-    actual = counts.sum(axis=-1)
-    size, present = counts.shape[-1], actual > 0
-    several = np.count_nonzero(present) >= _SEVERAL_CLASSES
-    tests = {
-        Caution.EMPTY_CLASS: not present.all(),
-        Caution.FEWER_THAN_FIVE: bool(few_samples(actual).any()),
-        Caution.MANY_SMALL_CLASSES: several and curvature(counts) > _CURVATURE,
-        Caution.PERFECT_SMALL_CLASSES: several and prior is Prior.EDGE and edge_pull(counts) > _PULL,
-        Caution.INFORMATIVE_PRIOR: prior in (Prior.UNIFORM, Prior.JEFFREYS_RECALL) and size > 2,
-    }
-    return tuple(caution for caution, holds in tests.items() if holds)
 
 
 def few_samples(actual: Array) -> Mask:

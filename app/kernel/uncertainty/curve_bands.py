@@ -183,14 +183,8 @@ def simulated_band(ranking: Ranking, read: Envelope, settings: BandSettings, *, 
 
     The shares between ordered samples are drawn, the open ends among them (the Bayesian bootstrap of Rubin 1981; for
     ROC curves Gu, Ghosal & Roy 2008). Half of the curves are the lowest and half the highest that the shares allow: a
-    single rate has the quantiles of the two beta distributions of Clopper and Pearson, mixed.
-
-    Args:
-        ranking: The samples, falling, without weights, some of both classes.
-        read: The curve at the points.
-        settings: What is asked.
-        draws: How many.
-        seed: Of the draws.
+    single rate has the quantiles of the two beta distributions of Clopper and Pearson, mixed. The samples have no
+    weights, and are of both classes.
     """
     with silently():
         drawn = np.concatenate([read(rates) for rates in simulated_rates(ranking, draws=draws, seed=seed)])

@@ -5,8 +5,8 @@ variance is. Independent samples, samples in weights and samples in groups diffe
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -14,10 +14,10 @@ import numpy as np
 
 from app.kernel.matrix.table import AdditiveGradient, Table, WeightedCounts, additive_variance, recall_gradient, stack
 from app.kernel.metrics.proportion import ACCURACY, Rate
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.catalogued import Given, catalogue_rates, headline_metrics
 from app.kernel.uncertainty.groups import GroupedCounts, group_variance
 from app.kernel.uncertainty.intervals import Spread, independent, two_sided_z
@@ -71,6 +71,7 @@ def surer(level: float, samples: float, effective: float) -> float:
 _TP, _FN, _FP, _TN = range(4)
 _BASIS = np.zeros((4, 2, 2))
 _BASIS[_TP, 1, 1] = _BASIS[_FN, 1, 0] = _BASIS[_FP, 0, 1] = _BASIS[_TN, 0, 0] = 1.0
+_BITS = 1 << np.arange(4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,32 +114,6 @@ class DesignedRate:
         hits, among = (np.array(pair) for pair in zip(sums, squares, strict=True))
         return cls.of_sums(hits, among, np.asarray(samples[1]))
 
-    @classmethod
-    def of_groups(
-        cls, hits: Array, among: Array, sums: Array, products: Array, present: Array, per_weight: float
-    ) -> Self:
-        """From the four counts of each class against the rest, in groups.
-
-        A rate h/s of one class is a ratio of sums over the groups of these counts, so the sum of the squares
-        (h - r s)^2 follows from the products of the counts, added up over the groups.
-
-        Args:
-            hits: Which counts are above (R, 4): true positives, false negatives, false positives, true negatives.
-            among: Which are below (R, 4).
-            sums: Counts (4, K) over all groups.
-            products: Of two counts (K, 4, 4), over all groups.
-            present: Groups that have any of what is below (R, K).
-            per_weight: Samples per unit of weight.
-        """
-        with silently():
-            totals = among @ sums
-            found = (hits @ sums) / totals
-            differences = hits[:, None] - found[..., None] * among[:, None]
-            squares = np.einsum("rki,kij,rkj->rk", differences, products, differences)
-            variances = np.maximum(squares, 0.0) / totals**2 * present / (present - 1.0)
-            effective = totals**2 / np.einsum("ri,kij,rj->rk", among, products, among)
-        return cls(found, variances, totals * per_weight, effective, np.where(present > 1, present, np.nan))
-
     def as_counts(self, level: float) -> Counts:
         """Hits and samples (...) for intervals of proportions; NaN where all is in one group."""
         worth = worth_of(self.rate, self.variance, self.samples, self.effective, level=level, at_edge=self.at_edge)
@@ -148,6 +123,9 @@ class DesignedRate:
 
 class RatesInGroups:
     """Samples with labels in groups: products of the sums within groups of what lies in the cells of a label.
+
+    A rate h/s of a label is a ratio of sums over the groups, so the sum of the squares (h - r s)^2 follows from the
+    products, added up over the groups.
 
     Args:
         n_labels: L.
@@ -160,6 +138,32 @@ class RatesInGroups:
         # By the cells that a group has some weight in, as bits.
         self._patterns = np.zeros((n_labels, 16))
 
+    @classmethod
+    def of(cls, runs: GroupedCounts) -> Self:
+        """Each class of one run as a label, which a sample has or not."""
+        size = runs.n_classes
+        made = cls(size, runs.samples_per_weight)
+        actual, predicted = np.divmod(runs.cell, size)
+        wrong = actual != predicted
+        keys = np.concatenate([runs.group * size + actual, (runs.group * size + predicted)[wrong]])
+        kinds = np.concatenate([np.where(wrong, _FN, _TP), np.full(np.count_nonzero(wrong), _FP)])
+        mass = np.concatenate([runs.count, runs.count[wrong]])
+        # The E pairs of a group and a class that it has.
+        found, places = np.unique(keys, return_inverse=True)
+        cells = sums_by_code(kinds * found.size + places, mass, 4 * found.size).reshape(4, -1)
+        sizes, (group, of_class) = runs.sizes(), np.divmod(found, size)
+        own = sizes[group]
+        cells[_TN] = own - cells.sum(axis=0)
+        made._sums += sums_by_code(of_class, cells, size)
+        products = np.array([[np.bincount(of_class, one * other, size) for other in cells] for one in cells])
+        made._products += np.moveaxis(products, -1, 0)
+        made._patterns += np.bincount(of_class * 16 + _BITS @ (cells > 0), minlength=size * 16).reshape(size, 16)
+        # Groups without the class have negatives only, all of them right.
+        made._sums[_TN] = sizes.sum() - made._sums[:_TN].sum(axis=0)
+        made._products[:, _TN, _TN] += (sizes @ sizes) - np.bincount(of_class, own * own, size)
+        made._patterns[:, _BITS[_TN]] += runs.n_groups - np.bincount(of_class, minlength=size)
+        return made
+
     def add(self, label: int, parts: Array, sizes: Array) -> None:
         """Add groups: of a label their weight (3, G) in its cells but that of neither, and in all (G)."""
         others = sizes - parts.sum(axis=0)
@@ -167,16 +171,28 @@ class RatesInGroups:
         cells = np.vstack([parts, np.where(others > ROUNDING * sizes, others, 0.0)])
         self._sums[:, label] += cells.sum(axis=1)
         self._products[label] += cells @ cells.T
-        self._patterns[label] += np.bincount(np.array([1, 2, 4, 8]) @ (cells > 0), minlength=16)
+        self._patterns[label] += np.bincount(_BITS @ (cells > 0), minlength=16)
 
     def rates(self, rate: Rate) -> DesignedRate:
         """One rate of every label (L), whatever label ``rate`` is of."""
-        basis = Table(_BASIS)
-        hits, among = (getattr(basis, cells.column)[None, :, 1] for cells in (rate.hits, rate.among))
-        inside = (np.arange(16)[:, None] >> np.arange(4)) & 1
-        present = self._patterns @ (inside @ among[0] > 0)
-        found = DesignedRate.of_groups(hits, among, self._sums, self._products, present[None], self._per_weight)
+        found = self.ratios([rate.hits.column], [rate.among.column])
         return DesignedRate(*(getattr(found, name)[0] for name in found.__slots__))
+
+    def ratios(self, numerators: Sequence[str], denominators: Sequence[str]) -> DesignedRate:
+        """Ratios (R, L) of counts of a table, by the names of these."""
+        basis = Table(_BASIS)
+        hits, among = (np.array([getattr(basis, name)[:, 1] for name in names]) for names in (numerators, denominators))
+        inside = (np.arange(16)[:, None] & _BITS) > 0
+        present = ((inside @ among.T) > 0).T @ self._patterns.T
+        with silently():
+            totals = among @ self._sums
+            found = (hits @ self._sums) / totals
+            differences = hits[:, None] - found[..., None] * among[:, None]
+            squares = np.einsum("rki,kij,rkj->rk", differences, self._products, differences)
+            variances = np.maximum(squares, 0.0) / totals**2 * present / (present - 1.0)
+            effective = totals**2 / np.einsum("ri,kij,rj->rk", among, self._products, among)
+        at_edge = np.where(present > 1, present, np.nan)
+        return DesignedRate(found, variances, totals * self._per_weight, effective, at_edge)
 
 
 class Design(ABC):
@@ -290,7 +306,6 @@ class Weighted(Design):
     sums: WeightedCounts
     prefix: ClassVar[str] = "weighted_"
     given: ClassVar[Given | None] = Given.SAMPLES
-    _rates: dict[float, Counts] = field(default_factory=dict, repr=False)
 
     @cached_property
     def table(self) -> Table:
@@ -301,17 +316,16 @@ class Weighted(Design):
         """Right answers and all samples, as many as they are worth."""
         return DesignedRate.of(ACCURACY, self.sums).as_counts(level)
 
+    @kept
     def rates(self, level: float) -> Counts:
         """Hits and samples (F, K), as many as they are worth."""
-        if level not in self._rates:
-            rates = catalogue_rates()
-            tables = [Table(part) for part in (self.sums.counts, self.sums.squares, self.sums.samples)]
-            hits, among = (
-                np.array([[getattr(table, name) for name in names] for table in tables])
-                for names in (rates.numerators, rates.denominators)
-            )
-            self._rates[level] = DesignedRate.of_sums(hits[:2], among[:2], among[2]).as_counts(level)
-        return self._rates[level]
+        rates = catalogue_rates()
+        tables = [Table(part) for part in (self.sums.counts, self.sums.squares, self.sums.samples)]
+        hits, among = (
+            np.array([[getattr(table, name) for name in names] for table in tables])
+            for names in (rates.numerators, rates.denominators)
+        )
+        return DesignedRate.of_sums(hits[:2], among[:2], among[2]).as_counts(level)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Sum w^2 (g - g_)^2 / (sum w)^2 with the weighted mean g_ of the derivatives of the samples."""
@@ -344,7 +358,6 @@ class Grouped(Design):
     runs: GroupedCounts
     prefix: ClassVar[str] = "grouped_"
     given: ClassVar[Given | None] = Given.GROUPS
-    _rates: dict[float, Counts] = field(default_factory=dict, repr=False)
 
     @cached_property
     def table(self) -> Table:
@@ -361,21 +374,16 @@ class Grouped(Design):
         samples = total * self.samples_per_weight
         return DesignedRate(hits / total, variance, samples, effective, present).as_counts(level)
 
+    @kept
     def rates(self, level: float) -> Counts:
         """Hits and samples (F, K), as many as they are worth."""
-        if level not in self._rates:
-            self._rates[level] = self._ratios.as_counts(level)
-        return self._rates[level]
+        return self._ratios.as_counts(level)
 
     @cached_property
     def _ratios(self) -> DesignedRate:
         """The catalogue's quantities (F, K)."""
-        basis, rates, counts = Table(_BASIS), catalogue_rates(), _Counts.of(self.runs)
-        hits, among = (
-            np.array([getattr(basis, name)[:, 1] for name in names]) for names in (rates.numerators, rates.denominators)
-        )
-        present = counts.present(among)
-        return DesignedRate.of_groups(hits, among, counts.sums, counts.products, present, self.samples_per_weight)
+        rates = catalogue_rates()
+        return RatesInGroups.of(self.runs).ratios(rates.numerators, rates.denominators)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Variances of sums over the groups of the influences of their samples, with G/(G-1)."""
@@ -434,57 +442,3 @@ def additive_influences(runs: GroupedCounts, gradient: AdditiveGradient) -> Arra
     sizes = sums_by_code(runs.group, runs.count * np.abs(moves) / total, runs.n_groups)
     is_rounding = bool((np.abs(influences) <= ROUNDING * sizes.max()).all())
     return np.zeros_like(influences) if is_rounding else influences
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Counts:
-    """Counts of each class against the rest, for the E pairs of a group and a class that it has.
-
-    Attributes:
-        of_class: (E).
-        parts: (4, E), in the order of the basis.
-        sizes: (G) samples of each group.
-        sums: (4, K) over all groups.
-        products: (K, 4, 4), of two of the four counts, over all groups.
-    """
-
-    of_class: Codes
-    parts: Array
-    sizes: Array
-    sums: Array
-    products: Array
-
-    @classmethod
-    def of(cls, runs: GroupedCounts) -> Self:
-        """From the cells of the groups."""
-        size = runs.n_classes
-        actual, predicted = np.divmod(runs.cell, size)
-        wrong = actual != predicted
-        keys = np.concatenate([runs.group * size + actual, (runs.group * size + predicted)[wrong]])
-        kinds = np.concatenate([np.where(wrong, _FN, _TP), np.full(np.count_nonzero(wrong), _FP)])
-        mass = np.concatenate([runs.count, runs.count[wrong]])
-        found, places = np.unique(keys, return_inverse=True)
-        parts = sums_by_code(kinds * found.size + places, mass, 4 * found.size).reshape(4, -1)
-        sizes = runs.sizes()
-        own = sizes[found // size]
-        parts[_TN] = own - parts.sum(axis=0)
-        of_class = found % size
-        sums = sums_by_code(of_class, parts, size)
-        sums[_TN] = sizes.sum() - sums[:_TN].sum(axis=0)
-        products = np.array([[np.bincount(of_class, one * other, size) for other in parts] for one in parts]).transpose(
-            2, 0, 1
-        )
-        # Groups without the class have negatives only, all of them right.
-        products[:, _TN, _TN] += (sizes @ sizes) - np.bincount(of_class, own * own, size)
-        return cls(of_class, parts, sizes, sums, products)
-
-    def present(self, among: Array) -> Array:
-        """In how many groups there are any of R kinds of samples (R, 4) of each class: (R, K)."""
-        size = self.sums.shape[1]
-        with_class = np.bincount(self.of_class, minlength=size)
-        return np.array(
-            [
-                np.bincount(self.of_class, row @ self.parts > 0, size) + (self.sizes.size - with_class) * (row[_TN] > 0)
-                for row in among
-            ]
-        )

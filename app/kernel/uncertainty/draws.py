@@ -219,12 +219,6 @@ def curvature_shift(mean: Array, center: Array, estimate: Array, deviation: Arra
     estimate has lost against the truth; over many classes the loss stays while the spread shrinks, and an interval
     from the draws alone lies too low. Efron & Tibshirani (1993), chapter 10, with the mean matrix in the place of the
     estimate. Never more than brings the draws to the estimate, and 0 where it is a small part of the deviation.
-
-    Args:
-        mean: of the draws.
-        center: value at the mean of the matrices drawn.
-        estimate: from the data.
-        deviation: of the draws.
     """
     gap = mean - estimate
     shift: Array = np.clip(mean - center, np.minimum(gap, 0.0), np.maximum(gap, 0.0))

@@ -68,16 +68,14 @@ class Grouping:
             yield drawn.take(self.codes, axis=1)
 
 
-def _masses(members: Codes, times: Array, weights: Array | None) -> Array:
+def _masses(members: Codes, weights: Array) -> Array:
     """Return the weight of the entries (n) of each code. Equal weights are counted; the rest is added in rising
     order.
     """
-    if weights is None:
-        return np.bincount(members, times).astype(np.float64)
     distinct, own = np.unique(weights, return_inverse=True)
     alike, places = np.unique(members * distinct.size + own, return_inverse=True)
     codes, ranks = np.divmod(alike, distinct.size)
-    return np.bincount(codes, np.bincount(places, times) * distinct[ranks]).astype(np.float64)
+    return np.bincount(codes, np.bincount(places) * distinct[ranks]).astype(np.float64)
 
 
 def _group_weights(n_groups: int, *, draws: int, random: np.random.Generator, batch: int) -> Iterator[Array]:
@@ -113,7 +111,6 @@ class GroupedCounts:
         predictions: Codes,
         n_classes: int,
         weights: Array | None = None,
-        times: Array | None = None,
     ) -> Self:
         """From samples in any order, bit for bit.
 
@@ -123,7 +120,6 @@ class GroupedCounts:
             predictions: (n) predicted class.
             n_classes: K.
             weights: (n) of the samples.
-            times: (n) how many samples each is; None is 1 each.
 
         Raises:
             ValueError: there are fewer than two groups: nothing is known of how they differ.
@@ -133,15 +129,13 @@ class GroupedCounts:
             raise ValueError("at least two groups are needed")
         cells = np.asarray(truth, dtype=np.int64) * n_classes + predictions
         places = np.asarray(groups, dtype=np.int64) * n_cells + cells
-        if weights is None and times is None:
+        if weights is None:
             # Counting takes a third of the time of naming all of them.
             keys, counted = np.unique(places, return_counts=True)
             counts, n_samples = counted.astype(np.float64), truth.size
         else:
-            each = np.ones(truth.size) if times is None else times
             keys, members = np.unique(places, return_inverse=True)
-            counts = _masses(members, each, weights)
-            n_samples = int((each if weights is None else each[weights > 0]).sum())
+            counts, n_samples = _masses(members, weights), int(np.count_nonzero(weights > 0))
         return cls(keys // n_cells, keys % n_cells, counts, n_groups, n_classes, n_samples)
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from app.kernel.matrix.table import AdditiveGradient, LabelTable
 from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
 from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, compute, measures, usual_measure
-from app.kernel.numerics.arrays import Array, kish_effective_n, last_inside, silently
+from app.kernel.numerics.arrays import Array, kept, kish_effective_n, last_inside, silently
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.areas import hanley_mcneil_error
@@ -95,6 +95,14 @@ class Linearisation:
             spread = spread * (samples - 1.0) / samples
             size = worth_of(value, spread, samples, effective, level=level, at_edge=effective)
         return value * size, size
+
+    @property
+    def guard(self) -> float:
+        """Deviation of an area without variance, from the limits that it is given instead; 0 for all else."""
+        found = limits(self)
+        if found is None or found.method is not LinearMethod.NEWCOMBE:
+            return 0.0
+        return max(self.value - found.low, found.high - self.value) / two_sided_z(0.95)
 
     @property
     def named(self) -> str:
@@ -207,12 +215,6 @@ def _limits_on_scale(linearisation: Linearisation, half_width: float) -> tuple[f
     value, (low, high) = linearisation.value - linearisation.bias, linearisation.bounds
     bounded = low is not None and high is not None and (not linearisation.bias or low < value < high)
     scale = Scale.LOGIT if linearisation.scale is Scale.LOGIT and bounded else Scale.LINEAR
-    return _ends(value, half_width, scale, low, high)
-
-
-def _ends(
-    value: float, half_width: float, scale: Scale, low: float | None, high: float | None
-) -> tuple[float, float] | None:
     below, above = map(float, limits_around(np.asarray(value), np.asarray(half_width), scale, low, high))
     return None if np.isnan(below) else (below, above)
 
@@ -226,14 +228,11 @@ def effective_samples(linearisation: Linearisation) -> float:
         return float(np.divide(np.sum(squares) ** 2, np.sum(squares * squares)))
 
 
-def area_limits(
-    area: float, variance: float, positives: int, negatives: int, level: float = 0.95
-) -> tuple[float, float, LinearMethod]:
-    """Limits of one area and the method: DeLong on the logit scale, or Newcombe's where that has no width."""
-    ends = _ends(area, two_sided_z(level) * float(np.sqrt(variance)), Scale.LOGIT, 0.0, 1.0)
-    if ends is not None:
-        return *ends, LinearMethod.DELONG_LOGIT
-    return *newcombe_area_limits(area, positives, negatives, level), LinearMethod.NEWCOMBE
+def area_alone(area: float, variance: float, positives: float, negatives: float) -> Linearisation:
+    """An area with a variance, without what each sample adds to it."""
+    method = LinearMethod.DELONG_LOGIT
+    sizes = positives, negatives
+    return Linearisation(area, np.array([variance**0.5]), Scale.LOGIT, Strata.BY_CLASS, method, sizes=sizes)
 
 
 def newcombe_area_limits(area: float, positives: float, negatives: float, level: float = 0.95) -> tuple[float, float]:
@@ -449,7 +448,6 @@ class LabelInfluences(UnitInfluences):
 
     pairs: PairsOfLabels
     designed: WeightedLabels | RatesInGroups | None = None
-    _recall_means: dict[float, Mapping[Mean, tuple[float, float]]] = field(default_factory=dict, repr=False)
 
     @property
     def table(self) -> LabelTable:
@@ -532,16 +530,12 @@ class LabelInfluences(UnitInfluences):
         rates = self.designed.rates(RECALL)
         return *rates.as_counts(level), rates.variance
 
+    @kept
     def recall_means(self, level: float) -> Mapping[Mean, tuple[float, float]]:
         """Limits of the means of the recalls: MOVER on their Jeffreys limits and their correlation (Zou 2008).
 
         Labels of which no sample has two are classes, and then these are the limits of classes.
         """
-        if level not in self._recall_means:
-            self._recall_means[level] = self._limits_of_recall_means(level)
-        return self._recall_means[level]
-
-    def _limits_of_recall_means(self, level: float) -> Mapping[Mean, tuple[float, float]]:
         table = self.table
         with silently():
             per_sample = 1.0 / table.actual

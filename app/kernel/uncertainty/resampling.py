@@ -185,11 +185,7 @@ def plan(n_samples: int, n_classes: int, draws: int = DRAWS, *, whole: bool = Fa
 
     Up to 1000 replicates, fewer down to 400 where there are many samples; beyond that, about 1000 of ten subsets.
 
-    Args:
-        n_samples: How many samples.
-        n_classes: How many classes.
-        draws: More replicates are not wanted.
-        whole: Every replicate has to draw from all samples, as with groups of them.
+    With ``whole`` every replicate draws from all samples, as with groups of them.
     """
     wanted = min(draws, DRAWS)
     affordable = int(_ENTRIES / (n_classes * (_PER_CLASS + n_samples)))

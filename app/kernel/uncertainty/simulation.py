@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -155,13 +154,6 @@ def checked_shares(given: Array | None, actual: Array) -> Array:
 
 # Replicates this near to the estimate, relative and absolute, differ from it by rounding.
 _ROUNDING, _LEAST = 1e-12, 1e-15
-
-
-class BootstrapInterval(StrEnum):
-    """Method that reads limits off the replicates."""
-
-    PERCENTILE = "percentile"
-    BCA = "bca"
 
 
 def resample(counts: Array, *, draws: int, random: np.random.Generator, stratified: bool = False) -> Iterator[Array]:
@@ -340,11 +332,11 @@ def bootstrap_intervals(
     seed: int,
     draws: int = DRAWS,
     level: float = 0.95,
-    method: BootstrapInterval = BootstrapInterval.PERCENTILE,
+    accelerated: bool = False,
     class_counts: ClassCounts = ClassCounts.RANDOM,
 ) -> list[Summary]:
-    """Bootstrap intervals of every functional of one matrix of whole counts (K, K); fixed class counts resample
-    within rows.
+    """Bootstrap intervals of every functional of one matrix of whole counts (K, K), by percentiles or, ``accelerated``,
+    by BCa; fixed class counts resample within rows.
 
     Raises:
         ValueError: the counts are not whole, or there are none.
@@ -356,18 +348,11 @@ def bootstrap_intervals(
     for functional, values, estimate in zip(functionals, replicates, estimates(counts, functionals), strict=True):
         flat = values.reshape(draws, -1)
         summary = summarise(flat, estimate, level)
-        if method is BootstrapInterval.BCA:
+        if accelerated:
             skew = acceleration(counts, functional, stratified=stratified)
             low, high = bca_limits(flat, estimate, skew, level)
             absent = np.isnan(estimate) | (summary.undefined > MOST_UNDEFINED * draws)
-            summary = Summary(
-                estimate,
-                np.where(absent, np.nan, low),
-                np.where(absent, np.nan, high),
-                summary.deviation,
-                summary.monte_carlo_error,
-                summary.undefined,
-                np.zeros(estimate.shape, dtype=np.bool_),
-            )
+            low, high = (np.where(absent, np.nan, end) for end in (low, high))
+            summary = replace(summary, low=low, high=high, extended=np.zeros_like(summary.extended))
         found.append(summary)
     return found

@@ -47,11 +47,10 @@ from app.services.compare.answers import (
     TournamentDesign,
     WilcoxonTest,
 )
-from app.services.estimands import Better, Estimand, Preference, make_estimand, require_comparable, stored_key
-from app.services.estimates.run_data import run_data
+from app.services.estimands import Better, Estimand, Preference, require_comparable, stored_key
+from app.services.estimates.run_data import estimand_for, run_data
 from app.services.runs.pairing import KeptSamples, is_scored, missing_outputs, read_outputs
 from app.services.seeds import chosen_seed
-from app.services.stored import inputs_of_all
 
 _DRAWS = 20_000
 _FEWEST_DRAWS = 2000
@@ -91,13 +90,6 @@ def compare_models(
     identifier: UUID,
 ) -> ModelComparison:
     """Everything that is said about models on datasets.
-
-    Args:
-        asked: The question.
-        datasets: Those that have an evaluation of every model.
-        grid: By dataset, the evaluation of each model.
-        kept: The samples, for a metric of probabilities whose values are not stored.
-        identifier: Of the answer.
 
     Raises:
         InvalidExpression: the metric is none, or cannot say what is better.
@@ -148,9 +140,7 @@ def _values(
     insensitive = True
     for row, records in enumerate(grid):
         for column, record in enumerate(records):
-            estimand = make_estimand(
-                asked.metric, record.labels, record.positive, inputs_of_all([record]), *record.judged, sliceable=True
-            )
+            estimand = estimand_for(asked.metric, record)
             require_comparable([estimand], [asked.metric], "/metric")
             if estimand.is_list or estimand.preference is None:
                 raise IncomparableRuns(
@@ -170,7 +160,7 @@ def _values(
 def _value(estimand: Estimand, record: EvaluationRecord, kept: KeptSamples) -> float:
     key = stored_key(estimand.expression)
     if not estimand.scored or key is None:
-        run = run_data(record, (kept.outputs or {}).get(record.id))
+        run = run_data(record, kept.samples.get(record.id))
         try:
             refuse_unknown_slices(estimand.expression, run.source)
         except InvalidExpression as error:

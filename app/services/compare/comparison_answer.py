@@ -50,9 +50,9 @@ from app.services.compare.pairs import (
 )
 from app.services.estimands import Better
 from app.services.processes.worker import progressed
-from app.services.runs.causes import causes_of, has_causes, has_loss_causes, loss_causes_of, said_causes
+from app.services.runs.causes import causes_of, kind_of_causes, said_causes
 from app.services.runs.comparison import ComparedValue, Comparison, improper_preferences
-from app.services.runs.differences import RunDifference
+from app.services.runs.differences import Test
 from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
 from app.services.runs.multiplicity import joint_adjustment
 
@@ -200,16 +200,11 @@ def _explained(
     runs, found = comparison.runs, []
     for value in values:
         estimand, metric = comparison.estimands[value.estimand], metrics[value.name]
-        of_loss = has_loss_causes(estimand)
-        if not (of_loss or has_causes(estimand)):
+        if kind_of_causes(estimand) is None:
             continue
         pairs = []
         for pair, compared in zip(comparison.pairs, metric.differences, strict=True):
-            level = comparison.settings.level
-            if of_loss:
-                causes = loss_causes_of(runs, pair, estimand, level)
-            else:
-                causes = causes_of(runs, pair, estimand, value.place, level)
+            causes = causes_of(runs, pair, estimand, value.place, comparison.settings.level)
             pairs.append(replace(compared, causes=causes))
             said = said_causes(causes, value.name, f" from {runs.name(pair[1])} to {runs.name(pair[0])}")
             if said is not None:
@@ -265,12 +260,12 @@ def _verdict_on(
 
 
 def _adjusted(
-    comparison: Comparison, differences: Sequence[Sequence[Sequence[RunDifference]]], adjustment: Adjustment
+    comparison: Comparison, differences: Sequence[Sequence[Sequence[Test]]], adjustment: Adjustment
 ) -> list[Array]:
     """By estimand, adjusted p (V, P) of the differences of its values."""
     if adjustment is Adjustment.MAX_T:
         return joint_adjustment(comparison, differences)
-    found = [np.array([[one.test.p for one in of_value] for of_value in by_value]) for by_value in differences]
+    found = [np.array([[one.p for one in of_value] for of_value in by_value]) for by_value in differences]
     return [adjust(p.ravel(), adjustment).reshape(p.shape) for p in found]
 
 
@@ -341,19 +336,19 @@ def _ranking(comparison: Comparison, value: ComparedValue) -> Ranking:
 def _pairs(
     comparison: Comparison,
     value: ComparedValue,
-    differences: Sequence[RunDifference],
+    differences: Sequence[Test],
     adjusted: Array,
     of_folds: Array | None,
 ) -> list[ComparedPair]:
     """The differences of the pairs in order; values (R, F) on the folds where all runs have the same."""
     estimand, settings = comparison.estimands[value.estimand], comparison.settings
     runs, found = comparison.runs, []
-    for one, p in zip(differences, adjusted.tolist(), strict=True):
-        folds, test = None, one.test
+    for (first, second), test, p in zip(comparison.pairs, differences, adjusted.tolist(), strict=True):
+        folds = None
         if of_folds is not None:
             folds = fold_test(
-                of_folds[one.first],
-                of_folds[one.second],
+                of_folds[first],
+                of_folds[second],
                 estimand.preference,
                 repeats=next(iter(runs.repeats), None),
                 mixed=runs.repeats_mixed,
@@ -366,14 +361,14 @@ def _pairs(
             estimand.preference.better,
             test.low,
             test.high,
-            one.equivalent,
-            identical=bool(test.identical),
+            test.equivalent,
+            identical=test.identical,
             by_chance=p >= 1.0 - settings.level,
         )
         compared = ComparedPair(
-            a=runs.records[one.first].id,
-            b=runs.records[one.second].id,
-            difference=one.value,
+            a=runs.records[first].id,
+            b=runs.records[second].id,
+            difference=test.value,
             low=test.low,
             high=test.high,
             level=settings.level,
@@ -381,9 +376,9 @@ def _pairs(
             p_adjusted=p,
             verdict=verdict,
             too_little_to_matter=little or None,
-            probability_a_better=one.first_better,
-            probability_equivalent=one.equivalent,
-            probability_error=one.probability_error,
+            probability_a_better=test.first_better,
+            probability_equivalent=test.equivalent,
+            probability_error=test.error,
             method=f"{test.limits}, {test.method}",
             p_range=None if test.smallest is None else (test.smallest, test.p),
             reason=test.reason,

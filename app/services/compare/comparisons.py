@@ -24,7 +24,7 @@ from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
 from app.services.compare.pairs import CostQuestion as CostQuestion
 from app.services.compare.pairs import check_costs
-from app.services.compare.sliced import compare_slices
+from app.services.compare.sliced import with_slices
 from app.services.compare.streamed import (
     Rereading,
     can_be_paired,
@@ -37,12 +37,12 @@ from app.services.estimands import Estimand, parse_estimands, pointer_to, requir
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
-from app.services.runs.causes import has_causes
+from app.services.runs.causes import kind_of_causes
 from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
 from app.services.runs.pairing import PairingMode as PairingMode
-from app.services.stored import Named, identified, identified_once, inputs_of_all, with_parts
+from app.services.stored import Named, identified, identified_once, inputs_of_all, records_of, with_parts
 
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
@@ -118,19 +118,16 @@ async def fetch_runs(store: EvaluationStore, project: str, identifiers: Sequence
         NotFound: one does not exist.
         IncomparableRuns: one holds weights or rates, so nothing is known of its uncertainty.
     """
-    found = await store.get_many(project, identifiers)
-    for index, identifier in enumerate(identifiers):
-        where = f"/evaluations/{index}"
-        if identifier not in found:
-            raise NotFound(f"there is no evaluation {identifier}", pointer=where)
-        content = found[identifier].content
-        if content is not Content.counts and not found[identifier].is_weighted:
+    pointers = [f"/evaluations/{place}" for place in range(len(identifiers))]
+    records = await records_of(store, project, identifiers, pointers)
+    for record, pointer in zip(records, pointers, strict=True):
+        if record.content is not Content.counts and not record.is_weighted:
             raise IncomparableRuns(
-                f"expected numbers of samples, but the matrix of {identifier} holds {content}: how uncertain it is "
-                "cannot be known",
-                pointer=where,
+                f"expected numbers of samples, but the matrix of {record.id} holds {record.content}: how uncertain it "
+                "is cannot be known",
+                pointer=pointer,
             )
-    return [found[identifier] for identifier in identifiers]
+    return records
 
 
 class ComparisonService(KeptAnswers):
@@ -256,7 +253,7 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
             f"{pairs} pairs of runs on {values} values are more than {MOST_DIFFERENCES} differences; name a baseline, "
             "or ask for fewer metrics"
         )
-    explained = pairs * sum(len(estimand.names) for estimand in estimands if has_causes(estimand))
+    explained = pairs * sum(len(estimand.names) for estimand in estimands if kind_of_causes(estimand) == "matrix")
     if new.besides.explain and explained * mixtures(len(runs.labels)) > _MOST_MIXTURES:
         raise OutOfReach(
             f"causes of {explained} differences between {len(runs.labels)} classes take too long; name a baseline, or "
@@ -333,11 +330,7 @@ def _summed(asked: AskedComparison) -> list[Expression]:
 def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs: Runs | None = None) -> RunComparison:
     """Compare the runs.
 
-    Args:
-        asked: What is asked.
-        kept: What is known of the samples.
-        identifier: Of the answer.
-        runs: The runs as they are paired, where that is known already.
+    ``runs`` are they as they are paired, where that is known already.
 
     Raises:
         IncomparableRuns: they were to be paired and cannot be, or their samples come in groups that do not fit, or with
@@ -371,8 +364,6 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
         comparison, identifier, baseline=baseline, adjustment=new.multiplicity, asked=new.besides
     )
     if new.by:
-        found = compare_slices(comparison, answer.metrics, new.by, new.multiplicity)
-        said = [*(answer.findings or ()), *found.findings] or None
-        answer = replace(answer, slices=found.slices, findings=said, notes=[*answer.notes, *found.notes])
+        answer = with_slices(answer, comparison, new.by, new.multiplicity)
     pairable = new.paired is PairingMode.AUTO and not runs.pairing.paired and can_be_paired(runs.records, kept)
     return replace(answer, notes=[*answer.notes, _CAN_BE_PAIRED]) if pairable else answer

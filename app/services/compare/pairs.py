@@ -23,10 +23,10 @@ from app.kernel.compare.cost_ratios import (
     independent_gap,
     lorenz_order,
 )
-from app.kernel.compare.differences import recall_counts
-from app.kernel.compare.over_datasets import bayesian_correlated_t, corrected_t, five_by_two_f
+from app.kernel.compare.over_datasets import five_by_two_f, over_folds
 from app.kernel.compare.paired.tests import ChiSquared, ErrorGap, PredictiveValue, RunPair, p_of
 from app.kernel.numerics.arrays import Array, ratio, silently
+from app.kernel.uncertainty.designs import Weighted
 from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Better, Preference
 from app.services.runs.aligned import Runs
@@ -132,25 +132,31 @@ def fold_test(
     gaps = first - second
     if not np.isfinite(gaps).all():
         return None
-    share = (repeats or 1) / gaps.size
-    found = corrected_t(gaps, share, alternative.two_sided_level(level))
-    low, high = alternative.opened(found.low, found.high, (None, None))
-    scores = -gaps if better is not None and better.better is Better.LOWER else gaps
-    second_better, equivalent, first_better = bayesian_correlated_t(scores, share, rope)
+    found = over_folds(gaps, (repeats or 1) / gaps.size)
+    (low,), (high,) = (end.tolist() for end in found.limits(alternative.two_sided_level(level)))
+    low, high = alternative.opened(low, high, (None, None))
+    mean, error, freedom = (float(one[0]) for one in (found.gaps, found.errors, found.freedom))
+    if error > 0.0:
+        larger, not_smaller = (float(found.chance_above(end)[0]) for end in (rope, -rope))
+    else:
+        # Folds without spread leave no doubt.
+        larger, not_smaller = float(mean > rope), float(mean >= -rope)
+    smaller = 1.0 - not_smaller
+    lower = better is not None and better.better is Better.LOWER
     combined = None
     if repeats == 5 and gaps.size == 10 and not mixed:
         statistic, p = five_by_two_f(gaps.reshape(5, 2))
         combined = FiveByTwo(statistic=statistic, p_value=p)
     return FoldTest(
-        mean_difference=found.mean,
+        mean_difference=mean,
         low=low,
         high=high,
-        statistic=found.statistic,
-        df=found.freedom,
-        p_value=alternative.one_sided(found.p, found.mean),
-        probability_a_better=first_better,
-        probability_equivalent=equivalent,
-        probability_b_better=second_better,
+        statistic=float(found.distance()[0]),
+        df=int(freedom),
+        p_value=alternative.one_sided(float(found.p[0]), mean),
+        probability_a_better=smaller if lower else larger,
+        probability_equivalent=max(not_smaller - larger, 0.0),
+        probability_b_better=larger if lower else smaller,
         repeats=repeats,
         five_by_two=combined,
     )
@@ -535,7 +541,7 @@ def _worth(runs: Runs, run: int, actual: int, level: float) -> tuple[float, floa
     weighted = runs.weighted[run]
     if weighted is None:
         return _wrong(runs, run, actual)
-    right, worth = (float(one[actual]) for one in recall_counts(weighted, level))
+    right, worth = (float(one[actual]) for one in Weighted(weighted).recalls(level))
     return worth - right, worth
 
 

@@ -1,7 +1,7 @@
 """Runs compared slice by slice: on the samples in each slice alone, and metrics whose order turns around in all."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,7 @@ from app.domain.findings import Finding
 from app.domain.slices import Places
 from app.domain.wording import names as names_of
 from app.kernel.compare.rankings import Adjustment, adjust
-from app.services.compare.answers import ComparedMetric, ComparedPair, ComparedSlice
+from app.services.compare.answers import ComparedMetric, ComparedPair, ComparedSlice, RunComparison
 from app.services.compare.comparison_answer import compared_metrics
 from app.services.estimands import Better
 from app.services.estimates.run_data import in_all_runs
@@ -26,25 +26,9 @@ FEWEST: Final = 30
 _MOST_DIFFERENCES: Final = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class SlicedComparison:
-    """Comparisons of all slices, and what is said of them."""
-
-    slices: Sequence[ComparedSlice]
-    findings: Sequence[Finding]
-    notes: Sequence[str]
-
-
-def compare_slices(
-    whole: Comparison, metrics: Mapping[str, ComparedMetric], by: Sequence[str], adjustment: Adjustment
-) -> SlicedComparison:
-    """Compare runs in every slice of some attributes that has enough samples in all of them.
-
-    Args:
-        whole: All samples compared.
-        metrics: What that says.
-        by: Attributes, one after another.
-        adjustment: Of the p of one metric over all slices, pairs and classes.
+def with_slices(answer: RunComparison, whole: Comparison, by: Sequence[str], adjustment: Adjustment) -> RunComparison:
+    """The answer about all samples with the same about every slice of some attributes that has enough samples in all
+    runs; p of a metric is adjusted over all slices, pairs and classes.
 
     Raises:
         InvalidInput: a run has no samples with such an attribute.
@@ -52,8 +36,7 @@ def compare_slices(
     """
     estimands = [one for one in whole.estimands if not one.is_of_slices]
     slices: list[ComparedSlice] = []
-    findings: list[Finding] = []
-    notes: list[str] = []
+    findings, notes = [*(answer.findings or ())], [*answer.notes]
     for name in by:
         parts, small = _divided(whole.runs, name)
         if small:
@@ -68,15 +51,15 @@ def compare_slices(
             inside = Comparison(whole.runs.within(places), estimands, whole.settings, pairs=whole.pairs)
             sizes = [int(record.n_rows) for record in inside.runs.records]
             own.append(ComparedSlice(where=where, n_samples=sizes, metrics=compared_metrics(inside, Adjustment.NONE)))
-        findings += _turned(name, metrics, own)
+        findings += _turned(name, answer.metrics, own)
         slices += own
-    families = [one.names for one in estimands]
-    return SlicedComparison(_adjusted(slices, families, adjustment), findings, notes)
+    adjusted = _adjusted(slices, [one.names for one in estimands], adjustment)
+    return replace(answer, slices=adjusted, findings=findings or None, notes=notes)
 
 
 def _divided(runs: Runs, name: str) -> tuple[list[tuple[Where, list[Places]]], list[str]]:
     """Slices that have enough samples in every run, with the places of these in each; and the names of all others."""
-    found = [divided(runs.source(run), name, FEWEST) for run in range(len(runs))]
+    found = [divided(one.source, name, FEWEST) for one in runs.data]
     parts = in_all_runs([enough for enough, _ in found])
     known = [slice_text(where) for where, _ in parts]
     every = dict.fromkeys(slice_text(one.where) for enough, small in found for one in (*enough, *small))

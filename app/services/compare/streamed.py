@@ -25,7 +25,7 @@ from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.groups import Grouping
 from app.services.ports import Engine, OpenEngine, SamplesElsewhere
 from app.services.processes.worker import as_step, each_as_step
-from app.services.runs.aligned import Runs, ScoredRun
+from app.services.runs.aligned import Runs
 from app.services.runs.pairing import (
     SAME_WEIGHTS,
     WEIGHTLESS,
@@ -38,7 +38,7 @@ from app.services.runs.pairing import (
     weighs_otherwise,
 )
 from app.services.runs.rankings import check_queries, kept_queries
-from app.services.stored import stored_input
+from app.services.stored import scores_of, stored_input
 
 _IDS: Final = "sample_id"
 # Relative to each other, sums of weights that differ by no more are the same.
@@ -65,7 +65,7 @@ def lies_elsewhere(record: EvaluationRecord) -> bool:
 
 def can_be_paired(records: Sequence[EvaluationRecord], kept: KeptSamples) -> bool:
     """Would runs that are not paired have ids if those that lie elsewhere were read again?"""
-    with_ids = {identifier for identifier, one in kept.labels.items() if one.ids is not None}
+    with_ids = {identifier for identifier, one in kept.samples.items() if one.ids is not None}
     elsewhere = {record.id for record in records if lies_elsewhere(record)}
     return bool(elsewhere) and all(record.id in with_ids | elsewhere for record in records)
 
@@ -75,11 +75,7 @@ def read_again(
 ) -> KeptSamples:
     """Read the samples of all runs that were named by a reference, and add those that are stored.
 
-    Args:
-        reading: How.
-        records: The runs, in the order of the request.
-        kept: Of those that were saved.
-        whole: Whether more of them is needed than their labels.
+    Nothing but their labels is kept of them, unless they are needed ``whole``.
 
     Raises:
         DataNotAllowed: data may not be read any more.
@@ -93,11 +89,10 @@ def read_again(
         with as_step(done, len(chosen) + 1), of_run(place):
             source = reading.samples.whole(record, reading.memory_bytes // len(chosen))
             check_same(source.labels, source.counts, record)
-            if source.samples is not None:
-                found[record.id] = source.samples
-    read = KeptSamples.of(found)
-    outputs = {**(kept.outputs or {}), **found} if whole else kept.outputs
-    return KeptSamples({**kept.labels, **read.labels}, outputs)
+            samples = source.samples if whole or source.samples is None else source.samples.labels
+            if samples is not None:
+                found[record.id] = samples
+    return KeptSamples({**kept.samples, **found})
 
 
 def check_same(labels: Sequence[str], counts: NDArray[Any], record: EvaluationRecord) -> None:
@@ -142,13 +137,6 @@ def pair_streamed(
     """Return runs of classes with any number of samples as they are paired by ``pairing.pair``, with their metrics of
     probabilities.
 
-    Args:
-        reading: How samples are read that lie elsewhere.
-        runs: The runs.
-        kept: Samples that do not.
-        minimum_matched: Share of the largest run's samples that all runs must have in common.
-        expressions: Of probabilities, which are to be compared.
-
     Raises:
         IncomparableRuns: they have too few ids in common, different actual classes of one, or different groups.
         InvalidInput: a run has an id twice, or its data has changed.
@@ -183,7 +171,7 @@ def _batches(
         if record.is_grouped and some.groups is not None:
             columns[f"group_{place}"] = some.groups
         if scored:
-            outputs = ScoredRun.of(record, some, codes).scores.probabilities
+            outputs = scores_of(runs.source(place, some)).probabilities
             columns |= {output(place, code): column for code, column in enumerate(outputs.T)}
         yield pa.record_batch({name: pa.array(column) for name, column in columns.items()})
 
@@ -200,7 +188,7 @@ def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *,
             yield part.samples
         check_same(record.labels, counts, record)
         return
-    own = ((kept.outputs or {}) if scored else kept.labels).get(record.id)
+    own = kept.samples.get(record.id)
     if own is None or own.ids is None:
         raise without_ids(record)
     for start in range(0, own.size, _AT_ONCE):
@@ -363,12 +351,6 @@ def streamed_queries(
     """The queries of all runs, of any number of items. What a comparison says of them is what it says of queries with
     their items, bit for bit.
 
-    Args:
-        reading: How items are read that lie elsewhere.
-        runs: The runs.
-        kept: Items that do not.
-        expressions: What the runs are to be compared on.
-
     Raises:
         IncomparableRuns, InvalidInput: a run was saved without its items, or its data has changed.
         DataNotAllowed, TooLarge: data cannot be read again, or there are too many queries, or items of one.
@@ -391,7 +373,7 @@ def streamed_queries(
 
 def _items(reading: Rereading, record: EvaluationRecord, kept: KeptSamples) -> Iterator[Samples]:
     """The items of a run, some at a time."""
-    parts: Iterable[Samples | None] = [kept.samples(record.id)]
+    parts: Iterable[Samples | None] = [kept.samples.get(record.id)]
     if lies_elsewhere(record):
         parts = (part.samples for part in reading.samples.parts(record, outputs=True))
     for samples in parts:

@@ -37,8 +37,6 @@ from app.kernel.uncertainty.curve_bands import BandForm as BandForm
 from app.kernel.uncertainty.curve_bands import (
     BandSettings,
     Codes,
-    Envelope,
-    Reading,
     bins_band,
     consistency_band,
     fnr_at,
@@ -68,28 +66,6 @@ _AT_ONCE = 1 << 19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Banded:
-    """The curve that is to have a band, and the samples that it is one of.
-
-    Attributes:
-        curve: With the points that are answered.
-        scores: Probabilities or scores, with the weights of the samples if they have some.
-        code: The class; None for the top label.
-        grouping: Which samples are not independent of each other.
-        prevalence: Of decision curves, the share of the class where it is decided; None for the observed one.
-        bins: Of calibration curves; None for isotonic ones.
-    """
-
-    name: CurveName
-    curve: Curve
-    scores: Scores
-    code: int | None
-    grouping: Grouping | None = None
-    prevalence: float | None = None
-    bins: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CurveBand:
     """Limits around a curve.
 
@@ -108,87 +84,6 @@ class CurveBand:
     method: str
     draws: int = 0
     seed: int | None = None
-
-
-def band_of(banded: Banded, settings: BandSettings, seed: int) -> tuple[Limits, CurveBand]:
-    """Limits (m) at the points of a curve, and how they were made, from at most so many draws.
-
-    Raises:
-        CurveUndefined: samples that weigh or come in groups have no consistency band.
-        OutOfReach: there are too many samples to be resampled.
-    """
-    grouping = banded.grouping
-    plain = grouping is None and banded.scores.weights is None
-    if banded.bins is not None and plain:
-        ranking, _ = banded.scores.falling(banded.code)
-        filled = _filled(ranking, banded.bins)
-        method = "wilson" if settings.form is BandForm.POINTWISE else "clopper_pearson"
-        return bins_band(equal_width(ranking, banded.bins), filled, settings), _said(settings, method)
-    made = plan(banded.scores.n_samples, 2, DRAWS, whole=True)
-    if made is None:
-        raise OutOfReach("a band takes resamples, and there are too many samples for that")
-    ranking, order = banded.scores.falling(banded.code)
-    if banded.name is CurveName.CALIBRATION and banded.bins is None:
-        if not plain:
-            raise CurveUndefined("there is no consistency band for samples with weights or groups")
-        found = consistency_band(ranking, draws=made.draws, seed=seed, at=banded.curve.x, settings=settings)
-        return found, _said(settings, "consistency", made.draws, seed)
-    if plain:
-        found = simulated_band(ranking, _envelope(banded), settings, draws=made.draws, seed=seed)
-        return found, _said(settings, "posterior", made.draws, seed)
-    read_at, method = settings, "bootstrap"
-    if grouping is not None:
-        method = "cluster_bootstrap"
-        read_at = BandSettings(settings.form, expanded_level(settings.level, grouping.effective_groups))
-    limits = resampled_band(ranking, order, _reading(banded, ranking), _weights(banded, made, seed), read_at)
-    return limits, _said(settings, method, made.draws, seed)
-
-
-def _said(settings: BandSettings, method: str, draws: int = 0, seed: int | None = None) -> CurveBand:
-    return CurveBand(form=settings.form, level=settings.level, method=method, draws=draws, seed=seed)
-
-
-def _filled(ranking: Ranking, bins: int) -> Codes:
-    """Numbers (m) of the bins that hold samples, from the lowest up, as the curve has them."""
-    return np.flatnonzero(equal_width(ranking, bins).weight > 0)[::-1]
-
-
-# How heights are read of resamples, and of simulated rates, by the curve.
-_HEIGHTS = {
-    CurveName.ROC: (tpr_at, tpr_between),
-    CurveName.DET: (fnr_at, fnr_between),
-    CurveName.PR: (precision_at, precision_between),
-}
-
-
-def _reading(banded: Banded, ranking: Ranking) -> Reading:
-    if banded.bins is not None:
-        return frequency_in(banded.bins, _filled(ranking, banded.bins))
-    if banded.name is CurveName.DECISION:
-        return net_benefit_at(banded.curve.x, banded.prevalence)
-    return _HEIGHTS[banded.name][0](banded.curve.x)
-
-
-def _envelope(banded: Banded) -> Envelope:
-    if banded.name is CurveName.DECISION:
-        return net_benefit_between(banded.curve.x, banded.prevalence)
-    return _HEIGHTS[banded.name][1](banded.curve.x)
-
-
-def _weights(banded: Banded, made: Plan, seed: int) -> Iterator[Array]:
-    """Batches (d, n) of what samples weigh in resamples.
-
-    What follows from the rates of each class is resampled within the classes; the rest has random class shares.
-    """
-    scores, random = banded.scores, generator(seed)
-    batch = max(1, _AT_ONCE // scores.n_samples)
-    if banded.grouping is not None:
-        drawn = banded.grouping.weights(draws=made.draws, random=random, batch=batch)
-    else:
-        by_class = banded.name in (CurveName.ROC, CurveName.DET) or banded.prevalence is not None
-        strata = scores.y == banded.code if by_class else np.zeros(scores.n_samples)
-        drawn = item_weights(strata.astype(np.int64), draws=made.draws, random=random, batch=batch)
-    return drawn if scores.weights is None else (weights * scores.weights for weights in drawn)
 
 
 _BINS, _LEVEL = 15, 0.95
@@ -471,30 +366,98 @@ def _refuse_beyond_kept(question: CurveQuestion, source: StreamedInput) -> None:
         )
 
 
+# How heights are read of resamples, and of simulated rates, by the curve.
+_HEIGHTS = {
+    CurveName.ROC: (tpr_at, tpr_between),
+    CurveName.DET: (fnr_at, fnr_between),
+    CurveName.PR: (precision_at, precision_between),
+}
+
+
 def _with_band(
     answer: CurvePoints, source: MatrixInput, view: _View, curve: Curve, question: CurveQuestion
 ) -> CurvePoints:
+    """The answer with limits (m) at the points of its curve.
+
+    Raises:
+        CurveUndefined: there is no band around a mean, and no consistency band of samples that weigh or come in groups.
+        OutOfReach: there are too many samples to be resampled.
+    """
     if view.is_mean:
         raise CurveUndefined("there is no band around the mean of several curves: ask for the micro average or a class")
     assert question.band is not None  # noqa: S101 - checked by the caller
+    settings = BandSettings(question.band, _LEVEL if question.level is None else question.level)
+    scores, bins, seed = view.scores, question.bins_made, chosen_seed(question.seed, source.counts)
+
+    def answered(limits: Limits, method: str, draws: int = 0) -> CurvePoints:
+        own = seed if draws else None
+        band = CurveBand(form=settings.form, level=settings.level, method=method, draws=draws, seed=own)
+        return replace(answer, low=limits[0], high=limits[1], band=band)
+
+    grouping = _grouping(source, view)
+    plain = grouping is None and scores.weights is None
+    ranking, order = scores.falling(view.code)
+    if bins is not None and plain:
+        found = bins_band(equal_width(ranking, bins), _filled(ranking, bins), settings)
+        return answered(found, "wilson" if settings.form is BandForm.POINTWISE else "clopper_pearson")
+    made = plan(scores.n_samples, 2, DRAWS, whole=True)
+    if made is None:
+        raise OutOfReach("a band takes resamples, and there are too many samples for that")
+    if question.name is CurveName.CALIBRATION and bins is None:
+        if not plain:
+            raise CurveUndefined("there is no consistency band for samples with weights or groups")
+        found = consistency_band(ranking, draws=made.draws, seed=seed, at=curve.x, settings=settings)
+        return answered(found, "consistency", made.draws)
+    if plain:
+        envelope = (
+            net_benefit_between(curve.x, question.prevalence)
+            if question.name is CurveName.DECISION
+            else _HEIGHTS[question.name][1](curve.x)
+        )
+        return answered(
+            simulated_band(ranking, envelope, settings, draws=made.draws, seed=seed), "posterior", made.draws
+        )
+    read_at, method = settings, "bootstrap"
+    if grouping is not None:
+        method = "cluster_bootstrap"
+        read_at = BandSettings(settings.form, expanded_level(settings.level, grouping.effective_groups))
+    if bins is not None:
+        reading = frequency_in(bins, _filled(ranking, bins))
+    elif question.name is CurveName.DECISION:
+        reading = net_benefit_at(curve.x, question.prevalence)
+    else:
+        reading = _HEIGHTS[question.name][0](curve.x)
+    weights = _weights(question, view, grouping, made, seed)
+    return answered(resampled_band(ranking, order, reading, weights, read_at), method, made.draws)
+
+
+def _grouping(source: MatrixInput, view: _View) -> Grouping | None:
+    """Groups of the entries of a curve; those of one sample are not independent of each other."""
     groups = None if source.samples is None else source.samples.groups
     if view.entries > 1 and source.samples is not None:
-        # The entries of one sample are not independent of each other.
         groups = np.repeat(np.arange(source.samples.size) if groups is None else groups, view.entries)
-    limits, band = band_of(
-        Banded(
-            name=question.name,
-            curve=curve,
-            scores=view.scores,
-            code=view.code,
-            grouping=None if groups is None else Grouping.of(groups),
-            prevalence=question.prevalence,
-            bins=question.bins_made,
-        ),
-        BandSettings(question.band, _LEVEL if question.level is None else question.level),
-        chosen_seed(question.seed, source.counts),
-    )
-    return replace(answer, low=limits[0], high=limits[1], band=band)
+    return None if groups is None else Grouping.of(groups)
+
+
+def _filled(ranking: Ranking, bins: int) -> Codes:
+    """Numbers (m) of the bins that hold samples, from the lowest up, as the curve has them."""
+    return np.flatnonzero(equal_width(ranking, bins).weight > 0)[::-1]
+
+
+def _weights(question: CurveQuestion, view: _View, grouping: Grouping | None, made: Plan, seed: int) -> Iterator[Array]:
+    """Batches (d, n) of what samples weigh in resamples.
+
+    What follows from the rates of each class is resampled within the classes; the rest has random class shares.
+    """
+    scores, random = view.scores, generator(seed)
+    batch = max(1, _AT_ONCE // scores.n_samples)
+    if grouping is not None:
+        drawn = grouping.weights(draws=made.draws, random=random, batch=batch)
+    else:
+        by_class = question.name in (CurveName.ROC, CurveName.DET) or question.prevalence is not None
+        strata = scores.y == view.code if by_class else np.zeros(scores.n_samples)
+        drawn = item_weights(strata.astype(np.int64), draws=made.draws, random=random, batch=batch)
+    return drawn if scores.weights is None else (weights * scores.weights for weights in drawn)
 
 
 def _class(source: MatrixInput, name: CurveName, label: str | None) -> int | None:

@@ -97,11 +97,6 @@ def rules_of(identifier: UUID | None, source: MatrixInput, question: RuleQuestio
 def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuestion) -> DecisionRule:
     """The rule that is best for a metric among those that keep to all limits.
 
-    Args:
-        identifier: Of the evaluation; None for an input that is not saved.
-        source: Its input, with samples.
-        question: What is asked.
-
     Raises:
         InvalidExpression: the objective or a limit is none, or has a value per class.
         InvalidInput: a guarantee is asked for where none can be given.

@@ -349,12 +349,8 @@ def picked_of(
 ) -> Estimate:
     """A function of the values that disjoint slices have, from their own limits.
 
-    Args:
-        estimand: What is asked for.
-        expression: The same as a tree.
-        of_each: The value of each slice with limits by some settings.
-        settings: Of the limits.
-        independent: Has no group samples in several slices? Limits of the mean follow from it.
+    ``of_each`` gives the value of each slice with limits by some settings. Of slices that share groups, which are not
+    ``independent``, the mean has wider limits.
     """
     card, level = expression.card, settings.level_of_each
     plain = replace(

@@ -36,11 +36,11 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.catalogued import catalogue_rates
 from app.kernel.uncertainty.closed_forms import (
-    Caution,
     Given,
     Headlines,
     OverallInterval,
-    cautions,
+    curvature,
+    edge_pull,
     equal_share_headlines,
     few_samples,
     headlines,
@@ -169,14 +169,7 @@ class ReportEstimates:
 def estimate_for_report(
     metrics: Sequence[AnyMetric | Reported], asked: Sequence[tuple[str, Expression]], run: RunData, options: Options
 ) -> ReportEstimates:
-    """Every metric with its parameters, of every class, and what was asked.
-
-    Args:
-        metrics: Of the matrix, or of probabilities.
-        asked: Expressions of the same kind, by their text.
-        run: With its samples where the metrics or groups need them.
-        options: Of the report.
-    """
+    """Every metric with its parameters, of every class, and what was asked."""
     everything = options.intervals is IntervalChoice.ALL
     settings = settings_of(options)
     labels, task = run.source.labels, run.source.task
@@ -308,59 +301,65 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
     actual = source.counts.sum(axis=1)
     if options.intervals is IntervalChoice.ALL or source.is_grouped:
         return []
-    return [_worded(Caution.FEWER_THAN_FIVE, actual, source.labels, Prior.EDGE)] if few_samples(actual).any() else []
+    return [*_few_samples(actual, source.labels)]
 
 
-def caution_findings(counts: Array, labels: Sequence[str], prior: Prior = Prior.EDGE) -> tuple[Finding, ...]:
-    """Warnings about intervals of a matrix (K, K) with this prior."""
+# Beyond these, 95 % intervals of G, H or A held the truth less than 93 times in 100 in most of the settings simulated:
+# 2 to 100 classes of 5 to 100 samples, recalls alike, spread out, or weak in one class (benchmarks/coverage.py).
+_CURVATURE = 0.6
+_PULL = 0.6
+_SEVERAL_CLASSES = 8
+
+
+def caution_findings(counts: Array, labels: Sequence[str], prior: Prior = Prior.EDGE) -> Iterator[Finding]:
+    """Warnings about known weaknesses of intervals of a matrix (K, K) with this prior, whatever the metric."""
     actual = counts.sum(axis=-1)
-    return tuple(_worded(caution, actual, labels, prior) for caution in cautions(counts, prior))
-
-
-def _worded(caution: Caution, actual: Array, labels: Sequence[str], prior: Prior) -> Finding:
     present = actual[actual > 0]
-    match caution:
-        case Caution.EMPTY_CLASS:
-            empty = [label for label, total in zip(labels, actual, strict=True) if total == 0]
-            return Finding.warning(
-                "intervals_without_a_class",
-                f"There are no samples of {classes(empty)}. No interval covers what is unknown about them.",
-                classes=empty[:20],
-            )
-        case Caution.FEWER_THAN_FIVE:
-            few = [label for label, is_few in zip(labels, few_samples(actual), strict=True) if is_few]
-            return Finding.warning(
-                "intervals_of_few_samples",
-                f"There are fewer than 5 samples of {classes(few)}. Intervals that depend on them are wide and rough.",
-                classes=few[:20],
-                smallest=int(present.min()),
-            )
-        case Caution.MANY_SMALL_CLASSES:
-            return Finding.warning(
-                "intervals_of_many_small_classes",
-                f"With {len(labels)} classes, some of them weak, and only {samples(int(present.min()))} in one, "
-                "intervals of g_mean, h_mean and other means that weigh weak classes can lie too low and miss their "
-                "level by some points.",
-                n_classes=len(labels),
-                smallest=int(present.min()),
-            )
-        case Caution.PERFECT_SMALL_CLASSES:
-            return Finding.warning(
-                "intervals_of_perfect_small_classes",
-                "Many small classes have a recall of 0 or 1, and the intervals allow for values in between. Over many "
-                "classes this adds up: intervals of means over the classes lie too low, and their level can be 10 "
-                "points too small.",
-                n_classes=len(labels),
-                smallest=int(present.min()),
-            )
-        case Caution.INFORMATIVE_PRIOR:
-            return Finding.warning(
-                "informative_prior",
-                f"The prior {prior.value} moves every class the same way. Over {len(labels)} classes this adds up, and "
-                "intervals of means over the classes can miss the truth. The prior edge does not do this.",
-                prior=prior.value,
-                n_classes=len(labels),
-            )
+    several, smallest = present.size >= _SEVERAL_CLASSES, int(present.min()) if present.size else 0
+    empty = [label for label, total in zip(labels, actual, strict=True) if total == 0]
+    if empty:
+        yield Finding.warning(
+            "intervals_without_a_class",
+            f"There are no samples of {classes(empty)}. No interval covers what is unknown about them.",
+            classes=empty[:20],
+        )
+    yield from _few_samples(actual, labels)
+    if several and curvature(counts) > _CURVATURE:
+        yield Finding.warning(
+            "intervals_of_many_small_classes",
+            f"With {len(labels)} classes, some of them weak, and only {samples(smallest)} in one, intervals of g_mean, "
+            "h_mean and other means that weigh weak classes can lie too low and miss their level by some points.",
+            n_classes=len(labels),
+            smallest=smallest,
+        )
+    if several and prior is Prior.EDGE and edge_pull(counts) > _PULL:
+        yield Finding.warning(
+            "intervals_of_perfect_small_classes",
+            "Many small classes have a recall of 0 or 1, and the intervals allow for values in between. Over many "
+            "classes this adds up: intervals of means over the classes lie too low, and their level can be 10 "
+            "points too small.",
+            n_classes=len(labels),
+            smallest=smallest,
+        )
+    if prior in (Prior.UNIFORM, Prior.JEFFREYS_RECALL) and len(labels) > 2:
+        yield Finding.warning(
+            "informative_prior",
+            f"The prior {prior.value} moves every class the same way. Over {len(labels)} classes this adds up, and "
+            "intervals of means over the classes can miss the truth. The prior edge does not do this.",
+            prior=prior.value,
+            n_classes=len(labels),
+        )
+
+
+def _few_samples(actual: Array, labels: Sequence[str]) -> Iterator[Finding]:
+    few = [label for label, is_few in zip(labels, few_samples(actual), strict=True) if is_few]
+    if few:
+        yield Finding.warning(
+            "intervals_of_few_samples",
+            f"There are fewer than 5 samples of {classes(few)}. Intervals that depend on them are wide and rough.",
+            classes=few[:20],
+            smallest=int(actual[actual > 0].min()),
+        )
 
 
 def stretched_findings(estimates: Mapping[str, Estimate]) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ from app.kernel.metrics.expression import (
     of_probabilities,
     value_over_slices,
 )
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.samples.areas import area_variance
 from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.losses import Codes
@@ -46,8 +46,8 @@ from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation, UnitInfluences
 from app.kernel.uncertainty.simulation import Posterior
 from app.kernel.uncertainty.units import LabelUnits, Run, Units, WeightedLabels
-from app.services.estimands import Estimand
-from app.services.stored import scores_of, stored_input
+from app.services.estimands import Estimand, make_estimand
+from app.services.stored import inputs_of_all, scores_of, stored_input
 
 # Simulated outcomes behind "expected under perfect calibration", all classes and draws together: a tenth of a second.
 _SIMULATED = 20_000_000
@@ -65,8 +65,6 @@ class RunData:
 
     def __init__(self, source: MatrixInput, units: Units | None = None, streamed: StreamedScores | None = None) -> None:
         self.source, self._units, self.streamed = source, units, streamed
-        self._closed_forms: dict[float, Headlines] = {}
-        self._at_equal_shares: dict[float, tuple[OverallInterval, ...]] = {}
         self._slices: dict[str, RunData | None] = {}
         self._divided: dict[tuple[str, int], SlicesOfRun] = {}
         # What was drawn last: limits of several levels follow from it.
@@ -321,11 +319,10 @@ class RunData:
             return Grouped(self.groups)
         return Independent(Table(self.counts)) if self.weighted is None else Weighted(self.weighted)
 
+    @kept
     def closed_forms(self, level: float) -> Headlines:
         """Limits of the usual metrics at this level."""
-        if level not in self._closed_forms:
-            self._closed_forms[level] = headlines(self.design, level)
-        return self._closed_forms[level]
+        return headlines(self.design, level)
 
     def drawn(self, asked: Any, draw: Callable[[], Posterior]) -> Posterior:
         """Draws of its metrics, made anew where something else is asked for than the last time."""
@@ -333,17 +330,16 @@ class RunData:
             self._drawn = asked, draw()
         return self._drawn[1]
 
+    @kept
     def at_equal_shares(self, level: float) -> tuple[OverallInterval, ...]:
         """Limits of the usual metrics that prevalence moves, at equal class prevalence; none of weights or groups."""
         if self.source.is_grouped or self.source.is_weighted or self.source.task is not None:
             return ()
-        if level not in self._at_equal_shares:
-            counts = self.counts[None, None]
-            with silently():
-                pairs = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
-            first = headlines(Independent(pairs, (slice(None), slice(1))), level)
-            self._at_equal_shares[level] = equal_share_headlines(pairs, first)[0]
-        return self._at_equal_shares[level]
+        counts = self.counts[None, None]
+        with silently():
+            pairs = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
+        first = headlines(Independent(pairs, (slice(None), slice(1))), level)
+        return equal_share_headlines(pairs, first)[0]
 
     def by_chance(self, metric: Metric[Scores], parameters: Mapping[str, Any], seed: int) -> ErrorByChance | None:
         """A calibration error beside that of perfect probabilities; None for what is no calibration error."""
@@ -395,3 +391,13 @@ def in_all_runs(parts: Sequence[Sequence[Part]]) -> list[tuple[Where, list[Place
 def run_data(record: EvaluationRecord, samples: Samples | None = None) -> RunData:
     """A stored run, with its samples where something asked of it needs them."""
     return RunData(stored_input(record, samples))
+
+
+def estimand_for(metric: str, record: EvaluationRecord) -> Estimand:
+    """A metric for the classes of a stored run.
+
+    Raises:
+        InvalidExpression: it is none.
+    """
+    inputs = inputs_of_all([record])
+    return make_estimand(metric, record.labels, record.positive, inputs, *record.judged, sliceable=True)

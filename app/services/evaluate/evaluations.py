@@ -61,6 +61,7 @@ from app.services.stored import (
     StreamedInput,
     identified_once,
     options_as_json,
+    records_of,
     refuse_kind,
     stored_input,
     stored_request,
@@ -381,11 +382,8 @@ class EvaluationService:
             InvalidInput: one is named twice, or their data is.
         """
         identifiers = await identified_once(self._store, project, new.evaluations)
-        found = await self._store.get_many(project, identifiers)
-        for place, identifier in enumerate(identifiers):
-            if identifier not in found:
-                raise NotFound(f"there is no evaluation {identifier}", pointer=f"/evaluations/{place}")
-        records = [found[identifier] for identifier in identifiers]
+        pointers = [f"/evaluations/{place}" for place in range(len(identifiers))]
+        records = await records_of(self._store, project, identifiers, pointers)
         merge = Merge(new, await with_parts(self._store, project, records))
         merge.check_different()
         return merge

@@ -25,9 +25,8 @@ from app.services.estimates.estimate import ClassShares, Estimates, LimitSetting
 from app.services.estimates.estimates import estimate_at, values_at_shares, why_uncounted
 from app.services.estimates.methods import shifted
 from app.services.estimates.report_intervals import caution_findings
-from app.services.estimates.run_data import RunData
 from app.services.runs.aligned import Runs
-from app.services.runs.causes import Causes, causes_of_shares, has_causes, has_loss_causes
+from app.services.runs.causes import Causes, causes_of_shares, kind_of_causes
 
 # At one point, or at every point of a grid.
 Values = float | None | Sequence[float | None]
@@ -341,18 +340,14 @@ _FITTED = (
 class ProjectedRun:
     """One run in one scenario: matrix metrics from its matrix, metrics of probabilities from its samples.
 
-    Where probabilities are re-calibrated decisions change with them, and everything comes from the samples.
-
-    Args:
-        runs: One run, with its samples when an estimand is ``scored`` or probabilities are to be re-calibrated.
-        estimands: What is asked for.
-        scenario: At which shares.
+    Where probabilities are re-calibrated decisions change with them, and everything comes from the samples. These are
+    known where an estimand is ``scored`` or probabilities are re-calibrated.
     """
 
     def __init__(self, runs: Runs, estimands: Sequence[Estimand], scenario: Scenario) -> None:
         self.estimands, self.scenario = estimands, scenario
         self.identifier: UUID = runs.records[0].id
-        self._run = RunData(runs.source())
+        (self._run,) = runs.data
         self.classes = ClassSizes(runs.labels, self._run.source.counts.sum(axis=1).astype(np.float64))
         self._settings = LimitSettings(
             level=scenario.level,
@@ -594,7 +589,7 @@ def _explained(run: ProjectedRun, shares: ClassShares, metrics: dict[str, Projec
     """Put causes to values at one point."""
     actual, at = run.classes.actual, shares.points[0]
     for estimand in run.estimands:
-        if not (has_causes(estimand) or has_loss_causes(estimand)):
+        if kind_of_causes(estimand) is None:
             continue
         for name, limits in zip(estimand.names, run.limits_of_prevalence(estimand, shares), strict=True):
             one = metrics[name]

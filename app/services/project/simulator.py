@@ -95,10 +95,7 @@ class SimulatedOutcome:
 def simulated(source: MatrixInput, place: int, *, samples: bool) -> Simulated:
     """Return the rates of a class.
 
-    Args:
-        source: The input of an evaluation, with its probabilities where ``samples`` says so.
-        place: Of the class.
-        samples: Two classes whose decisions can be made anew at any threshold.
+    With ``samples`` there are two classes, whose decisions can be made anew at any threshold.
     """
     counts = np.asarray(source.counts, dtype=np.float64)
     sizes = counts.sum(axis=1)

@@ -134,7 +134,7 @@ def _projected(
     estimands: Sequence[Estimand],
     scenario: Scenario,
 ) -> Projection:
-    aligned, kept = Runs.align(records, "/against"), KeptSamples(outputs=outputs)
+    aligned, kept = Runs.align(records, "/against"), KeptSamples(outputs)
     return projected([aligned.alone(index, kept) for index in range(len(aligned))], estimands, scenario)
 
 

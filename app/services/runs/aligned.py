@@ -29,6 +29,7 @@ from app.kernel.uncertainty.resampling import values_of
 from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand
 from app.services.estimates.methods.shifted import values_at
+from app.services.estimates.run_data import RunData
 from app.services.runs.pairing import (
     KeptSamples,
     NamedUnits,
@@ -40,7 +41,7 @@ from app.services.runs.pairing import (
     pair,
 )
 from app.services.seeds import chosen_seed
-from app.services.stored import scores_of, stored_input
+from app.services.stored import of_part, stored_input
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,18 +57,6 @@ class ScoredRun:
     run: Units
     fold_sizes: tuple[int, ...] | None = None
     weights: Array | None = None
-
-    @classmethod
-    def of(cls, record: EvaluationRecord, samples: Samples, places: NDArray[np.intp]) -> Self:
-        """The run of a record; ``places`` (K) says where each of its classes stands.
-
-        Raises:
-            ValueError: there are no probabilities and no scores.
-        """
-        moved = in_order(samples, places)
-        source = stored_input(record, replace(moved, weights=None))
-        scores = scores_of(replace(source, positive=positive_at(record, places)))
-        return cls(Run(scores, moved.predicted), samples.fold_sizes, samples.weights)
 
     @property
     def scores(self) -> Scores:
@@ -108,11 +97,6 @@ class ScoredRun:
         for index, values in zip(moved, found, strict=True):
             plain[index] = values
         return plain
-
-
-def positive_at(record: EvaluationRecord, places: NDArray[np.intp]) -> int:
-    """Return the place of the class that scores are higher for: the second unless said."""
-    return int(places[1 if record.positive is None else record.positive])
 
 
 _ALONE = Pairing(PairingDesign.INDEPENDENT, "not looked for")
@@ -194,12 +178,7 @@ class Runs:
         A run whose samples all weigh the same is one without weights, and one of which each is a group is one without
         groups.
         """
-        for index, record in enumerate(self.records):
-            plain, weight = kept.canonical(record.id)
-            if plain is not kept:
-                runs = self._canonical(index, plain, weight)
-                return runs.pair(plain, mode, minimum_matched=minimum_matched)
-        runs = replace(self, kept=kept)
+        runs = self._canonical(kept)
         each = range(len(self))
         units = [runs._paired_units(run) for run in each]
         found = pair(self.records, [runs._margins(run) for run in each], units, mode, minimum_matched)
@@ -207,27 +186,15 @@ class Runs:
 
     def within(self, places: Sequence[Places]) -> "Runs":
         """The runs on some samples of each alone, paired anew in the way in which these were."""
-        sources = [restricted(self.source(run), own) for run, own in enumerate(places)]
-        records = [
-            replace(
-                record,
-                labels=source.labels,
-                positive=source.positive,
-                kind=source.kind,
-                content=source.content,
-                counts=source.counts,
-                fold_counts=None,
-                extra=source.facts,
-            )
-            for record, source in zip(self.records, sources, strict=True)
-        ]
+        sources = [restricted(one.source, own) for one, own in zip(self.data, places, strict=True)]
+        records = [of_part(record, source) for record, source in zip(self.records, sources, strict=True)]
         samples = {
             record.id: source.samples
             for record, source in zip(records, sources, strict=True)
             if source.samples is not None
         }
         mode, minimum = self.asked
-        return Runs.align(records).pair(KeptSamples.of(samples), mode, minimum_matched=minimum)
+        return Runs.align(records).pair(KeptSamples(samples), mode, minimum_matched=minimum)
 
     def refuse_unknown_slices(self, expression: Expression, pointer: str) -> None:
         """Refuse an expression of slices that a run does not have.
@@ -237,7 +204,7 @@ class Runs:
         """
         for run, record in enumerate(self.records):
             try:
-                refuse_unknown_slices(expression, self.source(run))
+                refuse_unknown_slices(expression, self.data[run].source)
             except InvalidExpression as error:
                 several = f"{record.id} ({record.model.name}): " if len(self.records) > 1 else ""
                 detail = several + error.detail
@@ -247,47 +214,56 @@ class Runs:
         """Return the runs with a known pairing, and nothing else of their samples."""
         return replace(self, pairing=pairing, kept=KeptSamples(), streamed=streamed)
 
-    def _canonical(self, index: int, kept: KeptSamples, weight: float) -> Self:
-        """One run with no more weights and groups than its samples are saved with; a sample weighs so much."""
-        record = self.records[index]
-        samples = kept.labels.get(record.id) or (kept.outputs or {})[record.id]
-        lost = {WEIGHTS_FACT, "rows"} if samples.weights is None else set()
-        lost |= {GROUPS_FACT} if samples.groups is None else set()
-        plain = replace(record, extra={name: fact for name, fact in record.extra.items() if name not in lost})
+    def _canonical(self, kept: KeptSamples) -> Self:
+        """The runs with what is known of their samples, without weights and groups that say nothing."""
+        records, samples = [*self.records], dict(kept.samples)
         matrices = None if self.matrices is None else self.matrices.copy()
-        if record.is_weighted and samples.weights is None:
-            counts = np.rint(record.counts / weight).astype(np.int64)
-            plain = replace(plain, content=Content.counts, counts=counts)
-            if matrices is not None:
-                matrices[index] = np.rint(matrices[index] / weight)
-        records = tuple(plain if place == index else one for place, one in enumerate(self.records))
-        return replace(self, records=records, matrices=matrices)
+        for index, record in enumerate(records):
+            own = samples.get(record.id)
+            if own is None:
+                continue
+            weights, lost = own.weights, set[str]()
+            if own.groups is not None and np.unique(own.groups).size == own.groups.size:
+                own, lost = replace(own, groups=None), {GROUPS_FACT}
+            plain = record
+            of_one = weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all()
+            if weights is not None and of_one and record.is_weighted:
+                own, lost = replace(own, weights=None), {*lost, WEIGHTS_FACT, "rows"}
+                counts = np.rint(record.counts / weights[0]).astype(np.int64)
+                plain = replace(record, content=Content.counts, counts=counts)
+                if matrices is not None:
+                    matrices[index] = np.rint(matrices[index] / weights[0])
+            samples[record.id] = own
+            records[index] = replace(
+                plain, extra={name: fact for name, fact in plain.extra.items() if name not in lost}
+            )
+        return replace(self, records=tuple(records), matrices=matrices, kept=replace(kept, samples=samples))
 
     def _margins(self, run: int) -> Array:
         """Counts of a run as far as the data alone say."""
-        counts = self.source(run).counts if self.matrices is None else self.matrices[run]
+        counts = self.data[run].counts if self.matrices is None else self.matrices[run]
         margins: Array = counts.sum(axis=-1)
         return margins
 
     def _paired_units(self, run: int) -> PairedUnits | None:
         if self.matrices is not None:
-            known, place = self.kept.labels.get(self.records[run].id), self.places[run]
+            known, place = self.kept.samples.get(self.records[run].id), self.places[run]
             if known is None:
                 return None
             return PairedUnits(known.ids, place[known.truth], known.weights, known.groups, place[known.predicted])
-        streamed, source = self._streamed_units(run), self.source(run)
+        streamed, source = self._streamed_units(run), self.data[run].source
         if streamed is None and source.samples is None:
             return None
-        whole, groups = self._whole_units(run), None if source.samples is None else source.samples.groups
+        whole, groups = self._whole(run), None if source.samples is None else source.samples.groups
         ids = source.unit_ids if streamed is None else streamed.ids
         return PairedUnits(ids, whole.run.truth, whole.weights, groups)
 
-    def _whole_units(self, run: int) -> ScoredRun:
-        streamed, source = self._streamed_units(run), self.source(run)
+    def _whole(self, run: int) -> ScoredRun:
+        streamed, own = self._streamed_units(run), self.data[run]
         if streamed is not None:
             return ScoredRun(streamed.units)
-        units = UNIT_KINDS[self._unit_task].units(source)
-        return ScoredRun(units, weights=None if source.samples is None else source.samples.weights)
+        samples = own.source.samples
+        return ScoredRun(own.units, None if samples is None else samples.fold_sizes, own.weights)
 
     def _streamed_units(self, run: int) -> NamedUnits | None:
         return self.kept.units.get(self.records[run].id)
@@ -317,17 +293,26 @@ class Runs:
     def __len__(self) -> int:
         return len(self.records)
 
-    def source(self, index: int = 0) -> MatrixInput:
-        """Return the input of one run, its classes in the order that all have."""
+    @cached_property
+    def data(self) -> tuple[RunData, ...]:
+        """The runs as limits of each are made from them."""
+        return tuple(RunData(self.source(run)) for run in range(len(self)))
+
+    def source(self, index: int = 0, some: Samples | None = None) -> MatrixInput:
+        """Return the input of one run with what is known of its samples, or ``some`` of them, its classes in the order
+        that all have.
+        """
         record, place = self.records[index], self.places[index]
-        samples = self.kept.samples(record.id)
+        samples = self.kept.samples.get(record.id) if some is None else some
         if np.array_equal(place, np.arange(place.size)):
             return stored_input(record, samples)
         if self.matrices is None:
             return UNIT_KINDS[self._unit_task].reordered(stored_input(record, samples), self.labels)
         if samples is not None:
             samples = in_order(samples, place)
-        moved = replace(record, labels=self.labels, positive=positive_at(record, place), counts=self.matrices[index])
+        # Scores are higher for the second class unless said.
+        positive = int(place[1 if record.positive is None else record.positive])
+        moved = replace(record, labels=self.labels, positive=positive, counts=self.matrices[index])
         return stored_input(moved, samples)
 
     def seed(self, asked: int | None = None) -> int:
@@ -366,13 +351,7 @@ class Runs:
     @cached_property
     def weighted(self) -> tuple[WeightedCounts | None, ...]:
         """Weighted matrix of each run of classes; None for a run without weights."""
-        return tuple(map(self._weighted, self.records, self.places))
-
-    def _weighted(self, record: EvaluationRecord, place: NDArray[np.intp]) -> WeightedCounts | None:
-        samples = self.kept.labels.get(record.id)
-        if not record.is_weighted or samples is None or samples.weights is None:
-            return None
-        return WeightedCounts.of(place[samples.truth], place[samples.predicted], samples.weights, self.n_classes)
+        return tuple(None if one.lacks_weights else one.weighted for one in self.data)
 
     @property
     def lacking_weights(self) -> EvaluationRecord | None:
@@ -380,7 +359,7 @@ class Runs:
         joint = self.pairing.joint
         if joint is not None and joint.weights is not None:
             return None
-        known = {identifier for identifier, one in self.kept.labels.items() if one.weights is not None}
+        known = {identifier for identifier, one in self.kept.samples.items() if one.weights is not None}
         return next((record for record in self.records if record.is_weighted and record.id not in known), None)
 
     @property
@@ -411,7 +390,7 @@ class Runs:
 
     def _grouping(self, record: EvaluationRecord) -> Grouping:
         """Groups of one run; every sample is one where they are independent."""
-        samples = self.kept.samples(record.id) or self.kept.labels.get(record.id)
+        samples = self.kept.samples.get(record.id)
         if not record.is_grouped:
             size = int(record.n_rows) if samples is None else samples.truth.size
             return Grouping(np.arange(size), size)
@@ -435,7 +414,7 @@ class Runs:
         if self.pairing.joint is not None and self.groupings:
             return self.pairing.joint, run
         grouping, record, place = self.groupings[run], self.records[run], self.places[run]
-        labels = self.kept.labels.get(record.id)
+        labels = self.kept.samples.get(record.id)
         if labels is None:
             # Independent samples without weights are what their matrix says.
             counts = self.counts[run].astype(np.int64)
@@ -451,13 +430,7 @@ class Runs:
         Raises:
             ValueError: a run came without probabilities and scores.
         """
-        outputs = self.kept.outputs or {}
-        if self.task is not None:
-            return tuple(map(self._whole_units, range(len(self))))
-        return tuple(
-            ScoredRun.of(record, outputs[record.id], place)
-            for record, place in zip(self.records, self.places, strict=True)
-        )
+        return tuple(map(self._whole, range(len(self))))
 
     @cached_property
     def scored(self) -> tuple[ScoredRun, ...]:

@@ -2,7 +2,7 @@
 recognised; of losses of probabilities prevalence, calibration and refinement.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -11,8 +11,9 @@ from typing import Literal
 
 import numpy as np
 
-from app.domain.members import LEFT_OUT, named
-from app.domain.wording import number, percent, whole
+from app.domain.members import LEFT_OUT, named, number
+from app.domain.wording import number as worded
+from app.domain.wording import percent, whole
 from app.domain.wording import share as share_of
 from app.kernel.causes import Sensitivities, Split, of_gradient, of_rate, split
 from app.kernel.compare.differences import StudentDifferences
@@ -31,6 +32,7 @@ from app.services.estimands import Estimand
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingDesign
 
+Kind = Literal["matrix", "loss"]
 # Parts below this are what arithmetic left over.
 NOISE = 1e-12
 _COUNTED = "the metric depends on the number of samples, which mixtures of two sides do not have"
@@ -76,29 +78,29 @@ class Causes:
         because: The largest part in words; left out where its limits hold 0.
     """
 
-    kind: Literal["matrix", "loss"] = "matrix"
+    kind: Kind = "matrix"
     difference: float | None
     items: Sequence[Cause] | None
     because: str | None = field(default=None, metadata=LEFT_OUT)
     reason: str | None = field(default=None, metadata=LEFT_OUT)
 
 
-def has_causes(estimand: Estimand) -> bool:
-    """Return whether differences of a metric are split: of one of matrices of classes that prevalence moves."""
+def kind_of_causes(estimand: Estimand) -> Kind | None:
+    """Return how differences of a metric are split: as those of a loss that can be recalibrated, or of a matrix of
+    classes where prevalence moves it; None where they are not.
+    """
+    if estimand.task is not None:
+        return None
+    if _recalibration(estimand) is not None:
+        return "loss"
     of_matrices = all(is_of_matrices(leaf.metric) for leaf in measures(estimand.expression))
-    return estimand.task is None and of_matrices and not (estimand.insensitive or estimand.is_of_slices)
+    return "matrix" if of_matrices and not (estimand.insensitive or estimand.is_of_slices) else None
 
 
 def causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, place: int, level: float) -> Causes:
-    """Split the difference of one value of two runs, first less second, by its causes.
-
-    Args:
-        runs: As they are paired.
-        pair: Which of them.
-        estimand: What ``has_causes``.
-        place: Of the value among those of the estimand.
-        level: Of the limits.
-    """
+    """Split the difference of one value of two runs, first less second, by its causes."""
+    if kind_of_causes(estimand) == "loss":
+        return _loss_causes(runs, pair, estimand, level)
 
     def limits(found: Sequence[Split]) -> list[tuple[Array, Array]]:
         return [_limits(runs, pair, one, level) for one in found]
@@ -119,7 +121,7 @@ def causes_of_counts(
     Args:
         counts: (2, K, K) of both.
         labels: The classes.
-        values: Estimands that ``has_causes``, and the place of the value among those of each.
+        values: Estimands whose ``kind_of_causes`` is of matrices, and the place of the value among those of each.
         limits: Gives lower and upper limits (F) of the parts of each.
         side_by_side: The first does not come after the second, which is for the words alone.
     """
@@ -146,7 +148,9 @@ def causes_of_counts(
         found.append(Causes(difference=gap, items=None, reason=why))
     for (index, one), ends in zip(known.items(), limits([*known.values()]) if known else (), strict=True):
         words = partial(_moved, counts, labels, values[index][0], side_by_side=side_by_side)
-        found[index] = _causes(found[index].difference, labels, one, ends, words)
+        rows = [labels[classes[0]] if len(classes) == 1 else None for classes in one.rows]
+        factors = [(Factor.PREVALENCE, None), *((Factor.RECOGNITION, label) for label in rows)]
+        found[index] = _caused("matrix", found[index].difference, factors, one.values, ends, words)
     return found
 
 
@@ -155,17 +159,21 @@ def _value(estimand: Estimand, place: int, table: Table) -> Array:
     return found
 
 
-def _causes(
-    gap: float | None, labels: Sequence[str], found: Split, ends: tuple[Array, Array], moved: Callable[[Cause], str]
+def _caused(
+    kind: Kind,
+    gap: float | None,
+    factors: Sequence[tuple[Factor, str | None]],
+    values: Array,
+    ends: tuple[Array, Array],
+    moved: Callable[[Cause], str],
 ) -> Causes:
-    parts = zip(found.values.tolist(), *(end.tolist() for end in ends), strict=True)
-    rows = [labels[classes[0]] if len(classes) == 1 else None for classes in found.rows]
-    factors = [(Factor.PREVALENCE, None), *((Factor.RECOGNITION, label) for label in rows)]
+    """Name the parts (F) of a difference, with their limits, and the largest of them in words."""
+    parts = zip(factors, values.tolist(), *(end.tolist() for end in ends), strict=True)
     items = [
-        Cause(factor=factor, label=label, value=value, low=_known(low), high=_known(high))
-        for (factor, label), (value, low, high) in zip(factors, parts, strict=True)
+        Cause(factor=factor, label=label, value=value, low=number(low), high=number(high))
+        for (factor, label), value, low, high in parts
     ]
-    return Causes(difference=gap, items=items, because=_largest(gap, items, moved))
+    return Causes(kind=kind, difference=gap, items=items, because=_largest(gap, items, moved))
 
 
 def causes_of_shares(
@@ -174,19 +182,19 @@ def causes_of_shares(
     """Causes of what another class prevalence makes of a value: prevalence is all of it.
 
     Args:
-        estimand: What ``has_causes`` or ``has_loss_causes``.
+        estimand: What has a ``kind_of_causes``.
         labels: The classes.
         shares: (K) then, and as they are.
         gap: Value then, less the value as it is.
         limits: Of that; NaN where its error is not known.
     """
-    low, high = map(_known, limits)
+    low, high = map(number, limits)
     after, before = shares
     of = _moved_class(estimand, after, before)
     moved = "more frequent" if after[of] > before[of] else "rarer"
     item = Cause(factor=Factor.PREVALENCE, label=None, value=gap, low=low, high=high)
     return Causes(
-        kind="loss" if has_loss_causes(estimand) else "matrix",
+        kind=kind_of_causes(estimand) or "matrix",
         difference=gap,
         items=[item],
         because=None
@@ -202,11 +210,6 @@ _NO_LOSS = "the loss of one side is undefined"
 _SEPARATED = "no line in log odds recalibrates probabilities that separate the classes"
 
 
-def has_loss_causes(estimand: Estimand) -> bool:
-    """Return whether differences of a metric are split as those of a loss."""
-    return _recalibration(estimand) is not None
-
-
 def _recalibration(estimand: Estimand) -> Recalibration | None:
     expression = usual_measure(estimand.expression)
     if expression is None or estimand.task is not None:
@@ -214,25 +217,20 @@ def _recalibration(estimand: Estimand) -> Recalibration | None:
     return expression.metric.card.inference.recalibrated
 
 
-def loss_causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, level: float) -> Causes:
-    """Split the difference of a loss of two runs, first less second.
-
-    Args:
-        runs: As they are paired.
-        pair: Which of them.
-        estimand: What ``has_loss_causes``.
-        level: Of the limits.
-    """
+def _loss_causes(runs: Runs, pair: tuple[int, int], estimand: Estimand, level: float) -> Causes:
+    """Split the difference of a loss of two runs, first less second."""
     if runs.streamed is not None:
         return Causes(kind="loss", difference=None, items=None, reason=_STREAMED)
     groupings = [runs.groupings[run] for run in pair] if runs.groupings else []
 
-    def limits(found: LossSplit) -> Iterator[tuple[float, float]]:
+    def limits(found: LossSplit) -> tuple[Array, Array]:
+        ends = []
         for value, first, second in zip(found.values, *found.influences, strict=True):
             parts = [_linear(value, first), _linear(0.0, -second)]
             joined = join_runs(parts, [], paired=runs.pairing.paired, same_items=False, groupings=groupings)
-            low, high = (float(end[0]) for end in joined.difference(0, 1).limits(level))
-            yield low, high
+            ends.append(np.concatenate(joined.difference(0, 1).limits(level)))
+        low, high = np.array(ends).T
+        return low, high
 
     sides = []
     for place, run in enumerate(pair):
@@ -263,7 +261,7 @@ def loss_causes_of_sides(
     sides: tuple[LossSide, LossSide],
     labels: Sequence[str],
     estimand: Estimand,
-    limits: Callable[[LossSplit], Iterable[tuple[float, float]]],
+    limits: Callable[[LossSplit], tuple[Array, Array]],
     *,
     side_by_side: bool = False,
 ) -> Causes:
@@ -272,8 +270,8 @@ def loss_causes_of_sides(
     Args:
         sides: Both.
         labels: The classes.
-        estimand: What ``has_loss_causes``.
-        limits: Lower and upper limit of each part.
+        estimand: Of whose ``kind_of_causes`` it is.
+        limits: Lower and upper limits (3) of the parts.
         side_by_side: The first does not come after the second, which is for the words alone.
     """
     kind = _recalibration(estimand)
@@ -291,14 +289,12 @@ def loss_causes_of_sides(
     found = None if why else split_loss(kind, (first.scores, second.scores), groups)
     if found is None:
         return Causes(kind="loss", difference=gap, items=None, reason=why or _SEPARATED)
-    items = []
-    for factor, value, (low, high) in zip(_LOSS, found.values, limits(found), strict=True):
-        known = not (factor is Factor.CALIBRATION and found.near)
-        ends = (_known(low), _known(high)) if known else (None, None)
-        items.append(Cause(factor=factor, label=None, value=value, low=ends[0], high=ends[1]))
-    counts = np.stack([one.counts for one in sides])
-    because = _largest(gap, items, partial(_moved, counts, labels, estimand, side_by_side=side_by_side))
-    return Causes(kind="loss", difference=gap, items=items, because=because)
+    ends = limits(found)
+    if found.near:
+        for end in ends:
+            end[_LOSS.index(Factor.CALIBRATION)] = np.nan
+    words = partial(_moved, np.stack([one.counts for one in sides]), labels, estimand, side_by_side=side_by_side)
+    return _caused("loss", gap, [(factor, None) for factor in _LOSS], np.array(found.values), ends, words)
 
 
 def _closed_form(estimand: Estimand, place: int) -> Sensitivities | None:
@@ -307,10 +303,6 @@ def _closed_form(estimand: Estimand, place: int) -> Sensitivities | None:
     expression = usual_measure(estimand.expression)
     gradient = None if expression is None or expression.of is not None else expression.metric.card.inference.gradient
     return None if gradient is None else of_gradient(gradient)
-
-
-def _known(end: float) -> float | None:
-    return end if isfinite(end) else None
 
 
 def _limits(runs: Runs, pair: tuple[int, int], found: Split, level: float) -> tuple[Array, Array]:
@@ -356,17 +348,11 @@ def _linear(value: float, influence: Array) -> Linearisation:
 
 
 def said_causes(causes: Causes, name: str, between: str) -> str | None:
-    """Say a difference and its largest part in a sentence; None where the limits of that hold 0.
-
-    Args:
-        causes: The parts.
-        name: Of the value.
-        between: What it is said to lie between.
-    """
+    """Say a difference and its largest part in a sentence; None where the limits of that hold 0."""
     gap = causes.difference
     if gap is None or causes.because is None:
         return None
-    return f"{name} {'rose' if gap > 0 else 'fell'} by {number(abs(gap))}{between}; {causes.because}."
+    return f"{name} {'rose' if gap > 0 else 'fell'} by {worded(abs(gap))}{between}; {causes.because}."
 
 
 def _largest(gap: float | None, items: Sequence[Cause], moved: Callable[[Cause], str]) -> str | None:
@@ -379,9 +365,9 @@ def _largest(gap: float | None, items: Sequence[Cause], moved: Callable[[Cause],
         return None
     because, rest = moved(lead), abs(lead.value) - abs(gap)
     if rest <= NOISE:
-        return f"{number(abs(lead.value))} of it because {because}"
+        return f"{worded(abs(lead.value))} of it because {because}"
     moved_by, back = ("gives", "take") if gap > 0 else ("takes", "give")
-    return f"that {because} alone {moved_by} {number(abs(lead.value))}, and the other causes {back} {number(rest)} back"
+    return f"that {because} alone {moved_by} {worded(abs(lead.value))}, and the other causes {back} {worded(rest)} back"
 
 
 _MADE_WORSE = {

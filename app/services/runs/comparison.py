@@ -1,7 +1,7 @@
 """Runs compared: values at one prevalence, joint draws, differences of any two."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
 import numpy as np
@@ -16,12 +16,12 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.slices.extremes import apart_in_slices, mean_of
 from app.kernel.uncertainty.draws import Alternative, bonferroni_level
 from app.kernel.uncertainty.intervals import Limits
-from app.services.estimands import Estimand, estimands_in, parse_estimands
+from app.services.estimands import Estimand, estimands_in, parse_estimands, part_of
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, picked_of
-from app.services.estimates.run_data import RunData, in_all_runs
+from app.services.estimates.run_data import in_all_runs
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import RunDifference, Test, gap_bounds, mover_tests, why_no_difference
+from app.services.runs.differences import Test, gap_bounds, mover_tests, why_no_difference
 from app.services.runs.linear_draws import LinearDifferences
 from app.services.runs.matrix_draws import (
     CommonPrevalence,
@@ -68,14 +68,7 @@ class ComparedValue:
 def improper_preferences(
     runs: Runs, estimands: Sequence[Estimand], pairs: Sequence[tuple[int, int]], prevalence: CommonPrevalence
 ) -> tuple[Finding, ...]:
-    """A finding for every improper score that prefers a run which a proper score finds worse.
-
-    Args:
-        runs: With the probabilities of their samples where an estimand needs them.
-        estimands: What the runs are compared on.
-        pairs: Which of them.
-        prevalence: Where.
-    """
+    """A finding for every improper score that prefers a run which a proper score finds worse."""
     improper = [estimand for estimand in estimands if is_improper(estimand.expression)]
     if not improper or not pairs:
         return ()
@@ -142,12 +135,7 @@ def _both(score: ComparedValue, best: int, rival: int) -> str:
 class Comparison:
     """Runs with what they are compared on. Draws and permutations are made once, for all estimands together.
 
-    Args:
-        runs: The runs.
-        estimands: What they are compared on.
-        settings: Level, region of equivalence, seed and draws.
-        pairs: The pairs whose differences will be asked for.
-        prevalence: Where they are compared; by default at the mean of their class shares where these differ.
+    They are compared at the mean of their class shares where these differ, unless a prevalence is given.
     """
 
     def __init__(
@@ -184,22 +172,27 @@ class Comparison:
         """Values (R, V) of each estimand as the runs are."""
         found = iter(self.runs.values([one for one in self.estimands if not one.is_of_slices]))
         return [
-            self._sliced[index].observed if estimand.is_of_slices else next(found)
+            self._sliced[index].observed[0] if estimand.is_of_slices else next(found)
             for index, estimand in enumerate(self.estimands)
         ]
 
     @cached_property
-    def _sliced(self) -> "dict[int, SliceDifferences]":
-        """By place the estimands of slices."""
+    def _sliced(self) -> "dict[int, Comparison | SliceDifferences]":
+        """By place the estimands of slices. On one slice runs are compared as runs of its samples alone are."""
 
         def compared(runs: Runs, inside: Estimand) -> Comparison:
             return Comparison(runs, [inside], self.settings, pairs=self.pairs, prevalence=self._given_prevalence)
 
-        return {
-            index: SliceDifferences(self._setup, estimand, compared)
-            for index, estimand in enumerate(self.estimands)
-            if estimand.is_of_slices
-        }
+        found: dict[int, Comparison | SliceDifferences] = {}
+        for index, estimand in enumerate(self.estimands):
+            expression = estimand.expression
+            if isinstance(expression, Sliced):
+                places = [places_of(one.source, expression.where, "/metrics") for one in self.runs.data]
+                inside = part_of(estimand, expression, self.runs.labels)
+                found[index] = compared(self.runs.within(places), inside)
+            elif estimand.is_of_slices:
+                found[index] = SliceDifferences(self._setup, estimand, compared)
+        return found
 
     @cached_property
     def values(self) -> list[Array]:
@@ -209,7 +202,7 @@ class Comparison:
         of_plain = [self.observed[index] for index, _ in plain]
         if shares is not None:
             of_plain = self.runs.values([one for _, one in plain], shares)
-        found = {index: way.values[0] for index, way in self._sliced.items()}
+        found = {index: one.values[0] for index, one in self._sliced.items()}
         for (index, estimand), values in zip(plain, of_plain, strict=True):
             found[index] = values if self.prevalence.reaches(estimand) else np.full(values.shape, np.nan)
         return [found[index] for index in range(len(self.estimands))]
@@ -224,7 +217,7 @@ class Comparison:
     def _places(self) -> list[tuple[Resampling, int]]:
         """For each estimand, how it is resampled, and its place there."""
         indices = [index for index, estimand in enumerate(self.estimands) if not estimand.is_of_slices]
-        made: dict[int, tuple[Resampling, int]] = {index: (way, 0) for index, way in self._sliced.items()}
+        made = {index: one.way(0) if isinstance(one, Comparison) else (one, 0) for index, one in self._sliced.items()}
         of_matrices = [index for index in indices if not (self.estimands[index].scored or self.grouped)]
         rest = [index for index in indices if index not in of_matrices]
         for chosen, kind in ((of_matrices, MatrixDraws), (rest, LinearDifferences)):
@@ -264,7 +257,14 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """Notes on parts that could not be computed."""
-        return [note for way in self.ways for note in way.notes]
+        alone = [(index, one) for index, one in self._sliced.items() if isinstance(one, Comparison)]
+        return [
+            *(note for way in self.ways for note in way.notes),
+            *(
+                f"{self.estimands[index].text} is of {one.runs.n_common:g} samples: {one.runs.pairing.reason}."
+                for index, one in alone
+            ),
+        ]
 
     @property
     def findings(self) -> list[Finding]:
@@ -283,14 +283,14 @@ class Comparison:
 
     def differences(
         self, index: int, level: float | None = None, alternative: Alternative | None = None
-    ) -> list[list[RunDifference]]:
+    ) -> list[list[Test]]:
         """For each of the values of an estimand, the differences of the pairs in order."""
         side = self.settings.alternative if alternative is None else alternative
         bounds = gap_bounds(self.estimands[index].bounds)
         found = self._two_sided(index, side.two_sided_level(self.settings.level if level is None else level))
         return [[one.on_side(side, bounds) for one in of_value] for of_value in found]
 
-    def _two_sided(self, index: int, read_at: float) -> list[list[RunDifference]]:
+    def _two_sided(self, index: int, read_at: float) -> list[list[Test]]:
         way, own = self._places[index]
         tested = way.tests(own, read_at)
         return [
@@ -298,26 +298,14 @@ class Comparison:
             for place in range(len(self.estimands[index].names))
         ]
 
-    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test) -> RunDifference:
-        first, second = pair
-        values = self.values[index][:, [place]]
+    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test) -> Test:
         way, own = self._places[index]
         gap = float(way.gaps(own, pair)[place])
         if not np.isfinite(gap):
             reached = self.prevalence.reaches(self.estimands[index])
-            reason = way.without(own) or why_no_difference(*values[[*pair], 0].tolist(), reached=reached)
-            return RunDifference(first=first, second=second, value=np.nan, test=Test(reason=reason))
-        better, equal = test.chances(self.estimands[index].preference)
-        identical = test.identical or self._identical(pair)
-        return RunDifference(
-            first=first,
-            second=second,
-            value=gap,
-            test=replace(test, identical=identical),
-            first_better=better,
-            equivalent=equal,
-            probability_error=test.error if np.isfinite(better) else np.nan,
-        )
+            values = self.values[index][[*pair], place].tolist()
+            return Test(reason=way.without(own) or why_no_difference(*values, reached=reached), error=np.nan)
+        return test.of(gap, self.estimands[index].preference, identical=test.identical or self._identical(pair))
 
     def _identical(self, pair: tuple[int, int]) -> bool:
         """Do two paired runs predict the same class for every sample?"""
@@ -326,14 +314,8 @@ class Comparison:
 
 
 class SliceDifferences(Resampling):
-    """An estimand of slices. In one slice runs are compared as runs of its samples alone are. Of what is picked from
-    several slices, or from several values of slices, and of their mean, differences have limits by MOVER over those of
-    each run.
-
-    Args:
-        setup: The runs.
-        estimand: What they are compared on.
-        compared: Compares runs of the samples in one slice.
+    """An estimand over several slices, or of several values of slices: differences of what is picked from them, and of
+    their mean, have limits by MOVER over those of each run.
 
     Attributes:
         observed: Values (R, V) as the runs are.
@@ -342,28 +324,24 @@ class SliceDifferences(Resampling):
     name = "slices"
 
     def __init__(self, setup: Setup, estimand: Estimand, compared: Callable[[Runs, Estimand], Comparison]) -> None:
-        expression, whole = estimand.expression, [RunData(setup.runs.source(run)) for run in range(len(setup.runs))]
         self._independent = True
-        self._over = expression if isinstance(expression, OverSlices | Combination) else None
-        if isinstance(expression, OverSlices):
-            divided = [run.slices(expression) for run in whole]
-            chosen = [places for _, places in in_all_runs([one.parts for one in divided])]
+        inside = estimands_in(estimand, estimand.expression, setup.runs.labels)
+        if isinstance(estimand.expression, OverSlices):
+            self._over: OverSlices | Combination = estimand.expression
+            divided = [one.slices(estimand.expression) for one in setup.runs.data]
+            chosen = in_all_runs([one.parts for one in divided])
             self._independent = all(one.independent for one in divided)
-        elif isinstance(expression, Sliced):
-            chosen = [[places_of(run.source, expression.where, "/metrics") for run in whole]]
-        else:
-            chosen = []
-        inside = estimands_in(estimand, expression, setup.runs.labels)
-        self._slices = [compared(setup.runs.within(places), inside[0]) for places in chosen]
-        if isinstance(expression, Combination):
+            self._slices = [compared(setup.runs.within(places), inside[0]) for _, places in chosen]
+        elif isinstance(estimand.expression, Combination):
+            self._over = estimand.expression
             self._slices = [compared(setup.runs, one) for one in inside]
-        self.observed = self._made_of([one.observed[0] for one in self._slices])
+        else:
+            raise TypeError("expected an expression of several slices")
+        self.observed = [self._made_of([one.observed[0] for one in self._slices])]
         super().__init__(setup, [estimand], [self._made_of([one.values[0] for one in self._slices])])
 
     def _made_of(self, values: Sequence[Array]) -> Array:
         """Values (R, V) from those of each slice."""
-        if self._over is None:
-            return values[0]
         if isinstance(self._over, Combination):
             return self._over.card.compute(np.concatenate(values, axis=1), **self._over.parameters)[:, None]
         known = [one[:, 0] for one in values if np.isfinite(one).all()]
@@ -371,21 +349,18 @@ class SliceDifferences(Resampling):
 
     @property
     def drawn(self) -> list[Array | None]:
-        """Draws of one slice. Draws of what is picked from several would move the values to one side."""
-        return [self._slices[0].drawn(0) if self._over is None else None]
+        """None: draws of what is picked from several would move the values to one side."""
+        return [None]
 
     @property
     def design(self) -> ResamplingDesign:
-        """The design of one slice."""
-        return self._slices[0].design if self._over is None else ResamplingDesign()
+        """Nothing is simulated."""
+        return ResamplingDesign()
 
     @property
     def notes(self) -> list[str]:
-        """Notes of one slice, and which slices take part."""
+        """Notes of values of slices, and which slices take part."""
         text = self.estimands[0].text
-        if self._over is None:
-            one = self._slices[0]
-            return [*one.notes, f"{text} is of {one.runs.n_common:g} samples: {one.runs.pairing.reason}."]
         if isinstance(self._over, Combination):
             notes = [note for one in self._slices for note in one.notes]
             if not self._over.card.linear:
@@ -397,31 +372,15 @@ class SliceDifferences(Resampling):
             f"{text} is over the {len(self._slices)} slices that have at least {self._over.fewest} samples in each run."
         ]
 
-    @property
-    def findings(self) -> list[Finding]:
-        """Why limits of one slice are rough."""
-        return self._slices[0].findings if self._over is None else []
-
     def without(self, index: int) -> str | None:
-        """Why there is no value, where one slice or too few of them have one."""
-        if self._over is not None:
-            return NoLimits.FEW_SLICES if np.isnan(self.values[index]).any() else None
-        way, own = self._slices[0].way(0)
-        return way.without(own)
-
-    def omnibus(self, index: int, place: int) -> OmnibusTest | None:
-        """A test of one slice."""
-        return self._slices[0].omnibus(index, place) if self._over is None else None
+        """Why there is no value, where too few slices have one."""
+        return NoLimits.FEW_SLICES if np.isnan(self.values[index]).any() else None
 
     def tests(self, index: int, level: float) -> list[list[Test]]:
-        """Return the tests of one slice, or of what is picked from several."""
-        if self._over is None:
-            way, place = self._slices[0].way(0)
-            return way.tests(place, level)
+        """Return the tests of what is picked from several slices."""
         settings, paired = LimitSettings(level=level, seed=self.settings.seed), None
         if isinstance(self._over, Combination):
-            whole = (RunData(self.runs.source(run)) for run in range(len(self.runs)))
-            own = [estimate(self.estimands, run, settings)[0][0] for run in whole]
+            own = [estimate(self.estimands, one, settings)[0][0] for one in self.runs.data]
             if self._over.card.linear and self.runs.pairing.paired:
                 mean = partial(self._over.card.compute, **self._over.parameters)
                 n_values = sum(len(one.estimands[0].names) for one in self._slices)
@@ -479,4 +438,4 @@ def _limits_apart(of: Sequence[Comparison], level: float) -> Array:
 
 def _own_limits(slices: Sequence[Comparison], run: int, settings: LimitSettings) -> list[Estimate]:
     """The value of a run in each slice, with limits."""
-    return [estimate(one.estimands, RunData(one.runs.source(run)), settings)[0][0] for one in slices]
+    return [estimate(one.estimands, one.runs.data[run], settings)[0][0] for one in slices]

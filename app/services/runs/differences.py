@@ -45,20 +45,24 @@ NOTHING_VARIES = "neither value varies over the samples, so the test cannot tell
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """Limits and p of a difference.
+    """A difference of two runs, first less second in the unit of the metric, with its limits and p; NaN where nothing
+    can be said.
 
     Attributes:
+        value: The difference; NaN until it is known whether it is one.
         smallest: The smaller end where the unknown pairing leaves a range of p.
         method: How p was made.
         limits: How the limits were made.
         larger: How sure it is that the first is larger by more than the region of equivalence.
+        first_better: How sure it is that it is better by more than that.
         equivalent: How sure it is that they differ by no more.
-        error: Standard error of these two where they are from draws.
+        error: Standard error of these where they are from draws.
         discordant: Samples that exactly one of the runs has right.
         identical: Do the runs say the same of every sample?
         reason: Why there is no test.
     """
 
+    value: float = nan
     low: float = nan
     high: float = nan
     p: float = nan
@@ -66,54 +70,33 @@ class Test:
     method: str = "none"
     limits: str = "none"
     larger: float = nan
+    first_better: float = nan
     equivalent: float = nan
     error: float = 0.0
     discordant: float | None = None
     identical: bool = False
     reason: str | None = None
 
-    def chances(self, preference: Preference | None) -> tuple[float, float]:
-        """Return how sure it is that the first is better, and that both are equivalent; NaN where values near an ideal
-        are better, since a difference does not say which of two values is nearer.
+    def of(self, value: float, preference: Preference | None, *, identical: bool) -> "Test":
+        """Return it with the difference, and how sure it is that the first run is better. Where values near an ideal
+        are better a difference does not say which of two values is nearer.
         """
+        better = self.larger
+        if preference is not None and preference.better is Better.LOWER:
+            better = 1.0 - self.larger - self.equivalent
+        found = replace(self, value=value, first_better=better, identical=identical)
         if preference is not None and preference.better is Better.NEAREST:
-            return nan, nan
-        falling = preference is not None and preference.better is Better.LOWER
-        return 1.0 - self.larger - self.equivalent if falling else self.larger, self.equivalent
+            found = replace(found, first_better=nan, equivalent=nan)
+        return replace(found, error=nan) if isnan(found.first_better) else found
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDifference:
-    """First less second in the unit of the metric; NaN where nothing can be said.
-
-    Attributes:
-        first_better: Probability that the first is better by more than the region of equivalence.
-        equivalent: That the two differ by no more than it.
-        test: Limits and p.
-    """
-
-    first: int
-    second: int
-    value: float
-    test: Test
-    first_better: float = nan
-    equivalent: float = nan
-    probability_error: float = nan
-
-    def on_side(self, alternative: Alternative, bounds: Bounds) -> "RunDifference":
-        """Return the difference with a one-sided limit and p, from the two-sided limits at the level that shares it.
-
-        Args:
-            alternative: On which side.
-            bounds: Ends of the range of differences.
-        """
+    def on_side(self, alternative: Alternative, bounds: Bounds) -> "Test":
+        """Return the difference with a one-sided limit and p, from the two-sided limits at the level that shares it."""
         if alternative is Alternative.TWO_SIDED or isnan(self.value):
             return self
-        test = self.test
-        low, high = (test.low, test.high) if isnan(test.low) else alternative.opened(test.low, test.high, bounds)
-        ends = [alternative.one_sided(p, self.value) for p in (test.p, test.smallest) if p is not None]
-        smallest = None if test.smallest is None else min(ends)
-        return replace(self, test=replace(test, low=low, high=high, p=max(ends), smallest=smallest))
+        low, high = (self.low, self.high) if isnan(self.low) else alternative.opened(self.low, self.high, bounds)
+        ends = [alternative.one_sided(p, self.value) for p in (self.p, self.smallest) if p is not None]
+        smallest = None if self.smallest is None else min(ends)
+        return replace(self, low=low, high=high, p=max(ends), smallest=smallest)
 
 
 def gap_bounds(bounds: Bounds) -> Bounds:
@@ -134,12 +117,8 @@ def read_off(
 ) -> list[Test]:
     """Return all that follows from the confidence distributions of V differences.
 
-    Args:
-        found: The distributions.
-        level: Of the limits.
-        rope: Half width of the region of equivalence.
-        method: How p was made.
-        limits: How limits were made, if that has a name of its own.
+    ``rope`` is half the width of the region of equivalence; ``method`` says how p was made, and limits too unless these
+    have a name of their own.
     """
     low, high = found.limits(level)
     larger = found.chance_above(rope)
@@ -391,15 +370,7 @@ def linear_test(
 ) -> Test:
     """Return the test of a value that is a sum over the samples, from its covariance between the runs.
 
-    Args:
-        runs: The value of all runs.
-        first: Place of a run.
-        second: Place of the other.
-        pairing: How the runs belong together.
-        level: Of the limits.
-        rope: Half width of the region of equivalence.
-        grouped: Do the samples come in groups?
-        same: What is known where the runs say the same of every sample; None where they do not.
+    ``same`` says what is known where the runs say the same of every sample.
     """
     both = {runs.methods[first], runs.methods[second]}
     name = _LINEAR_NAMES.get(both.pop(), "influence") if len(both) == 1 else "influence"

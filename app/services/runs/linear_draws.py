@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import UNIT_KINDS
-from app.domain.inputs.matrices import MatrixInput
 from app.kernel.compare.linear import Linear, LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.paired.joint import combine
 from app.kernel.compare.rankings import cochran_q
@@ -95,7 +94,7 @@ def _as_undefined(runs: Runs, streamed: StreamedRuns, run: int) -> ScoredRun:
     rows = np.full((y.size, size), 1.0 / size)
     for code in streamed.ruled_out(run):
         rows[y == code] = np.eye(size)[(code + 1) % size]
-    made = Scores.of_class_scores if runs.source(run).has_scores else Scores
+    made = Scores.of_class_scores if runs.data[run].source.has_scores else Scores
     return ScoredRun(Run(made(y, rows), y))
 
 
@@ -318,12 +317,12 @@ _AT_RATES = (recall_at, specificity_at, precision_at)
 _ALONE_AT_RATE = "limits of a rate at a rate are known for the rate alone, and not for what is made of several"
 
 
-def _by_id(source: MatrixInput) -> MatrixInput:
+def _by_id(run: RunData) -> RunData:
     """Return the run with its samples in the order of their ids: draws follow the samples then, not their places."""
-    samples = source.samples
+    samples = run.source.samples
     if samples is None or samples.ids is None:
-        return source
-    return replace(source, samples=samples.taken(np.argsort(samples.ids, kind="stable")))
+        return run
+    return RunData(replace(run.source, samples=samples.taken(np.argsort(samples.ids, kind="stable"))))
 
 
 class LinearDifferences(Resampling):
@@ -458,8 +457,7 @@ class LinearDifferences(Resampling):
         if not isinstance(estimand.expression, Measure):
             return [one if one.identical else Test(reason=_ALONE_AT_RATE) for one in known]
         settings = LimitSettings(level=level, seed=self.settings.seed)
-        sources = [_by_id(self.runs.source(run)) for run in range(len(self.runs))]
-        own = [estimate([estimand], RunData(source), settings)[0][place] for source in sources]
+        own = [estimate([estimand], _by_id(one), settings)[0][place] for one in self.runs.data]
         index = self.estimands.index(estimand)
         gaps = [self.gaps(index, pair)[place : place + 1] for pair in self.setup.pairs]
         found = mover_tests(own, self.setup.pairs, gaps, level=level, rope=self.settings.rope)

@@ -24,12 +24,11 @@ from app.kernel.compare.paired.effects import Effects, PairedScore, PairSlopes, 
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.compare.rankings import equal_kappas
-from app.kernel.matrix.prevalence import project
-from app.kernel.matrix.table import Table, WeightedCounts
+from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.card import Scale, Task
 from app.kernel.metrics.expression import Measure, needs_counts
 from app.kernel.metrics.families.agreement import cohen_kappa
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.uncertainty import simulation
 from app.kernel.uncertainty.draws import (
     Alternative,
@@ -202,7 +201,7 @@ class CommonPrevalence:
         they are.
         """
         if runs.task is Task.DECISIONS:
-            return cls.of(np.stack([runs.source(run).counts.astype(np.float64) for run in range(len(runs))]))
+            return cls.of(np.stack([one.counts for one in runs.data]))
         return cls() if runs.task is not None else cls.of(runs.counts)
 
     def moves(self, estimand: Estimand) -> bool:
@@ -351,28 +350,23 @@ class MatrixDraws(Resampling):
             found[pair] = [drawn[place] if test is None else test for place, test in enumerate(known_tests)]
         return [found[pair] for pair in pairs]
 
+    @kept
     def _by_rate(self, level: float) -> list[Sequence[Sequence[Test | None]]]:
         """Return by estimand and pair the tests of the rates that it is made of, none where it is not."""
-        if level not in self._known_rates:
-            moves, pairs = self.setup.prevalence.moves, self.setup.pairs
-            rates = [() if one.rates is None or moves(one) else one.rates for one in self.estimands]
-            tests = proportion_tests(
-                [rate for of_one in rates for rate in of_one],
-                pairs,
-                self.runs.counts,
-                self.runs.pairing,
-                level=level,
-                rope=self.settings.rope,
-                weighted=self.runs.weighted,
-            )
-            left = iter(tests)
-            by_rate = ([next(left) for _ in of_one] for of_one in rates)
-            self._known_rates[level] = [[*zip(*of_one, strict=True)] or [()] * len(pairs) for of_one in by_rate]
-        return self._known_rates[level]
-
-    @cached_property
-    def _known_rates(self) -> dict[float, list[Sequence[Sequence[Test | None]]]]:
-        return {}
+        moves, pairs = self.setup.prevalence.moves, self.setup.pairs
+        rates = [() if one.rates is None or moves(one) else one.rates for one in self.estimands]
+        tests = proportion_tests(
+            [rate for of_one in rates for rate in of_one],
+            pairs,
+            self.runs.counts,
+            self.runs.pairing,
+            level=level,
+            rope=self.settings.rope,
+            weighted=self.runs.weighted,
+        )
+        left = iter(tests)
+        by_rate = ([next(left) for _ in of_one] for of_one in rates)
+        return [[*zip(*of_one, strict=True)] or [()] * len(pairs) for of_one in by_rate]
 
     def _derived_tests(self, index: int, pairs: Pairs, level: float) -> dict[tuple[int, int], list[Test | None]]:
         """Return tests by derivatives for some of the pairs; None for a value that bends too much for them.
@@ -438,13 +432,6 @@ class MatrixDraws(Resampling):
         found = equal_kappas(self.runs.counts)
         return None if found is None else OmnibusTest(test="fleiss", of="equal kappas", found=ChiSquaredTest.of(found))
 
-    def _functional(self, estimand: Estimand) -> Functional:
-        """The metric at the prevalence that it is compared at, on the scale that it is tested on."""
-        shares = self.setup.prevalence.shares
-        if shares is None or not self.setup.prevalence.moves(estimand):
-            return lambda table: on_scale(estimand.functional(table), estimand.scale)
-        return lambda table: on_scale(estimand.functional(Table(project(table.counts, shares))), estimand.scale)
-
     def _functional_of(self, indices: Sequence[int]) -> Functional:
         """Return all values of several estimands of one table for all of them."""
         chosen = [self.estimands[index] for index in indices]
@@ -463,33 +450,32 @@ class MatrixDraws(Resampling):
             return _off_scale(read_off(found, level=level, rope=rope, method=name), both, scale)
 
     def _reach(self, index: int, run: int, level: float) -> Reach:
-        """Limits of one run, made once for all pairs and for all estimands that see the same matrices."""
-        if (index, run, level) not in self._reaches:
-            together, counts, own = self._alike(index), self.runs.counts[run], self.runs.weighted[run]
-            if self.estimands[index].reads_recalls and own is None:
-                counts = errors_in_one(counts)
-            shares = self.setup.prevalence.shares if self.setup.prevalence.moves(self.estimands[index]) else None
-            found, start = matrix_reach(counts, self._functional_of(together), level, own, shares), 0
-            for place in together:
-                end = start + len(self.estimands[place].names)
-                self._reaches[place, run, level] = found.take(range(start, end))
-                start = end
-        return self._reaches[index, run, level]
+        """Limits of one run."""
+        together = self._alike(index)
+        start = sum(len(self.estimands[place].names) for place in together[: together.index(index)])
+        places = range(start, start + len(self.estimands[index].names))
+        return self._reach_of(together, run, level).take(places)
 
-    def _alike(self, index: int) -> list[int]:
+    @kept
+    def _reach_of(self, together: tuple[int, ...], run: int, level: float) -> Reach:
+        """Limits of one run, made once for all pairs and for all estimands that see the same matrices."""
+        counts, own = self.runs.counts[run], self.runs.weighted[run]
+        if self.estimands[together[0]].reads_recalls and own is None:
+            counts = errors_in_one(counts)
+        prevalence = self.setup.prevalence
+        shares = prevalence.shares if prevalence.moves(self.estimands[together[0]]) else None
+        return matrix_reach(counts, self._functional_of(together), level, own, shares)
+
+    def _alike(self, index: int) -> tuple[int, ...]:
         """Return the estimands beside one that are no rates as it is none, and are of the same matrices as it is."""
 
         def sees(one: Estimand) -> tuple[bool, bool, bool]:
             moves = self.setup.prevalence.moves(one)
             return one.rates is None or moves, moves, one.reads_recalls
 
-        alike = [place for place, one in enumerate(self.estimands) if sees(one) == sees(self.estimands[index])]
+        alike = (place for place, one in enumerate(self.estimands) if sees(one) == sees(self.estimands[index]))
         # Rates that have no tests as such come one by one.
-        return alike if sees(self.estimands[index])[0] else [index]
-
-    @cached_property
-    def _reaches(self) -> dict[tuple[int, int, float], Reach]:
-        return {}
+        return tuple(alike) if sees(self.estimands[index])[0] else (index,)
 
     def _of_any_pairing(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
         """Return the tests of the pairing at which a difference varies most, and p at that where it varies least."""
@@ -512,29 +498,17 @@ class MatrixDraws(Resampling):
             for test, suits, least in zip(found, ends[0].faithful.tolist(), smallest.p.tolist(), strict=True)
         ]
 
+    @kept
     def _slopes(self, index: int, pair: tuple[int, int]) -> PairSlopes:
         """Slopes of two runs, made once for all levels."""
-        if (index, *pair) not in self._known_slopes:
-            functional = self._functional(self.estimands[index])
-            matrices = self.runs.counts[[*pair]]
-            self._known_slopes[index, *pair] = PairSlopes(matrices, [functional], np.ones(matrices.shape[-1]))
-        return self._known_slopes[index, *pair]
+        matrices = self.runs.counts[[*pair]]
+        return PairSlopes(matrices, [self._functional_of([index])], np.ones(matrices.shape[-1]))
 
-    @cached_property
-    def _known_slopes(self) -> dict[tuple[int, int, int], PairSlopes]:
-        return {}
-
+    @kept
     def _paired(self, level: float) -> dict[tuple[int, tuple[int, int]], list[Test | None]]:
         """Return the tests of runs on the same samples by estimand and pair, made at once for all of them."""
-        if level not in self._known_paired:
-            self._known_paired[level] = self._made_paired(level) if self._scored and self._effects else {}
-        return self._known_paired[level]
-
-    @cached_property
-    def _known_paired(self) -> dict[float, dict[tuple[int, tuple[int, int]], list[Test | None]]]:
-        return {}
-
-    def _made_paired(self, level: float) -> dict[tuple[int, tuple[int, int]], list[Test | None]]:
+        if not (self._scored and self._effects):
+            return {}
         effects, score = self._score
         places = [(index, pair) for pair in self._effects for index in self._scored]
         on_scale = [self._on_scale(*place) for place in places]
@@ -563,7 +537,7 @@ class MatrixDraws(Resampling):
         """Effects of the samples on the differences of these, for pairs of few enough cells."""
         if self._joint is None:
             return {}
-        functionals = [self._functional(self.estimands[index]) for index in self._scored]
+        functionals = [self._functional_of([index]) for index in self._scored]
         both = {pair: self._joint.pair(*pair) for pair in self.setup.pairs}
         return {
             pair: paired_effects(joint, functionals)

@@ -8,7 +8,7 @@ from app.kernel.compare.rankings import adjust_jointly
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.draws import generator, seed_of
 from app.services.runs.comparison import Comparison
-from app.services.runs.differences import RunDifference
+from app.services.runs.differences import Test
 from app.services.runs.linear_draws import LinearDifferences
 from app.services.runs.pairing import PairingDesign
 
@@ -17,18 +17,14 @@ _MOST_ENTRIES = 10_000_000
 _FEWEST_DRAWS = 200
 
 
-def joint_adjustment(comparison: Comparison, differences: Sequence[Sequence[Sequence[RunDifference]]]) -> list[Array]:
+def joint_adjustment(comparison: Comparison, differences: Sequence[Sequence[Sequence[Test]]]) -> list[Array]:
     """By estimand, adjusted p (V, P) of the differences of its values.
 
     What was drawn together varies together. What was not is taken as independent, which asks for no less than is due
     (Sidak 1967): metrics in closed form, those that were resampled another way, and runs of one test set, of which it
     is not known which predictions belong together.
-
-    Args:
-        comparison: The runs.
-        differences: By estimand, value and pair.
     """
-    p = [np.array([[one.test.p for one in of_value] for of_value in by_value]) for by_value in differences]
+    p = [np.array([[one.p for one in of_value] for of_value in by_value]) for by_value in differences]
     columns = sum(found.size for found in p)
     deviations = _deviations(comparison, max(_FEWEST_DRAWS, _MOST_ENTRIES // max(columns, 1)))
     adjusted = adjust_jointly(np.concatenate([found.ravel() for found in p]), deviations)

@@ -1,7 +1,7 @@
 """Pairing of runs: whether they were made on the same samples, and which prediction belongs to which."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -287,51 +287,14 @@ class KeptSamples:
     """Samples of some runs, as far as they are known.
 
     Attributes:
-        labels: Of runs whose samples were saved with ids or weights.
-        outputs: With probabilities or scores, where a metric needs them; None when these are too many to look at.
+        samples: With probabilities or scores where a metric needs them, else what pairs runs: ids, weights and groups.
         units: In place of these, of runs whose samples were streamed.
+        too_many: Are there more than can be looked at together?
     """
 
-    labels: Mapping[UUID, Samples] = field(default_factory=dict)
-    outputs: Mapping[UUID, Samples] | None = field(default_factory=dict)
+    samples: Mapping[UUID, Samples] = field(default_factory=dict)
     units: Mapping[UUID, NamedUnits] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, outputs: Mapping[UUID, Samples]) -> "KeptSamples":
-        """From samples with all that is known of them."""
-        return cls({identifier: one.labels for identifier, one in outputs.items() if one.labels is not None}, outputs)
-
-    def canonical(self, identifier: UUID) -> tuple["KeptSamples", float]:
-        """Return the same where samples of a run that all weigh the same have no weights, and such of which each is a
-        group no groups; and what a sample of the run weighs.
-        """
-        labels, outputs = self.labels.get(identifier), (self.outputs or {}).get(identifier)
-        known = labels if labels is not None else outputs
-        if known is None:
-            return self, 1.0
-        weights, groups, weight = known.weights, known.groups, 1.0
-        lost: dict[str, Any] = {}
-        if weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all():
-            lost["weights"], weight = None, float(weights[0])
-        if groups is not None and np.unique(groups).size == groups.size:
-            lost["groups"] = None
-        if not lost:
-            return self, 1.0
-        plain = self
-        if labels is not None:
-            plain = replace(plain, labels={**self.labels, identifier: replace(labels, **lost)})
-        if outputs is not None:
-            plain = replace(plain, outputs={**(self.outputs or {}), identifier: replace(outputs, **lost)})
-        return plain, weight
-
-    def samples(self, identifier: UUID) -> Samples | None:
-        """The samples of a run that came with probabilities, scores, weights or groups."""
-        labels = self.labels.get(identifier)
-        return self.known(identifier) if labels is None or labels.has_design else (self.outputs or {}).get(identifier)
-
-    def known(self, identifier: UUID) -> Samples | None:
-        """The samples of a run, though nothing but their ids is known."""
-        return (self.outputs or {}).get(identifier) or self.labels.get(identifier)
+    too_many: bool = False
 
 
 async def read_labels(
@@ -373,7 +336,7 @@ async def read_outputs(
         if not is_scored(record) if record.id in elsewhere else _lacks_outputs(record, found.get(record.id)):
             where = f"/evaluations/{index}" if pointers is None else pointers[index]
             raise IncomparableRuns(f"{metric} {missing_outputs(record)}", pointer=where)
-    return KeptSamples.of(found)
+    return KeptSamples(found)
 
 
 def check_entries(records: Sequence[EvaluationRecord], metric: str) -> None:

@@ -4,7 +4,7 @@ Rates by the limits of both sides. What has derivatives by the cells of the matr
 the influence of these. Other metrics have a difference without limits.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import nan
@@ -35,13 +35,12 @@ from app.kernel.slices.gaps import (
     of_influences,
 )
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.influence import Linearisation, limits
-from app.kernel.uncertainty.intervals import two_sided_z
+from app.kernel.uncertainty.influence import Linearisation
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares
 from app.services.estimates.estimates import values_at_shares
 from app.services.estimates.run_data import RunData
-from app.services.runs.causes import Causes, LossSide, causes_of_counts, has_loss_causes, loss_causes_of_sides
+from app.services.runs.causes import Causes, LossSide, causes_of_counts, kind_of_causes, loss_causes_of_sides
 from app.services.seeds import chosen_seed
 
 # With fewer samples tails of differences that are no rates are not those of Student's t (false discovery rates of .07
@@ -316,9 +315,13 @@ class Whole:
 
     def causes(self, values: Sequence[tuple[Estimand, int]], held: Held) -> list[Causes]:
         """Causes of the differences of values of one slice: those of its matrix are split together."""
-        of_matrix = [value for value in values if not has_loss_causes(value[0])]
+        losses = [kind_of_causes(estimand) == "loss" for estimand, _ in values]
+        of_matrix = [value for value, is_loss in zip(values, losses, strict=True) if not is_loss]
         split = iter(self._causes_of_matrix(of_matrix, held) if of_matrix else ())
-        return [self._causes_of_loss(value[0], held) if has_loss_causes(value[0]) else next(split) for value in values]
+        return [
+            self._causes_of_loss(value[0], held) if is_loss else next(split)
+            for value, is_loss in zip(values, losses, strict=True)
+        ]
 
     def _causes_of_loss(self, estimand: Estimand, held: Held) -> Causes:
         return loss_causes_of_sides(
@@ -350,14 +353,13 @@ class Whole:
         codes = None if self.grouping is None else self.grouping.codes[side.places]
         return LossSide(float(side.run.values(estimand)[0]), side.run.scores, side.run.counts, codes)
 
-    def _limits_of_losses(self, found: LossSplit, held: Held) -> Iterable[tuple[float, float]]:
+    def _limits_of_losses(self, found: LossSplit, held: Held) -> tuple[Array, Array]:
         first, second = (
             self._summed(np.stack([self._placed(sign * one, side) for one in influences]))
             for sign, influences, side in zip((1.0, -1.0), found.influences, (held.own, held.other), strict=True)
         )
         freedom = np.array([[self._freedom(side)] for side in (held.own, held.other)])
-        ends = of_influences(np.array(found.values), first, second, freedom).limits(self.level)
-        return zip(*(end.tolist() for end in ends), strict=True)
+        return of_influences(np.array(found.values), first, second, freedom).limits(self.level)
 
     def _drawn(self, held: Held) -> bool:
         """Are there few members of a class, and samples whose draws are known?"""
@@ -428,7 +430,7 @@ class Whole:
             np.stack([self._placed(one.influence, side) for one in part])
             for part, side in zip(parts, sides, strict=True)
         ]
-        guards = np.array([[_guard(one) for one in part] for part in parts])
+        guards = np.array([[one.guard for one in part] for part in parts])
         empty = np.zeros(gaps.size)
         first = np.column_stack([self._summed(rows[0]), guards[0], empty])
         second = np.column_stack([self._summed(rows[1]), empty, guards[1]])
@@ -482,14 +484,6 @@ def _samples(source: MatrixInput) -> Samples:
     if source.samples is None:
         raise ValueError("expected an input with its samples")
     return source.samples
-
-
-def _guard(one: Linearisation) -> float:
-    """Deviation of an area without variance, from the limits that it is given in place of that; 0 for all else."""
-    found = limits(one)
-    if found is None or found.method is not LinearMethod.NEWCOMBE:
-        return 0.0
-    return max(one.value - found.low, found.high - one.value) / two_sided_z(_USUAL_LEVEL)
 
 
 def _name(parts: Sequence[Linearisation]) -> str:

@@ -27,16 +27,7 @@ def findings_of(
     rope: float,
     missed: Mapping[str, str],
 ) -> Iterator[Finding]:
-    """Findings about slices.
-
-    Args:
-        slices: With their values.
-        left_out: Slices that take no part.
-        searched: What was looked through.
-        reference: What slices are held against.
-        rope: Half width of the region of equivalence.
-        missed: By the name of a recall the class that it is of.
-    """
+    """Findings about slices; ``missed`` has by the name of a recall the class that it is of."""
     elsewhere = (
         "elsewhere" if reference == "rest" else "overall" if reference == "overall" else f"in {_named(reference)}"
     )

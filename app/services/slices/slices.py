@@ -30,7 +30,7 @@ from app.services.estimands import Better, Estimand, estimand_of, parse_estimand
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, limits_of_many, picked_of, values_alone, work_of
 from app.services.estimates.run_data import RunData
-from app.services.runs.causes import Causes, has_causes, has_loss_causes
+from app.services.runs.causes import Causes, kind_of_causes
 from app.services.slices.answers import (
     AtReferencePrevalence,
     SliceCounts,
@@ -339,11 +339,11 @@ class _Judgement:
     def _explained(self, n_slices: int) -> Mapping[str, bool]:
         """Say of the metrics whose differences have causes, by their text, whether these are found within seconds."""
         size = len(self.source.labels)
-        known = [one for one in self.estimands if has_causes(one) or has_loss_causes(one)]
+        known = [(one, kind) for one in self.estimands if (kind := kind_of_causes(one)) is not None]
         by_matrix = max(mixtures(size) * size * size, 10_000) * _BY_CELL
         by_sample = self.total * size * (size + 100) * _BY_PROBABILITY
-        work = np.cumsum([by_sample if has_loss_causes(one) else len(one.names) * by_matrix for one in known])
-        return {one.text: n_slices * upto <= _SECONDS for one, upto in zip(known, work.tolist(), strict=True)}
+        work = np.cumsum([by_sample if kind == "loss" else len(one.names) * by_matrix for one, kind in known])
+        return {one.text: n_slices * upto <= _SECONDS for (one, _), upto in zip(known, work.tolist(), strict=True)}
 
     def _measured(self, held: Held, explained: Mapping[str, bool]) -> _Measured:
         """One slice, as far as it needs what it is held against."""

@@ -9,13 +9,12 @@ from scipy.stats import wilcoxon as scipy_wilcoxon
 from app.kernel.compare.over_datasets import (
     ZeroRule,
     average_ranks,
-    bayesian_correlated_t,
     bayesian_signed_rank,
     cliques,
-    corrected_t,
     critical_difference,
     five_by_two_f,
     friedman,
+    over_folds,
     rank_z,
     studentised_range_quantile,
     wilcoxon,
@@ -163,14 +162,22 @@ def differences_of(mean: float, deviation: float, size: int = 10) -> Array:
     return mean + deviation * standard
 
 
+def chances(differences: Array, share: float, rope: float) -> tuple[float, float, float]:
+    """Of a mean difference below, within and above a region around 0."""
+    found = over_folds(differences, share)
+    above, not_below = (float(found.chance_above(end)[0]) for end in (rope, -rope))
+    return 1.0 - not_below, not_below - above, above
+
+
 def test_published_tests_of_ten_folds() -> None:
     differences = differences_of(0.006694, 0.00771)
-    found = corrected_t(differences, 0.1)
-    assert found.statistic == pytest.approx(1.889, abs=2e-3)
-    assert found.p == pytest.approx(0.091, abs=6e-4)
+    found = over_folds(differences, 0.1)
+    assert found.distance()[0] == pytest.approx(1.889, abs=2e-3)
+    assert found.p[0] == pytest.approx(0.091, abs=6e-4)
     assert ttest_1samp(differences, 0.0).pvalue == pytest.approx(0.023, abs=6e-4)
-    assert bayesian_correlated_t(differences, 0.1, rope=0.005) == pytest.approx((0.005, 0.317, 0.678), abs=1e-3)
-    assert found.low < 0 < found.high
+    assert chances(differences, 0.1, 0.005) == pytest.approx((0.005, 0.317, 0.678), abs=1e-3)
+    (low,), (high,) = found.limits(0.95)
+    assert low < 0 < high
 
 
 def test_correlated_t_agrees_with_baycomp() -> None:
@@ -178,8 +185,7 @@ def test_correlated_t_agrees_with_baycomp() -> None:
 
     differences = np.random.default_rng(3).normal(0.01, 0.02, 10)
     left, middle, right = baycomp.CorrelatedTTest.probs(differences, np.zeros(10), rope=0.01, runs=1)
-    found = bayesian_correlated_t(differences, 0.1, rope=0.01)
-    assert found == pytest.approx((right, middle, left), abs=1e-6)
+    assert chances(differences, 0.1, 0.01) == pytest.approx((right, middle, left), abs=1e-6)
 
 
 def test_repetitions_do_not_make_test_sets_smaller() -> None:
@@ -187,10 +193,10 @@ def test_repetitions_do_not_make_test_sets_smaller() -> None:
     import baycomp
 
     differences = differences_of(-0.0849, 1.0, 100)
-    right, wrong = (corrected_t(differences, share) for share in (0.1, 0.01))
-    assert (right.p, wrong.p) == pytest.approx((0.807, 0.549), abs=2e-3)
-    assert (right.high - right.low) / (wrong.high - wrong.low) == pytest.approx(2.45, abs=0.01)
-    of_both = [bayesian_correlated_t(differences, share, rope=0.1597)[::-1] for share in (0.1, 0.01)]
+    right, wrong = (over_folds(differences, share) for share in (0.1, 0.01))
+    assert (right.p[0], wrong.p[0]) == pytest.approx((0.807, 0.549), abs=2e-3)
+    assert right.errors[0] / wrong.errors[0] == pytest.approx(2.45, abs=0.01)
+    of_both = [chances(differences, share, 0.1597)[::-1] for share in (0.1, 0.01)]
     assert of_both[0] == pytest.approx((0.242, 0.343, 0.415), abs=2e-3)
     assert of_both[1] == pytest.approx((0.044, 0.656, 0.300), abs=2e-3)
     for found, repetitions in zip(of_both, (10, 1), strict=True):
@@ -199,13 +205,12 @@ def test_repetitions_do_not_make_test_sets_smaller() -> None:
 
 
 def test_folds_without_spread() -> None:
-    assert corrected_t(np.zeros(10), 0.1).p == 1.0
-    assert np.isnan(corrected_t(np.full(10, 0.25), 0.1).p)
-    assert bayesian_correlated_t(np.full(10, 0.25), 0.1, rope=0.1) == (0.0, 0.0, 1.0)
+    assert over_folds(np.zeros(10), 0.1).p[0] == 1.0
+    assert np.isnan(over_folds(np.full(10, 0.25), 0.1).p[0])
     with pytest.raises(ValueError, match="two differences"):
-        corrected_t(np.zeros(1), 0.1)
+        over_folds(np.zeros(1), 0.1)
     with pytest.raises(ValueError, match="share"):
-        corrected_t(np.zeros(5), 1.0)
+        over_folds(np.zeros(5), 1.0)
 
 
 def test_five_by_two_f() -> None:
@@ -231,7 +236,7 @@ def test_five_by_two_f_without_spread_is_no_certainty() -> None:
     """Differences that are equal but for rounding, as those of the corrected t test."""
     equal = np.array([[0.8 - 0.7, 0.9 - 0.8]] * 5)
     assert np.isnan(five_by_two_f(equal)).all()
-    assert np.isnan(corrected_t(equal.ravel(), 0.5).p)
+    assert np.isnan(over_folds(equal.ravel(), 0.5).p[0])
 
 
 def test_cliques_are_maximal_and_need_not_be_neighbours() -> None:

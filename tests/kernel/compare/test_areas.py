@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod
-from app.kernel.uncertainty.influence import area_limits, newcombe_area_limits
+from app.kernel.uncertainty.influence import area_alone, limits, newcombe_area_limits
 from tests.kernel.delong import delong, macro_area, placements
 from tests.witnesses import sk
 
@@ -66,16 +66,18 @@ def test_published_limits_of_a_perfect_area() -> None:
     low, high = newcombe_area_limits(1.0, 10, 15)
     assert low == pytest.approx(0.832, abs=5e-4)
     assert high == 1.0
-    low, high, method = area_limits(1.0, 0.0, 10, 15)
-    assert method is LinearMethod.NEWCOMBE
-    assert low == pytest.approx(0.832, abs=5e-4)
+    ends = limits(area_alone(1.0, 0.0, 10, 15))
+    assert ends is not None
+    assert ends.method is LinearMethod.NEWCOMBE
+    assert ends.low == pytest.approx(0.832, abs=5e-4)
     assert newcombe_area_limits(0.0, 10, 15)[1] == pytest.approx(1 - 0.832, abs=5e-4)
     assert newcombe_area_limits(0.7, 10, 15)[0] < 0.7 < newcombe_area_limits(0.7, 10, 15)[1]
 
 
 def test_limits_on_the_logit_scale() -> None:
-    low, high, method = area_limits(0.9, 0.05**2, 20, 20)
-    assert method is LinearMethod.DELONG_LOGIT
+    ends = limits(area_alone(0.9, 0.05**2, 20, 20))
+    assert ends is not None
+    assert ends.method is LinearMethod.DELONG_LOGIT
     center, spread = np.log(9), 1.959964 * 0.05 / 0.09
-    assert low == pytest.approx(1 / (1 + np.exp(-(center - spread))), rel=1e-6)
-    assert high == pytest.approx(1 / (1 + np.exp(-(center + spread))), rel=1e-6)
+    assert ends.low == pytest.approx(1 / (1 + np.exp(-(center - spread))), rel=1e-6)
+    assert ends.high == pytest.approx(1 / (1 + np.exp(-(center + spread))), rel=1e-6)

@@ -16,7 +16,6 @@ from app.kernel.uncertainty.draws import (
     summarise,
 )
 from app.kernel.uncertainty.simulation import (
-    BootstrapInterval,
     bootstrap_intervals,
     estimates,
     posterior,
@@ -51,7 +50,7 @@ def test_methods_agree_on_a_large_sample() -> None:
     counts = THREE * 20
     bayes = posterior(counts, SOME, seed=1, shares=Shares.SAMPLED).intervals()
     plain = bootstrap_intervals(counts, SOME, seed=1)
-    corrected = bootstrap_intervals(counts, SOME, seed=1, method=BootstrapInterval.BCA)
+    corrected = bootstrap_intervals(counts, SOME, seed=1, accelerated=True)
     for position, functional in enumerate(SOME):
         smooth = delta_interval(counts, functional, bounds=(0.0, 1.0))
         for found in (bayes, plain, corrected):
@@ -148,6 +147,6 @@ def test_delta_scales_follow_the_range() -> None:
 
 def test_bca_leaves_undefined_values_without_interval() -> None:
     counts = np.array([[5.0, 1, 0], [0, 0, 0], [2, 0, 9]])
-    found = bootstrap_intervals(counts, [SOME[2]], seed=1, draws=200, method=BootstrapInterval.BCA)[0]
+    found = bootstrap_intervals(counts, [SOME[2]], seed=1, draws=200, accelerated=True)[0]
     assert np.isnan(found.low[1])
     assert found.low[0] < found.estimate[0]

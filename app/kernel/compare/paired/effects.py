@@ -388,9 +388,6 @@ class PairedScore:
     class of many samples what it loses, unseen, in one of few. Of a single class the exact test alone decides. Limits
     exclude 0 at just the levels at which p rejects it: where the score alone would, they are held at 0.
 
-    Args:
-        effects: What the samples contribute.
-
     Attributes:
         p: (V) two-sided, of no difference.
         score: (V) z at 0, of the run that is ahead.

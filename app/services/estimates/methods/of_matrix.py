@@ -19,7 +19,6 @@ from app.kernel.uncertainty.designs import Design, Independent
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary
 from app.kernel.uncertainty.groups import group_intervals
 from app.kernel.uncertainty.intervals import Limits, proportion_limits
-from app.kernel.uncertainty.simulation import BootstrapInterval
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.run_data import RunData
@@ -54,13 +53,7 @@ MISSING_OF_RESAMPLES = MissingLimits(
 
 
 def estimates_from(found: Summary, form: Estimate, missing: MissingLimits) -> Estimates:
-    """The values (V) of one estimand.
-
-    Args:
-        found: Of its draws.
-        form: How all that was simulated was made.
-        missing: Why there may be no limits.
-    """
+    """The values (V) of one estimand."""
     columns = (found.estimate, found.low, found.high, found.deviation, found.monte_carlo_error)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     estimates = []
@@ -265,14 +258,13 @@ def _summaries(
             squares=run.squares,
         )
         return run.drawn((form.seed, sampling, [one.text for one in estimands]), draw).intervals(level)
-    bca = sampling.method is IntervalMethod.BCA
     return simulation.bootstrap_intervals(
         counts,
         functionals,
         seed=form.seed,
         draws=form.draws,
         level=level,
-        method=BootstrapInterval.BCA if bca else BootstrapInterval.PERCENTILE,
+        accelerated=sampling.method is IntervalMethod.BCA,
         class_counts=class_counts,
     )
 

@@ -21,7 +21,7 @@ from app.kernel.uncertainty.closed_forms import Given, Method
 from app.kernel.uncertainty.draws import AreaInterval, ClassCounts, Shares
 from app.kernel.uncertainty.influence import (
     Linearisation,
-    area_limits,
+    area_alone,
     by_groups,
     effective_samples,
     hanley_mcneil_limits,
@@ -31,7 +31,7 @@ from app.kernel.uncertainty.intervals import limits_at_rate
 from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from
+from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from, given_of
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
 
@@ -84,27 +84,23 @@ def _at_rate(expression: Measure, code: int, value: float, run: RunData, setting
 
 def areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iterator[Estimate]:
     """Areas under the curves of classes by DeLong, from the orders that their values were read off."""
-    form = Estimate(value=nan, level=settings.level, method=LinearMethod.DELONG_LOGIT.value, given=Given.ACTUAL.value)
     by_sizes = settings.areas is AreaInterval.HANLEY_MCNEIL
-    if by_sizes:
-        form = replace(form, method=settings.areas.value)
+    method = settings.areas.value if by_sizes else LinearMethod.DELONG_LOGIT.value
+    form = Estimate(value=nan, level=settings.level, method=method, given=Given.ACTUAL.value)
     spread: float | None = None
     for code in classes:
         ranking = run.scores.ranking(code)
-        members, others = int(ranking.positives), int(ranking.negatives)
-        if not members or not others:
+        value, sizes = float(ranking.auc), (int(ranking.positives), int(ranking.negatives))
+        if not isfinite(value):
             yield form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
-            continue
-        if by_sizes:
-            low, high = hanley_mcneil_limits(float(ranking.auc), members, others, settings.level_of_each)
-            one = replace(form, value=float(ranking.auc), low=low, high=high)
+        elif by_sizes:
+            low, high = hanley_mcneil_limits(value, *sizes, settings.level_of_each)
+            one = replace(form, value=value, low=low, high=high)
             yield one if low < high else one.without_limits(NoLimits.DEGENERATE)
-            continue
-        # With two classes both have the same order, one from above and one from below.
-        spread = run.area_variance(ranking) if spread is None or not run.scores.is_mirrored else spread
-        value = float(ranking.auc)
-        low, high, method = area_limits(value, spread, members, others, settings.level_of_each)
-        yield replace(form, value=value, low=low, high=high, method=method)
+        else:
+            # With two classes both have the same order, one from above and one from below.
+            spread = run.area_variance(ranking) if spread is None or not run.scores.is_mirrored else spread
+            yield of_sum(area_alone(value, spread, *sizes), run, settings)
 
 
 def _precision(code: int, run: RunData, settings: LimitSettings) -> Estimate:
@@ -121,9 +117,8 @@ def _precision(code: int, run: RunData, settings: LimitSettings) -> Estimate:
 def of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
     """One value that is a sum over the samples."""
     summed = linear if run.grouping is None else by_groups(linear, run.grouping)
-    given = Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES
-    given = given if run.grouping is None else Given.GROUPS
-    form = Estimate(value=linear.value, level=settings.level, method=summed.named, given=given.value)
+    given = given_of(Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES, run)
+    form = Estimate(value=linear.value, level=settings.level, method=summed.named, given=given)
     ends = limits(summed, settings.level_of_each, settings.proportions)
     if ends is not None:
         few = _few_effective(summed)
@@ -168,8 +163,8 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     made = resampling_plan(run, settings.sampling.draws) if run.units.at_hand else None
     # Where units are in no strata their mix is as random as everything else.
     fixed = settings.sampling.shares is Shares.OBSERVED and run.units.n_strata > 1
-    given = Given.GROUPS if run.source.is_grouped else Given.ACTUAL if fixed else Given.SAMPLES
-    form = Estimate(value=nan, level=settings.level, given=given.value)
+    given = given_of(Given.ACTUAL if fixed else Given.SAMPLES, run)
+    form = Estimate(value=nan, level=settings.level, given=given)
     reads = [resampled(one.expression, one.bounds) for one in estimands]
     forms = [replace(form, method=run.in_design(read.method, "cluster")) for read in reads]
     values = [run.values(one) for one in estimands]

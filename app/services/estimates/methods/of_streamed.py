@@ -24,7 +24,7 @@ from app.kernel.uncertainty.influence import Linearisation
 from app.kernel.uncertainty.resampling import bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from
+from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from, given_of
 from app.services.estimates.methods.of_samples import areas, of_sum, reaching_for_zero
 from app.services.estimates.run_data import RunData
 from app.services.seeds import chosen_seed
@@ -112,18 +112,17 @@ def _codes(estimand: Estimand, run: RunData) -> list[int | None]:
 def _form(expression: Expression, bounds: Bounds, run: RunData, settings: LimitSettings, given: Given) -> Estimate:
     """Return the estimate without its limits: level, method and what is taken as fixed."""
     method = _PREFIX + run.in_design(resampled(expression, bounds).method, "cluster")
-    return Estimate(value=nan, level=settings.level, method=method, given=given.value)
+    return Estimate(value=nan, level=settings.level, method=method, given=given_of(given, run))
 
 
 def _not_drawn(estimand: Estimand, value: float, run: RunData, settings: LimitSettings) -> Estimate:
-    given = Given.SAMPLES if run.grouping is None else Given.GROUPS
-    form = replace(_form(estimand.expression, estimand.bounds, run, settings, given), value=value)
+    form = replace(_form(estimand.expression, estimand.bounds, run, settings, Given.SAMPLES), value=value)
     return form.without_limits(NoLimits.FOLDED if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)
 
 
 def _resampled(cells: Cells, asked: Sequence[_ResampledValue], run: RunData, settings: LimitSettings) -> list[Estimate]:
     fixed = settings.sampling.shares is Shares.OBSERVED and cells.n_strata > 1
-    given = Given.GROUPS if run.grouping is not None else Given.ACTUAL if fixed else Given.SAMPLES
+    given = Given.ACTUAL if fixed else Given.SAMPLES
     reads = [resampled(one.of_cells, one.bounds) for one in asked]
     forms = [replace(_form(one.of_cells, one.bounds, run, settings, given), value=one.value) for one in asked]
     size = cells.scores.n_samples

@@ -41,6 +41,7 @@ from app.services.estimates.methods.of_matrix import (
     MissingLimits,
     affordable_draws,
     estimates_from,
+    given_of,
 )
 from app.services.estimates.methods.of_samples import resampling_plan
 from app.services.estimates.run_data import RunData
@@ -119,7 +120,7 @@ def simulation(run: RunData, shares: ClassShares, settings: LimitSettings, *, fr
     Class counts are fixed unless groups vary.
     """
     sampling, grouped = settings.sampling, run.source.is_grouped
-    form = Estimate(value=nan, level=settings.level, given=(Given.GROUPS if grouped else Given.ACTUAL).value)
+    form = Estimate(value=nan, level=settings.level, given=given_of(Given.ACTUAL, run))
     if from_samples:
         made = resampling_plan(run, settings.sampling.draws, shares.work)
         draws = 0 if made is None else made.draws

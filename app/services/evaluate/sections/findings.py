@@ -22,7 +22,7 @@ from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.scipy_bridge import binomial_upper_tail, matching
 from app.kernel.samples.losses import threshold_correct
 from app.kernel.samples.scores import CONFIDENT, Scores
-from app.kernel.uncertainty.influence import area_limits
+from app.kernel.uncertainty.influence import area_alone, limits
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
 from app.services.estimates.run_data import RunData
 
@@ -659,11 +659,12 @@ def _hidden_class(run: RunData, code: int) -> _Hidden | None:
         return found
     # Two limits of each class may be wrong, each at its end.
     level = 1.0 - ERROR_RATE / scores.n_classes
-    low, *_ = area_limits(found.area, run.area_variance(ranking), int(ranking.positives), int(ranking.negatives), level)
+    area = area_alone(found.area, run.area_variance(ranking), int(ranking.positives), int(ranking.negatives))
+    ends = limits(area, level)
     _, high = wilson(np.asarray(right), np.asarray(actual), level)
-    if low < GOOD_AUC or float(high) >= WEAK_RECALL:
+    if ends is None or ends.low < GOOD_AUC or float(high) >= WEAK_RECALL:
         return None
-    return found._replace(area_low=low, share_high=float(high))
+    return found._replace(area_low=ends.low, share_high=float(high))
 
 
 def threshold_findings(source: MatrixInput) -> list[Finding]:
