@@ -435,7 +435,8 @@ def _shared(whole: Series, kept: KeptSamples) -> tuple[str, ...]:
             notes[_UNKNOWN] = None
             continue
         if mine.dtype.kind != next_ones.dtype.kind:
-            continue
+            # The integer 3 and the text "3" are the same id.
+            mine, next_ones = mine.astype(np.str_), next_ones.astype(np.str_)
         shared = np.isin(mine, next_ones).sum() / min(mine.size, next_ones.size)
         if _SHARED < shared < _SAME:
             raise IncomparableRuns(

@@ -254,6 +254,22 @@ def test_a_sample_that_is_there_twice_is_refused_with_its_places() -> None:
     )
 
 
+def test_a_sample_that_is_there_twice_is_refused_beside_parts_without_ids() -> None:
+    for other in (of("counts", PARTS[1]), of("integers", PARTS[1], ["sample_ids", "sample_weight", "group_ids"])):
+        error = refused(of("predictions"), other, of("predictions", np.r_[30:40, 3, 20]))
+        assert isinstance(error, InvalidInput)
+        assert (error.faults[0].pointer, error.faults[0].code) == ("/evaluations/2", "duplicate_sample_id")
+        assert "got 2 that came before" in error.faults[0].detail
+        assert error.faults[0].detail.endswith("number 3 of /evaluations/0")
+
+
+def test_refusals_say_what_is_there_and_what_is_not() -> None:
+    error = refused(of("integers"), of("integers", PARTS[1], ["sample_weight"]))
+    assert error.detail == "expected sample_weight in all or in none as in the first evaluation, some, got none"
+    error = refused(of("scores"), of("scores", PARTS[1], threshold=0.0))
+    assert error.detail == "expected the threshold as in the first evaluation, none, got 0.0"
+
+
 def test_what_cannot_be_one_is_refused() -> None:
     rates = ConfusionMatrix(matrix=[[0.9, 0.1], [0.2, 0.8]], normalized=True).read("")
     plain = ConfusionMatrix(matrix=[[9, 1], [2, 8]]).read("")

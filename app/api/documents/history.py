@@ -55,7 +55,7 @@ def history_document(answer: Json) -> Document:
         title=(Name(printable(answer["model"])),),
         on=("on ", Name(dataset_name(answer["dataset"], version=True))),
         facts=[("", one) for one in _facts(answer)],
-        opening=[Said("result", _said(answer)), *(Said("note", _message(one)) for one in changes[_SAID:])],
+        opening=[Said("result", _said(answer)), *(Said("note", _message(one)) for one in _noted(changes))],
         sections=[
             Section("figures", "Over time", [Figures()], says=_heading(answer)),
             *([Section("changes", "Why it changed", [_changes(changes)], _CAUSES)] if changes else []),
@@ -92,10 +92,17 @@ def _said(answer: Json) -> Words:
     if len(answer["items"]) == 1:
         return "One evaluation, which is held against none before it."
     if not changes:
-        return "Nothing changed beyond chance."
-    if len(changes) > _SAID:
+        looked = (one["expected"] is not None for item in answer["items"] for one in item["metrics"].values())
+        nothing = "Nothing changed beyond chance."
+        return nothing if any(looked) else "No change is claimed: no two values can be held against each other."
+    if _noted(changes):
         return (f"{len(changes)} changes. The first: ", *_message(changes[0]))
     return naming(" ".join(one["message"] for one in changes), (one["metric"] for one in changes))
+
+
+def _noted(changes: Sequence[Json]) -> Sequence[Json]:
+    """Return the changes that have a line each: all but the first, where they are too many for one sentence."""
+    return changes[1:] if len(changes) > _SAID else []
 
 
 def _heading(answer: Json) -> tuple[str, ...]:
