@@ -547,14 +547,18 @@ class EvaluationService:
         return await self._kept(project, source, options, identifier)
 
     async def sliced_elsewhere(self, project: str, identifier: UUID) -> EvaluationRecord | None:
-        """The evaluation if its samples and their attributes lie where its data was named; else None.
+        """The evaluation if its samples and their attributes lie where its data, or that of all its parts, was named;
+        else None.
 
         Raises:
             NotFound: there is no such evaluation.
         """
-        record = _found(await self._store.get(project, identifier), identifier)
-        data = record.data
-        return record if data is not None and "attributes" in data.get("columns", {}) else None
+        (record,) = await with_parts(
+            self._store, project, [_found(await self._store.get(project, identifier), identifier)]
+        )
+        columns = [part.data.get("columns", {}) for part in record.elsewhere if part.data is not None]
+        named = [{*own.get("attributes", ())} for own in columns]
+        return record if named and named[0] and all(one == named[0] for one in named) else None
 
     async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
         """Return whether samples are kept of an evaluation, and whether attributes are, which slices are made of."""
@@ -570,7 +574,10 @@ class EvaluationService:
         source, _ = stored_request(_found(await self._store.get(project, identifier), identifier))
         samples = await self._store.read_samples(project, identifier)
         if samples is None or samples.attributes is None:
-            raise NoSamples(f"no samples of {identifier} with attributes were saved, which slices are made of")
+            detail = f"no samples of {identifier} with attributes were saved, which slices are made of"
+            if MERGED_FACT in source.facts:
+                detail += "; where it was merged of named data, all parts have to be there and name the same attributes"
+            raise NoSamples(detail)
         return replace(source, samples=samples)
 
     async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:
