@@ -63,6 +63,8 @@ _MOVES: Final = {
     "prevalence_insensitive": "Does not move with prevalence",
     "prevalence_sensitive": "Moves with prevalence",
 }
+_OF_FOLDS: Final = ("mean", "sd between them", "lowest", "highest")
+_FOLDS: Final = "Each fold, or repeat, has a value of its own. The intervals above are of all samples together."
 _HEADS: Final = ("scope", "class", "group", "metric", "value", "low", "high", "undefined")
 _BALANCED: Final = "at_balanced_prevalence"
 
@@ -103,6 +105,7 @@ def evaluation_document(answer: Json) -> Document:
             ),
             *_classes(answer, values.interval),
             *_queries(answer),
+            *_folds(answer, values.keys),
             *_parts(answer, identifier),
             _undefined(answer),
             *values.others(),
@@ -368,6 +371,20 @@ def _queries(answer: Json) -> Iterator[Section]:
     table = Table(caption, columns, [Group(rows)], short=_SHORT_QUERIES, rest="queries")
     lede = f"The lowest first, by {name[:1].lower()}{name[1:]}, with how many items were retrieved and are relevant."
     yield Section("queries", "Queries", [table], lede, headings.of_queries(queries, name))
+
+
+def _folds(answer: Json, keys: Sequence[str]) -> Iterator[Section]:
+    """Yield how far values differ between folds, or between runs of the same thing."""
+    folds = answer.get("folds") or {}
+    found = {key: folds[key] for key in keys if key in folds and folds[key]["mean"] is not None}
+    if not found:
+        return
+    columns = [Column("over the folds", Kind.NAME), *(Column(head, Kind.VALUE) for head in _OF_FOLDS)]
+    rows: list[list[Cell]] = [
+        [(MetricName(key),), *map(Estimate, (one["mean"], one["sd"], min(one["values"]), max(one["values"])))]
+        for key, one in found.items()
+    ]
+    yield Section("folds", "Folds", [Table("Values over the folds", columns, [Group(rows)])], _FOLDS)
 
 
 def _class_row(answer: Json, label: str, recall: float | None) -> list[Cell]:
