@@ -53,6 +53,7 @@ from app.services.stored import inputs_of_all, stored_input
 MOST_POINTS, _MOST_ALONE = 10_000, 1000
 LEVEL = 0.95
 _UNKNOWN = "Which evaluations share samples is not known without sample_ids: they are taken as independent."
+_MERGED = "What was merged of evaluations of the series is left out: no sample counts twice."
 _SAME_SAMPLES = "The evaluations share their samples: what these add to all of them is taken into account."
 _NOT_KNOWN = "the evaluations share samples, and by how much these move all values of the metric is not known"
 # Samples times evaluations that are looked at together.
@@ -196,10 +197,12 @@ class HistoryService:
         """
         for metric in query.metrics:
             _check(metric)
-        whole = await self._series(project, query)
+        everything = await self._series(project, query)
+        whole = everything.once()
         metrics = query.metrics or (ranked_by(stored_input(whole.record(-1))),)
         kept = await self._samples(project, whole, metrics)
-        return await self.compute.run(partial(series, replace(query, metrics=metrics), whole, kept))
+        answer = await self.compute.run(partial(series, replace(query, metrics=metrics), whole, kept))
+        return answer if len(whole) == len(everything) else replace(answer, notes=[*answer.notes, _MERGED])
 
     async def held(
         self, project: str, record: EvaluationRecord, levels: Sequence[tuple[str, float]]
@@ -218,7 +221,7 @@ class HistoryService:
         query = HistoryQuery(
             model=record.model.name, dataset=DatasetRef(record.dataset.name, None, record.dataset.split)
         )
-        whole = (await self._series(project, query)).up_to(record)
+        whole = (await self._series(project, query)).up_to(record).once(record)
         kept = await self._samples(project, whole, [metric for metric, _ in levels])
         return await self.compute.run(partial(_held, levels, whole, kept))
 
@@ -320,7 +323,26 @@ class Series:
         upper, lower = divmod(record.id.int, 1 << 64)
         upto = (self.ids[:, 0] < upper) | ((self.ids[:, 0] == upper) & (self.ids[:, 1] <= lower))
         upto &= np.isin(self.part, same)
-        return replace(self, ids=self.ids[upto], part=self.part[upto], place=self.place[upto])
+        return self._only(upto)
+
+    def once(self, looked_at: EvaluationRecord | None = None) -> Self:
+        """Return those of which no sample counts twice: what was merged of others is left out, or where that is what is
+        looked at, these are.
+        """
+        merges = {part: one.first.merged_from for part, one in enumerate(self.parts) if one.first.merged_from}
+        if not merges:
+            return self
+        known = [UUID(int=(upper << 64) | lower) for upper, lower in self.ids.tolist()]
+        twice = {part for part, others in merges.items() if not {*others}.isdisjoint(known)}
+        kept, gone = (None, ()) if looked_at is None else (looked_at.id, looked_at.merged_from)
+        stay = [
+            one == kept or (part not in twice and one not in gone)
+            for one, part in zip(known, self.part.tolist(), strict=True)
+        ]
+        return self._only(np.array(stay))
+
+    def _only(self, some: NDArray[np.bool_]) -> Self:
+        return replace(self, ids=self.ids[some], part=self.part[some], place=self.place[some])
 
 
 def _check(metric: str) -> None:

@@ -335,6 +335,23 @@ def test_windows_that_overlap_are_refused_and_one_test_set_is_not(client: httpx.
         assert [note[:16] for note in answer["notes"]] == ["The evaluations "]
 
 
+def test_what_was_merged_of_the_series_does_not_count_twice(client: httpx.Client) -> None:
+    """Old weeks that are merged after a change are no change back; a gate holds the merge itself against the rest."""
+    name, rule = uuid4().hex, {"metric": "precision@1", "not_changed_since": "last_change"}
+    weeks = [keep(client, EARLIER if week < 6 else LATER, name, week) for week in range(12)]
+    before = history(client, name, metric="precision@1")
+    for mode in ("pooled", "folds"):
+        body = {"evaluations": weeks[:6], "model": {"name": name}, "mode": mode}
+        month = client.post("/v1/evaluations/merge", json=body).json()["id"]
+        found = history(client, name, metric="precision@1")
+        assert {**found, "notes": []} == {**before, "notes": []}
+        assert "merged of evaluations of the series" in found["notes"][-1]
+    check = held(client, rule, month)
+    assert check["verdict"] == "fail"
+    client.delete(f"/v1/evaluations/{weeks[0]}")
+    assert [one["evaluation"] for one in history(client, name, metric="precision@1")["items"]] == weeks[1:]
+
+
 def test_the_same_predictions_again_add_nothing(client: httpx.Client) -> None:
     """Two versions with 87 and 75 of 100 right, each looked at 6 times, are two evaluations; of twelve test sets a
     change is claimed. A gate passes the second look.
