@@ -16,15 +16,7 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput
 from app.domain.findings import FindingMark
 from app.domain.identifiers import time_of
-from app.domain.inputs.content import (
-    DATA_FACT,
-    DECISIONS_FACT,
-    GROUPS_FACT,
-    MERGED_FACT,
-    WEIGHTS_FACT,
-    Content,
-    DataFacts,
-)
+from app.domain.inputs.content import DATA_FACT, DECISIONS_FACT, GROUPS_FACT, WEIGHTS_FACT, Content, DataFacts
 from app.domain.inputs.kinds import size_of, task_of
 from app.domain.inputs.samples import Samples
 from app.domain.members import LEFT_OUT
@@ -158,11 +150,6 @@ class EvaluationRecord:
         """Facts of data that was named by a reference; its samples are not stored here. None for data that was sent."""
         found: DataFacts | None = self.extra.get(DATA_FACT)
         return found
-
-    @property
-    def merged_from(self) -> Sequence[UUID]:
-        """Ids of the evaluations that it was merged of, or that are its folds."""
-        return [UUID(one) for one in self.extra.get(MERGED_FACT, ())]
 
     @property
     def elsewhere(self) -> "tuple[EvaluationRecord, ...]":

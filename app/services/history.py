@@ -16,7 +16,7 @@ from app.domain.errors import IncomparableRuns, InvalidExpression, NotFound, Out
 from app.domain.evaluation import AlikeEvaluations, DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_list
 from app.domain.identifiers import new_id
-from app.domain.inputs.content import Content
+from app.domain.inputs.content import MERGED_FACT, Content
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.samples import Samples, in_order, joined
 from app.domain.members import LEFT_OUT, as_json, named
@@ -202,7 +202,7 @@ class HistoryService:
         metrics = query.metrics or (ranked_by(stored_input(whole.record(-1))),)
         kept = await self._samples(project, whole, metrics)
         answer = await self.compute.run(partial(series, replace(query, metrics=metrics), whole, kept))
-        return answer if len(whole) == len(everything) else replace(answer, notes=[*answer.notes, _MERGED])
+        return answer if whole is everything else replace(answer, notes=[*answer.notes, _MERGED])
 
     async def held(
         self, project: str, record: EvaluationRecord, levels: Sequence[tuple[str, float]]
@@ -326,20 +326,14 @@ class Series:
         return self._only(upto)
 
     def once(self, looked_at: EvaluationRecord | None = None) -> Self:
-        """Return those of which no sample counts twice: what was merged of others is left out, or where that is what is
-        looked at, these are.
-        """
-        merges = {part: one.first.merged_from for part, one in enumerate(self.parts) if one.first.merged_from}
-        if not merges:
+        """Return those of which no sample counts twice: without merges of others, or the parts of one looked at."""
+        merges = [one.first.extra.get(MERGED_FACT, ()) for one in self.parts]
+        known = [str(UUID(int=(upper << 64) | lower)) for upper, lower in self.ids.tolist()] if any(merges) else []
+        twice = np.array([not {*others}.isdisjoint(known) for others in merges])
+        if not twice.any():
             return self
-        known = [UUID(int=(upper << 64) | lower) for upper, lower in self.ids.tolist()]
-        twice = {part for part, others in merges.items() if not {*others}.isdisjoint(known)}
-        kept, gone = (None, ()) if looked_at is None else (looked_at.id, looked_at.merged_from)
-        stay = [
-            one == kept or (part not in twice and one not in gone)
-            for one, part in zip(known, self.part.tolist(), strict=True)
-        ]
-        return self._only(np.array(stay))
+        kept, gone = ("", ()) if looked_at is None else (str(looked_at.id), looked_at.extra.get(MERGED_FACT, ()))
+        return self._only((~twice[self.part] & ~np.isin(known, gone)) | np.isin(known, kept))
 
     def _only(self, some: NDArray[np.bool_]) -> Self:
         return replace(self, ids=self.ids[some], part=self.part[some], place=self.place[some])

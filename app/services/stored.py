@@ -8,6 +8,7 @@ from uuid import UUID
 
 from app.domain.errors import InvalidInput, NoSamples, NotForKind, NotFound
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Reference
+from app.domain.inputs.content import MERGED_FACT
 from app.domain.inputs.folds import Folds
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
@@ -226,9 +227,9 @@ async def with_parts(
     return [replace(record, parts=tuple(parts.get(record.id, ()))) for record in records]
 
 
-def _merged_from(record: EvaluationRecord) -> Sequence[UUID]:
+def _merged_from(record: EvaluationRecord) -> list[UUID]:
     """Ids of the evaluations whose samples are all in one; folds are not."""
-    return [] if record.kind == Folds.kind else record.merged_from
+    return [] if record.kind == Folds.kind else [UUID(one) for one in record.extra.get(MERGED_FACT, ())]
 
 
 async def _latest(store: EvaluationStore, project: str, reference: Reference, pointer: str) -> UUID:

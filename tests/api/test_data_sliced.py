@@ -136,7 +136,7 @@ def test_what_was_merged_of_named_data_reads_all_parts_again(
     assert found["evaluation_id"] == month
     assert [*differences({**whole, "evaluation_id": month}, found)] == []
     reply = client.post(f"/v1/evaluations/{merged(first, other)}/slices", json=ASKED)
-    assert "name the same attributes" in check_problem(reply, 409, "no_samples_kept")["detail"]
+    assert "named alike by all its parts" in check_problem(reply, 409, "no_samples_kept")["detail"]
 
 
 def test_an_evaluation_of_named_data_has_no_values_of_slices(client: httpx.Client, folder: Path) -> None:

@@ -63,8 +63,6 @@ _MOVES: Final = {
     "prevalence_insensitive": "Does not move with prevalence",
     "prevalence_sensitive": "Moves with prevalence",
 }
-_OF_FOLDS: Final = ("mean", "sd between them", "lowest", "highest")
-_FOLDS: Final = "Each fold, or repeat, has a value of its own. The intervals above are of all samples together."
 _HEADS: Final = ("scope", "class", "group", "metric", "value", "low", "high", "undefined")
 _BALANCED: Final = "at_balanced_prevalence"
 
@@ -375,16 +373,15 @@ def _queries(answer: Json) -> Iterator[Section]:
 
 def _folds(answer: Json, keys: Sequence[str]) -> Iterator[Section]:
     """Yield how far values differ between folds, or between runs of the same thing."""
-    folds = answer.get("folds") or {}
-    found = {key: folds[key] for key in keys if key in folds and folds[key]["mean"] is not None}
-    if not found:
-        return
-    columns = [Column("over the folds", Kind.NAME), *(Column(head, Kind.VALUE) for head in _OF_FOLDS)]
+    found = {key: one for key, one in (answer.get("folds") or {}).items() if key in keys and one["mean"] is not None}
+    heads = ("mean", "sd between them", "lowest", "highest")
+    columns = [Column("over the folds", Kind.NAME), *(Column(head, Kind.VALUE) for head in heads)]
     rows: list[list[Cell]] = [
         [(MetricName(key),), *map(Estimate, (one["mean"], one["sd"], min(one["values"]), max(one["values"])))]
         for key, one in found.items()
     ]
-    yield Section("folds", "Folds", [Table("Values over the folds", columns, [Group(rows)])], _FOLDS)
+    if rows:
+        yield Section("folds", "Folds", [Table("Values over the folds", columns, [Group(rows)])])
 
 
 def _class_row(answer: Json, label: str, recall: float | None) -> list[Cell]:

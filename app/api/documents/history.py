@@ -28,7 +28,7 @@ from app.domain.wording import PAGE, dataset_name, p_value, percent, printable, 
 # Level of the limits of a history, and the share of series without a change of which any is claimed.
 LEVEL, _ALPHA = 0.95, 0.05
 _SHORT: Final = 40
-# Changes that are said in front.
+# Changes that are one sentence; of more each has its own.
 _SAID: Final = 3
 _CAUSES: Final = (
     "Each change is split exactly into class prevalence and how each class is recognised; the parts add up. All "
@@ -55,7 +55,10 @@ def history_document(answer: Json) -> Document:
         title=(Name(printable(answer["model"])),),
         on=("on ", Name(dataset_name(answer["dataset"], version=True))),
         facts=[("", one) for one in _facts(answer)],
-        opening=[Said("result", _said(answer)), *(Said("note", _message(one)) for one in _noted(changes))],
+        opening=[
+            Said("result", _said(answer)),
+            *(Said("note", _message(one)) for one in changes[1:] if len(changes) > _SAID),
+        ],
         sections=[
             Section("figures", "Over time", [Figures()], says=_heading(answer)),
             *([Section("changes", "Why it changed", [_changes(changes)], _CAUSES)] if changes else []),
@@ -95,14 +98,9 @@ def _said(answer: Json) -> Words:
         looked = (one["expected"] is not None for item in answer["items"] for one in item["metrics"].values())
         nothing = "Nothing changed beyond chance."
         return nothing if any(looked) else "No change is claimed: no two values can be held against each other."
-    if _noted(changes):
+    if len(changes) > _SAID:
         return (f"{len(changes)} changes. The first: ", *_message(changes[0]))
     return naming(" ".join(one["message"] for one in changes), (one["metric"] for one in changes))
-
-
-def _noted(changes: Sequence[Json]) -> Sequence[Json]:
-    """Return the changes that have a line each: all but the first, where they are too many for one sentence."""
-    return changes[1:] if len(changes) > _SAID else []
 
 
 def _heading(answer: Json) -> tuple[str, ...]:

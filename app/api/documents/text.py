@@ -288,9 +288,7 @@ def _fitted(printed: list[_Printed], style: Style) -> list[_Printed]:
 
 
 def _row(cells: Sequence[tuple[_Printed, str]], width: int) -> Iterator[str]:
-    """Yield one row. A longer name has a line of its own; another longer text goes on to the end of the row, or stands
-    below it where something is beside it.
-    """
+    """Yield one row. A longer name has a line of its own; another longer text ends the row, or stands below it."""
     line, below = "", list[str]()
     for place, (column, cell) in enumerate(cells, start=1):
         start = columns_of(line) + len(_GAP)

@@ -26,7 +26,7 @@ from app.api.v1.figures import FIGURE, AskedLook, Form, drawn_answer, figure_nam
 from app.api.v1.requests import slices as requests
 from app.api.v1.requests.fields import Expression, Name
 from app.api.v1.requests.referenced import asked_of, names_data
-from app.api.v1.reread import DataAgain, asked_again, check_allowed, request_of
+from app.api.v1.reread import DataAgain, asked_again, request_of
 from app.domain.errors import BeyondMemory, TooLarge
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.matrices import MatrixInput
@@ -56,9 +56,9 @@ async def slice_evaluation(
     judged = _Judged(question, view_of(request, SLICES, asked), identifier)
     record = await context.services.evaluations.sliced_elsewhere(context.project, identifier)
     if record is not None:
-        room = context.services.data.memory_bytes
-        one = None if record.parts else _Elsewhere(asked_again(record, room, sliced=True), request_of(record))
-        return await _elsewhere(request, context, body, one or _Parts(record, room), judged)
+        again = asked_again(record.elsewhere[0], context.services.data.memory_bytes, sliced=True)
+        samples = _Elsewhere(again, request_of(record), record if record.parts else None)
+        return await _elsewhere(request, context, body, samples, judged)
     source = await context.services.evaluations.sliceable(context.project, identifier)
     return judged.view.response(await context.services.compute.run(partial(judged.written, source)))
 
@@ -147,10 +147,12 @@ class _Elsewhere:
     Attributes:
         asked: How their columns are read.
         body: A request for the input of them.
+        merged: Whose parts all have such columns, and are in memory together.
     """
 
     asked: Asked
     body: bytes
+    merged: EvaluationRecord | None = None
 
     async def check(self, context: Context) -> None:
         """Refuse what can be refused without reading a row. Raises as `admit_slices`."""
@@ -163,23 +165,12 @@ class _Elsewhere:
         """The answer, once they are read. Raises as `new_evaluation`."""
         place = Folder(folder)
         one = copied(source, self.asked, engine, place)[0] if self.asked.is_copied else self.asked
-        return write(new_evaluation(self.body, source, one, engine, place).source)
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """Samples of a run that was merged: those of its parts, in memory together."""
-
-    record: EvaluationRecord
-    memory_bytes: int
-
-    async def check(self, context: Context) -> None:
-        """Raises DataNotAllowed: data may not be read any more."""
-        check_allowed(context.services.data.source, [self.record])
-
-    def judged(self, source: DataSource, engine: Engine, folder: str, write: Callable[[MatrixInput], bytes]) -> bytes:
-        """As `_Elsewhere.judged`."""
-        return write(DataAgain(source, engine, Folder(folder)).whole(self.record, self.memory_bytes, sliced=True))
+        try:
+            if self.merged is not None:
+                return write(DataAgain(source, engine, place).whole(self.merged, one.memory_bytes, sliced=True))
+            return write(new_evaluation(self.body, source, one, engine, place).source)
+        except BeyondMemory as error:
+            raise TooLarge(_BEYOND, pointer=error.pointer) from None
 
 
 def _named(context: Context, body: Body, form: requests.ReferencedSlicesRequest) -> _Elsewhere:
@@ -188,9 +179,7 @@ def _named(context: Context, body: Body, form: requests.ReferencedSlicesRequest)
     return _Elsewhere(asked, orjson.dumps({"input": orjson.loads(body)["input"]}))
 
 
-async def _elsewhere(
-    http: Request, context: Context, body: Body, samples: _Elsewhere | _Parts, judged: _Judged
-) -> Response:
+async def _elsewhere(http: Request, context: Context, body: Body, samples: _Elsewhere, judged: _Judged) -> Response:
     """202, or the answer when a job carries the request out."""
     if CARRIED_OUT_BY not in http.scope["state"]:
         await samples.check(context)
@@ -199,7 +188,4 @@ async def _elsewhere(
     # Made here, so that it goes also where the process is ended that fills it.
     with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
         work = partial(samples.judged, data.source, data.engine, folder, judged.written)
-        try:
-            return judged.view.response(await data.compute.run(work))
-        except BeyondMemory as error:
-            raise TooLarge(_BEYOND, pointer=error.pointer) from None
+        return judged.view.response(await data.compute.run(work))

@@ -39,6 +39,7 @@ from app.kernel.units.queries import NOT_RETRIEVED, UNJUDGED
 MOST_OUTPUTS: Final = 50_000_000
 _PLACE: Final = "/evaluations"
 _RENORMALIZED, _LEFT_OUT = "renormalized", "queries_without_judgements"
+_NAMES: Final = {"None": "none", "[]": "none", "False": "none", "True": "some"}
 _Facts = dict[str, Any]
 
 
@@ -188,14 +189,9 @@ def _agree(parts: Sequence[MatrixInput], what: str, value: Callable[[MatrixInput
     wanted = value(parts[0])
     for place, part in enumerate(parts):
         if (found := value(part)) != wanted:
-            detail = f"expected {what} as in the first evaluation, {_said(wanted)}, got {_said(found)}"
+            there, here = (_NAMES.get(repr(one), repr(one)) for one in (wanted, found))
+            detail = f"expected {what} as in the first evaluation, {there}, got {here}"
             raise IncomparableRuns(detail, pointer=f"{_PLACE}/{place}")
-
-
-def _said(value: Any) -> str:
-    if isinstance(value, bool):
-        return "some" if value else "none"
-    return "none" if value in (None, []) else repr(value)
 
 
 def _given_threshold(part: MatrixInput) -> Any:

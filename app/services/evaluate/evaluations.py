@@ -547,15 +547,13 @@ class EvaluationService:
         return await self._kept(project, source, options, identifier)
 
     async def sliced_elsewhere(self, project: str, identifier: UUID) -> EvaluationRecord | None:
-        """The evaluation if its samples and their attributes lie where its data, or that of all its parts, was named;
-        else None.
+        """The evaluation if its samples and attributes lie where its data, or that of all parts, was named; else None.
 
         Raises:
             NotFound: there is no such evaluation.
         """
-        (record,) = await with_parts(
-            self._store, project, [_found(await self._store.get(project, identifier), identifier)]
-        )
+        record = _found(await self._store.get(project, identifier), identifier)
+        (record,) = await with_parts(self._store, project, [record])
         columns = [part.data.get("columns", {}) for part in record.elsewhere if part.data is not None]
         named = [{*own.get("attributes", ())} for own in columns]
         return record if named and named[0] and all(one == named[0] for one in named) else None
@@ -574,10 +572,7 @@ class EvaluationService:
         source, _ = stored_request(_found(await self._store.get(project, identifier), identifier))
         samples = await self._store.read_samples(project, identifier)
         if samples is None or samples.attributes is None:
-            detail = f"no samples of {identifier} with attributes were saved, which slices are made of"
-            if MERGED_FACT in source.facts:
-                detail += "; where it was merged of named data, all parts have to be there and name the same attributes"
-            raise NoSamples(detail)
+            raise NoSamples(f"no samples of {identifier} with attributes were saved, or named alike by all its parts")
         return replace(source, samples=samples)
 
     async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:
