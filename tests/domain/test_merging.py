@@ -17,7 +17,7 @@ from app.domain.errors import (
 )
 from app.domain.inputs.classified import Predictions, Probabilities, Scores
 from app.domain.inputs.clustering import Clustering
-from app.domain.inputs.confusion import ConfusionMatrix
+from app.domain.inputs.confusion import BinaryCounts, ConfusionMatrix
 from app.domain.inputs.content import Content
 from app.domain.inputs.folds import Folds
 from app.domain.inputs.kind import Input
@@ -166,6 +166,27 @@ def test_matrices_are_added_with_their_labels_in_one_order() -> None:
     assert (found.labels, found.positive) == (("well", "ill"), 1)
     assert found.counts.tolist() == [[45, 31], [22, 17]]
     assert found.counts.dtype.kind == "i"
+
+
+def test_random_splits_of_matrices_are_the_whole_again() -> None:
+    """Of 50; a class is missing in one part of each."""
+    rng = np.random.default_rng(5)
+    whole = np.vstack([rng.integers(1, 9, (3, 4)), [0, 1, 0, 0]])
+    names = np.array(["d", "a", "c", "b"])
+    for _ in range(50):
+        first = rng.binomial(whole, rng.uniform(0.2, 0.8))
+        parts = [first, whole - first]
+        orders = [rng.permutation(4) for _ in parts]
+        read_parts = [
+            ConfusionMatrix(matrix=part[np.ix_(order, order)], labels=names[order]).read("")
+            for part, order in zip(parts, orders, strict=True)
+        ]
+        place = np.array([list(names).index(label) for label in merged(read_parts).labels])
+        assert merged(read_parts).counts.tolist() == whole[np.ix_(place, place)].tolist()
+        half = BinaryCounts(tp=int(first[0, 0]), fn=3, fp=int(first[0, 1]), tn=2).read("")
+        rest = BinaryCounts(tp=int(parts[1][0, 0]), fn=0, fp=int(parts[1][0, 1]), tn=0).read("")
+        at_once = BinaryCounts(tp=int(whole[0, 0]), fn=3, fp=int(whole[0, 1]), tn=2).read("")
+        assert told(merged([half, rest])) == told(at_once)
 
 
 def test_matrices_of_classes_by_decisions_are_added() -> None:
