@@ -96,8 +96,7 @@ def _said(answer: Json) -> Words:
         return "One evaluation, which is held against none before it."
     if not changes:
         looked = (one["expected"] is not None for item in answer["items"] for one in item["metrics"].values())
-        nothing = "Nothing changed beyond chance."
-        return nothing if any(looked) else "No change is claimed: no two values can be held against each other."
+        return "Nothing changed beyond chance." if any(looked) else "No change is claimed: there are no two values."
     if len(changes) > _SAID:
         return (f"{len(changes)} changes. The first: ", *_message(changes[0]))
     return naming(" ".join(one["message"] for one in changes), (one["metric"] for one in changes))

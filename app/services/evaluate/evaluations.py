@@ -572,7 +572,8 @@ class EvaluationService:
         source, _ = stored_request(_found(await self._store.get(project, identifier), identifier))
         samples = await self._store.read_samples(project, identifier)
         if samples is None or samples.attributes is None:
-            raise NoSamples(f"no samples of {identifier} with attributes were saved, or named alike by all its parts")
+            parts = ", or named alike by all its parts" if MERGED_FACT in source.facts else ""
+            raise NoSamples(f"no samples of {identifier} with attributes were saved{parts}, which slices are made of")
         return replace(source, samples=samples)
 
     async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:
