@@ -16,7 +16,7 @@ from app.domain.errors import IncomparableRuns, InvalidExpression, NotFound, Out
 from app.domain.evaluation import AlikeEvaluations, DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_list
 from app.domain.identifiers import new_id
-from app.domain.inputs.content import Content
+from app.domain.inputs.content import MERGED_FACT, Content
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.samples import Samples, in_order, joined
 from app.domain.members import LEFT_OUT, as_json, named, number
@@ -46,6 +46,7 @@ from app.services.stored import stored_input
 MOST_POINTS, _MOST_ALONE = 10_000, 1000
 LEVEL = 0.95
 _UNKNOWN = "Which evaluations share samples is not known without sample_ids: they are taken as independent."
+_MERGED = "What was merged of evaluations of the series is left out: no sample counts twice."
 _SAME_SAMPLES = "The evaluations share their samples: what these add to all of them is taken into account."
 _NOT_KNOWN = "the evaluations share samples, and by how much these move all values of the metric is not known"
 # Samples times evaluations that are looked at together.
@@ -189,10 +190,12 @@ class HistoryService:
         """
         for metric in query.metrics:
             _check(metric)
-        whole = await self._series(project, query)
+        everything = await self._series(project, query)
+        whole = everything.once()
         metrics = query.metrics or (ranked_by(stored_input(whole.record(-1))),)
         kept = await self._samples(project, whole, metrics)
-        return await self.compute.run(partial(series, replace(query, metrics=metrics), whole, kept))
+        answer = await self.compute.run(partial(series, replace(query, metrics=metrics), whole, kept))
+        return answer if whole is everything else replace(answer, notes=[*answer.notes, _MERGED])
 
     async def held(
         self, project: str, record: EvaluationRecord, levels: Sequence[tuple[str, float]]
@@ -211,7 +214,7 @@ class HistoryService:
         query = HistoryQuery(
             model=record.model.name, dataset=DatasetRef(record.dataset.name, None, record.dataset.split)
         )
-        whole = (await self._series(project, query)).up_to(record)
+        whole = (await self._series(project, query)).up_to(record).once(record)
         kept = await self._samples(project, whole, [metric for metric, _ in levels])
         return await self.compute.run(partial(_held, levels, whole, kept))
 
@@ -313,7 +316,20 @@ class Series:
         upper, lower = divmod(record.id.int, 1 << 64)
         upto = (self.ids[:, 0] < upper) | ((self.ids[:, 0] == upper) & (self.ids[:, 1] <= lower))
         upto &= np.isin(self.part, same)
-        return replace(self, ids=self.ids[upto], part=self.part[upto], place=self.place[upto])
+        return self._only(upto)
+
+    def once(self, looked_at: EvaluationRecord | None = None) -> Self:
+        """Return those of which no sample counts twice: without merges of others, or the parts of one looked at."""
+        merges = [one.first.extra.get(MERGED_FACT, ()) for one in self.parts]
+        known = [str(UUID(int=(upper << 64) | lower)) for upper, lower in self.ids.tolist()] if any(merges) else []
+        twice = np.array([not {*others}.isdisjoint(known) for others in merges])
+        if not twice.any():
+            return self
+        kept, gone = ("", ()) if looked_at is None else (str(looked_at.id), looked_at.extra.get(MERGED_FACT, ()))
+        return self._only((~twice[self.part] & ~np.isin(known, gone)) | np.isin(known, kept))
+
+    def _only(self, some: NDArray[np.bool_]) -> Self:
+        return replace(self, ids=self.ids[some], part=self.part[some], place=self.place[some])
 
 
 def _check(metric: str) -> None:
@@ -420,7 +436,8 @@ def _shared(whole: Series, kept: KeptSamples) -> tuple[str, ...]:
             notes[_UNKNOWN] = None
             continue
         if mine.dtype.kind != next_ones.dtype.kind:
-            continue
+            # The integer 3 and the text "3" are the same id.
+            mine, next_ones = mine.astype(np.str_), next_ones.astype(np.str_)
         shared = np.isin(mine, next_ones).sum() / min(mine.size, next_ones.size)
         if _SHARED < shared < _SAME:
             raise IncomparableRuns(

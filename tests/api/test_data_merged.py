@@ -196,6 +196,32 @@ def test_what_was_merged_is_compared_as_its_rows_at_once(
     same_numbers(compared(month), compared(whole))
 
 
+@pytest.mark.usefixtures("computed_here")
+def test_ids_that_are_numbers_in_one_part_and_texts_in_another_are_texts(
+    client: httpx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows there are; the zeros in front of a text are a part of it."""
+    (place := folder / "types").mkdir()
+    write(place / "whole.parquet", 1, 60)
+    whole = pq.read_table(place / "whole.parquet").drop_columns("id")
+    columns, found = {"y_true": "truth", "y_pred": "guess", "sample_id": "id"}, {}
+    for name, form in (("numbers", int), ("texts", str), ("zeros", "00{}".format)):
+        pq.write_table(whole.append_column("id", pa.array([*map(form, range(60))])), place / f"{name}.parquet")
+        reply = keep(client, named(place / f"{name}.parquet", columns, "predictions"), dataset="types")
+        found[name] = result(client, reply.json()).json()["id"]
+    runs = [merged(client, [found[name], found["zeros"]])["id"] for name in ("numbers", "texts")]
+
+    def compared() -> Json:
+        body = {"evaluations": runs, "metrics": ["accuracy"], "paired": "true"}
+        answer = result(client, client.post("/v1/comparisons", json=body).json()).json()
+        assert answer["design"]["reason"] == "same 120 sample ids"
+        return {name: answer[name] for name in ("design", "metrics")}
+
+    in_memory = compared()
+    monkeypatch.setattr(DataAgain, "whole", too_many)
+    same_numbers(compared(), in_memory)
+
+
 def too_many(*_: Any) -> MatrixInput:
     """What reading all rows at once comes to."""
     raise TooLarge("more than memory holds")

@@ -105,6 +105,40 @@ def test_an_evaluation_of_named_data_reads_it_again(client: httpx.Client, folder
     check_problem(other, 409, "no_samples_kept")
 
 
+@pytest.mark.parametrize("besides", [{}, {"sample_weight": "w"}])
+def test_what_was_merged_of_named_data_reads_all_parts_again(
+    client: httpx.Client, folder: Path, besides: dict[str, str]
+) -> None:
+    """Its slices are those of the rows of all parts; a part that does not name the same attributes makes none."""
+    days = [TABLES["few"].slice(0, 150), TABLES["few"].slice(150)]
+    for day, rows in enumerate(days):
+        pq.write_table(rows, folder / f"day-{day}-{len(besides)}.parquet")
+    files = [folder / f"day-{day}-{len(besides)}.parquet" for day in (0, 1)]
+    sources = [
+        named(files[day], {**NAMED, **besides, "attributes": own})
+        for day, own in ((0, ATTRIBUTES), (1, ATTRIBUTES), (1, {"site": "hospital"}))
+    ]
+    first, second, other = (result(client, keep(client, one, dataset="days").json()).json()["id"] for one in sources)
+    many = result(client, keep(client, named(folder / "many.parquet", {**NAMED, **besides}), dataset="days").json())
+
+    def merged(*parts: str) -> str:
+        reply = client.post("/v1/evaluations/merge", json={"evaluations": parts, "model": {"name": "all"}})
+        return str((result(client, reply.json()) if reply.status_code == 202 else reply).json()["id"])
+
+    if not besides:
+        large = merged(first, many.json()["id"])
+        problem = ended(client, client.post(f"/v1/evaluations/{large}/slices", json=ASKED).json())["problem"]
+        assert problem["status"] == 413
+        assert "that were not merged, or no more rows than memory holds" in problem["detail"]
+    whole = client.post("/v1/slices", json={"input": sent(TABLES["few"], **besides), **ASKED}).json()
+    month = merged(first, second)
+    found = sliced(client, f"/v1/evaluations/{month}/slices")
+    assert found["evaluation_id"] == month
+    assert [*differences({**whole, "evaluation_id": month}, found)] == []
+    reply = client.post(f"/v1/evaluations/{merged(first, other)}/slices", json=ASKED)
+    assert "named alike by all its parts" in check_problem(reply, 409, "no_samples_kept")["detail"]
+
+
 def test_an_evaluation_of_named_data_has_no_values_of_slices(client: httpx.Client, folder: Path) -> None:
     job = keep(client, named(folder / "few.parquet", NAMED), options={"metrics": ["min(recall@sick, by=site)"]}).json()
     (fault,) = ended(client, job)["problem"]["errors"]

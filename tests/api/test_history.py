@@ -166,6 +166,30 @@ def test_a_history_in_words(client: httpx.Client, weeks: tuple[str, list[str]]) 
     assert (fault["parameter"], fault["code"]) == ("fields", "not_json")
 
 
+def text_of(client: httpx.Client, name: str, *metrics: str) -> str:
+    asked = {"dataset": "weeks", "metric": metrics}
+    return client.get(f"/v1/models/{name}/history", params=asked, headers={"Accept": "text/plain"}).text
+
+
+def test_a_text_has_all_values_and_all_changes(client: httpx.Client) -> None:
+    """Beside a reason the other values stand as they are; of many changes each has a line."""
+    name = uuid4().hex
+    for place in range(12):
+        keep(client, EARLIER if place // 3 % 2 else LATER, name, place)
+    text = text_of(client, name, "precision@1", "accuracy", "prevalence@1", "recall@ill")
+    changes = history(client, name, metric=["precision@1", "accuracy", "prevalence@1", "recall@ill"])["changes"]
+    assert len(changes) > 3
+    said = " ".join(text.partition("\n\n")[0].split())
+    assert [one["message"] for one in changes[:4] if one["message"] not in said] == []
+    reasons = uuid4().hex
+    for place in range(2):
+        keep(client, EARLIER, reasons, place)
+    text = text_of(client, reasons, "recall@ill", "recall@1")
+    assert "Nothing changed beyond chance." in text
+    assert text.count("there is no class 'ill'") == text.count("0.800") == 2
+    assert "there are no two values" in " ".join(text_of(client, reasons, "recall@ill").split())
+
+
 def test_a_history_as_a_figure(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
     """The figure has the values, where they were expected, and the change between two evaluations."""
     where, params = f"/v1/models/{weeks[0]}/history/plots", {"dataset": "weeks", "metric": "precision@1"}
@@ -301,12 +325,31 @@ def test_windows_that_overlap_are_refused_and_one_test_set_is_not(client: httpx.
     (fault,) = check_problem(reply, 422, "invalid_query")["errors"]
     assert (fault["parameter"], fault["code"]) == ("dataset", "incomparable_runs")
     assert "overlap" in fault["detail"]
-    same = uuid4().hex
-    for _ in range(3):
-        keep_labels(client, [0, 1] * 50, [0, 1] * 49 + [0, 0], same, "weeks")
-    answer = history(client, same, metric=["accuracy"])
-    assert answer["changes"] == []
-    assert [note[:16] for note in answer["notes"]] == ["The evaluations "]
+    # The integer 3 and the text "3" are the same id.
+    for ids in ([[*range(100)]] * 3, [[*range(100)], [str(one) for one in range(100)]]):
+        same = uuid4().hex
+        for own in ids:
+            keep_labels(client, [0, 1] * 50, [0, 1] * 49 + [0, 0], same, "weeks", sample_ids=own)
+        answer = history(client, same, metric=["accuracy"])
+        assert answer["changes"] == []
+        assert [note[:16] for note in answer["notes"]] == ["The evaluations "]
+
+
+def test_what_was_merged_of_the_series_does_not_count_twice(client: httpx.Client) -> None:
+    """Old weeks that are merged after a change are no change back; a gate holds the merge itself against the rest."""
+    name, rule = uuid4().hex, {"metric": "precision@1", "not_changed_since": "last_change"}
+    weeks = [keep(client, EARLIER if week < 6 else LATER, name, week) for week in range(12)]
+    before = history(client, name, metric="precision@1")
+    for mode in ("pooled", "folds"):
+        body = {"evaluations": weeks[:6], "model": {"name": name}, "mode": mode}
+        month = client.post("/v1/evaluations/merge", json=body).json()["id"]
+        found = history(client, name, metric="precision@1")
+        assert {**found, "notes": []} == {**before, "notes": []}
+        assert "merged of evaluations of the series" in found["notes"][-1]
+    check = held(client, rule, month)
+    assert check["verdict"] == "fail"
+    client.delete(f"/v1/evaluations/{weeks[0]}")
+    assert [one["evaluation"] for one in history(client, name, metric="precision@1")["items"]] == weeks[1:]
 
 
 def test_the_same_predictions_again_add_nothing(client: httpx.Client) -> None:

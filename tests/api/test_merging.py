@@ -75,6 +75,11 @@ def test_runs_as_folds_and_a_repeated_request(client: httpx.Client) -> None:
     assert answer["input"]["kind"] == "folds"
     assert "recall@a" in answer["requested"]
     assert (answer["model"]["name"], answer["tags"]) == ("predictions-seeds", {"of": "seeds"})
+    text = client.get(f"/v1/evaluations/{answer['id']}", headers={"Accept": "text/plain"}).text
+    (row,) = (line.split() for line in text.partition("over the folds")[2].split("\n") if "accuracy" in line.split())
+    found = answer["folds"]["accuracy"]
+    told = (found["mean"], found["sd"], min(found["values"]), max(found["values"]))
+    assert row == ["accuracy", *(f"{one:.3f}" for one in told)]
 
 
 def test_what_cannot_be_merged_is_refused_and_nothing_is_kept(client: httpx.Client) -> None:

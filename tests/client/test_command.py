@@ -276,6 +276,7 @@ def test_what_else_can_be_asked(gated: prevail.Client, command: Command) -> None
         ("compare", "rf:8", "rf:7", "-m", "macro_f1", "--explain"): "rf 8 against rf 7",
         ("merge", "rf:8", "rf:7", "--model", "rf:both"): "rf both on hartwig, test",
         ("history", "rf", "--dataset", "hartwig", "-m", "h_mean"): "From version 8 on the model itself got",
+        ("history", "rf", "--dataset", "hartwig", "-m", "recall@E"): "No two values to compare.\nthere is no class",
         ("history", "rf", "--dataset", "hartwig", "-o", "csv"): "created_at,version,metric",
         ("leaderboard", "hartwig", "-m", "min(recall@*)"): "hartwig by min(recall@*)",
         ("leaderboard", "hartwig", "-o", "csv"): "rank,model,version",

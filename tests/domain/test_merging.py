@@ -17,7 +17,7 @@ from app.domain.errors import (
 )
 from app.domain.inputs.classified import Predictions, Probabilities, Scores
 from app.domain.inputs.clustering import Clustering
-from app.domain.inputs.confusion import ConfusionMatrix
+from app.domain.inputs.confusion import BinaryCounts, ConfusionMatrix
 from app.domain.inputs.content import Content
 from app.domain.inputs.folds import Folds
 from app.domain.inputs.kind import Input
@@ -120,13 +120,12 @@ def told(source: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("splits", [2, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", WHOLES)
-def test_parts_are_the_whole_again(name: str, splits: int) -> None:
-    """Of random splits, bit for bit; the six judgements of a query stay together, and each part has every class."""
+def test_parts_are_the_whole_again(name: str) -> None:
+    """Of 50 random splits, bit for bit; the six judgements of a query stay together, and each part has every class."""
     kind, columns, options = WHOLES[name]
     rng = np.random.default_rng(0)
-    for _ in range(splits):
+    for _ in range(50):
         side = np.r_[0, 1, rng.integers(0, 2, N // 6 - 2)]
         parts = [np.arange(N).reshape(-1, 6)[side == one].ravel() for one in (0, 1)]
         whole = told(read(kind, columns, options, np.concatenate(parts)))
@@ -166,6 +165,27 @@ def test_matrices_are_added_with_their_labels_in_one_order() -> None:
     assert (found.labels, found.positive) == (("well", "ill"), 1)
     assert found.counts.tolist() == [[45, 31], [22, 17]]
     assert found.counts.dtype.kind == "i"
+
+
+def test_random_splits_of_matrices_are_the_whole_again() -> None:
+    """Of 50; a class is missing in one part of each."""
+    rng = np.random.default_rng(5)
+    whole = np.vstack([rng.integers(1, 9, (3, 4)), [0, 1, 0, 0]])
+    names = np.array(["d", "a", "c", "b"])
+    for _ in range(50):
+        first = rng.binomial(whole, rng.uniform(0.2, 0.8))
+        parts = [first, whole - first]
+        orders = [rng.permutation(4) for _ in parts]
+        read_parts = [
+            ConfusionMatrix(matrix=part[np.ix_(order, order)].tolist(), labels=names[order].tolist()).read("")
+            for part, order in zip(parts, orders, strict=True)
+        ]
+        place = np.array([list(names).index(label) for label in merged(read_parts).labels])
+        assert merged(read_parts).counts.tolist() == whole[np.ix_(place, place)].tolist()
+        half = BinaryCounts(tp=int(first[0, 0]), fn=3, fp=int(first[0, 1]), tn=2).read("")
+        rest = BinaryCounts(tp=int(parts[1][0, 0]), fn=0, fp=int(parts[1][0, 1]), tn=0).read("")
+        at_once = BinaryCounts(tp=int(whole[0, 0]), fn=3, fp=int(whole[0, 1]), tn=2).read("")
+        assert told(merged([half, rest])) == told(at_once)
 
 
 def test_matrices_of_classes_by_decisions_are_added() -> None:
@@ -252,6 +272,22 @@ def test_a_sample_that_is_there_twice_is_refused_with_its_places() -> None:
         f"expected ids of samples that differ, got 2 that came before, the first '{IDS[3]}': number 10 here, "
         "number 3 of /evaluations/0"
     )
+
+
+def test_a_sample_that_is_there_twice_is_refused_beside_parts_without_ids() -> None:
+    for other in (of("counts", PARTS[1]), of("integers", PARTS[1], ["sample_ids", "sample_weight", "group_ids"])):
+        error = refused(of("predictions"), other, of("predictions", np.r_[30:40, 3, 20]))
+        assert isinstance(error, InvalidInput)
+        assert (error.faults[0].pointer, error.faults[0].code) == ("/evaluations/2", "duplicate_sample_id")
+        assert "got 2 that came before" in error.faults[0].detail
+        assert error.faults[0].detail.endswith("number 3 of /evaluations/0")
+
+
+def test_refusals_say_what_is_there_and_what_is_not() -> None:
+    error = refused(of("integers"), of("integers", PARTS[1], ["sample_weight"]))
+    assert error.detail == "expected sample_weight in all or in none as in the first evaluation, some, got none"
+    error = refused(of("scores"), of("scores", PARTS[1], threshold=0.0))
+    assert error.detail == "expected the threshold as in the first evaluation, none, got 0.0"
 
 
 def test_what_cannot_be_one_is_refused() -> None:

@@ -103,6 +103,7 @@ def evaluation_document(answer: Json) -> Document:
             ),
             *_classes(answer, values.interval),
             *_queries(answer),
+            *_folds(answer, values.keys),
             *_parts(answer, identifier),
             _undefined(answer),
             *values.others(),
@@ -368,6 +369,19 @@ def _queries(answer: Json) -> Iterator[Section]:
     table = Table(caption, columns, [Group(rows)], short=_SHORT_QUERIES, rest="queries")
     lede = f"The lowest first, by {name[:1].lower()}{name[1:]}, with how many items were retrieved and are relevant."
     yield Section("queries", "Queries", [table], lede, headings.of_queries(queries, name))
+
+
+def _folds(answer: Json, keys: Sequence[str]) -> Iterator[Section]:
+    """Yield how far values differ between folds, or between runs of the same thing."""
+    found = {key: one for key, one in (answer.get("folds") or {}).items() if key in keys and one["mean"] is not None}
+    heads = ("mean", "sd between them", "lowest", "highest")
+    columns = [Column("over the folds", Kind.NAME), *(Column(head, Kind.VALUE) for head in heads)]
+    rows: list[list[Cell]] = [
+        [(MetricName(key),), *map(Estimate, (one["mean"], one["sd"], min(one["values"]), max(one["values"])))]
+        for key, one in found.items()
+    ]
+    if rows:
+        yield Section("folds", "Folds", [Table("Values over the folds", columns, [Group(rows)])])
 
 
 def _class_row(answer: Json, label: str, recall: float | None) -> list[Cell]:

@@ -28,7 +28,7 @@ from app.domain.wording import PAGE, dataset_name, p_value, percent, printable, 
 # Level of the limits of a history, and the share of series without a change of which any is claimed.
 LEVEL, _ALPHA = 0.95, 0.05
 _SHORT: Final = 40
-# Changes that are said in front.
+# Changes that are one sentence; of more each has its own.
 _SAID: Final = 3
 _CAUSES: Final = (
     "Each change is split exactly into class prevalence and how each class is recognised; the parts add up. All "
@@ -55,7 +55,10 @@ def history_document(answer: Json) -> Document:
         title=(Name(printable(answer["model"])),),
         on=("on ", Name(dataset_name(answer["dataset"], version=True))),
         facts=[("", one) for one in _facts(answer)],
-        opening=[Said("result", _said(answer)), *(Said("note", _message(one)) for one in changes[_SAID:])],
+        opening=[
+            Said("result", _said(answer)),
+            *(Said("note", _message(one)) for one in changes[1:] if len(changes) > _SAID),
+        ],
         sections=[
             Section("figures", "Over time", [Figures()], says=_heading(answer)),
             *([Section("changes", "Why it changed", [_changes(changes)], _CAUSES)] if changes else []),
@@ -92,7 +95,8 @@ def _said(answer: Json) -> Words:
     if len(answer["items"]) == 1:
         return "One evaluation, which is held against none before it."
     if not changes:
-        return "Nothing changed beyond chance."
+        looked = (one["expected"] is not None for item in answer["items"] for one in item["metrics"].values())
+        return "Nothing changed beyond chance." if any(looked) else "No change is claimed: there are no two values."
     if len(changes) > _SAID:
         return (f"{len(changes)} changes. The first: ", *_message(changes[0]))
     return naming(" ".join(one["message"] for one in changes), (one["metric"] for one in changes))

@@ -288,19 +288,22 @@ def _fitted(printed: list[_Printed], style: Style) -> list[_Printed]:
 
 
 def _row(cells: Sequence[tuple[_Printed, str]], width: int) -> Iterator[str]:
-    """Yield one row. A longer name has a line of its own; another longer text goes on to the end of the row."""
-    line = ""
-    for column, cell in cells:
+    """Yield one row. A longer name has a line of its own; another longer text ends the row, or stands below it."""
+    line, below = "", list[str]()
+    for place, (column, cell) in enumerate(cells, start=1):
         start = columns_of(line) + len(_GAP)
         if columns_of(cell) <= column.width:
             line += column.placed(cell)
         elif column.kind is Kind.NAME:
             yield line + _GAP + cell
             line = " " * (start + column.width)
+        elif any(other for _, other in cells[place:]):
+            below += wrapped("", cell, width, start)
+            line += column.placed("")
         else:
-            yield from wrapped(line + _GAP, cell, width, start)
+            yield from [*wrapped(line + _GAP, cell, width, start), *below]
             return
-    yield line
+    yield from [line, *below]
 
 
 def _counts(matrix: Matrix) -> Table:

@@ -129,12 +129,12 @@ class DataAgain:
     folder: Path
     file_bytes: int = 1 << 40
 
-    def whole(self, record: EvaluationRecord, memory_bytes: int) -> MatrixInput:
-        """The input with its samples; raises as the port says."""
+    def whole(self, record: EvaluationRecord, memory_bytes: int, *, sliced: bool = False) -> MatrixInput:
+        """The input with its samples, and with their attributes if it is to be ``sliced``; raises as the port says."""
         parts, found = record.elsewhere, []
         for place, part in enumerate(parts):
             with as_step(place, len(parts)):
-                read = read_data(self.source, self.asked(asked_again(part, memory_bytes // len(parts))))
+                read = read_data(self.source, self.asked(asked_again(part, memory_bytes // len(parts), sliced=sliced)))
                 found.append(with_columns(request_of(part, decided=False), read).source)
         return together(found)
 

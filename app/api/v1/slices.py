@@ -26,16 +26,17 @@ from app.api.v1.figures import FIGURE, AskedLook, Form, drawn_answer, figure_nam
 from app.api.v1.requests import slices as requests
 from app.api.v1.requests.fields import Expression, Name
 from app.api.v1.requests.referenced import asked_of, names_data
-from app.api.v1.reread import asked_again, request_of
+from app.api.v1.reread import DataAgain, asked_again, request_of
 from app.domain.errors import BeyondMemory, TooLarge
+from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.matrices import MatrixInput
 from app.services.ports import DataSource, Engine
 from app.services.slices.slices import SlicesQuestion, judge_slices
 
 router = routes("what-if")
 _BEYOND: Final = (
-    "expected predictions, or no more rows than memory holds (PREVAIL_DATA_MEMORY_BYTES): of others slices are made of "
-    "samples at hand"
+    "expected predictions that were not merged, or no more rows than memory holds (PREVAIL_DATA_MEMORY_BYTES): slices "
+    "of others are made of samples at hand"
 )
 
 
@@ -55,8 +56,9 @@ async def slice_evaluation(
     judged = _Judged(question, view_of(request, SLICES, asked), identifier)
     record = await context.services.evaluations.sliced_elsewhere(context.project, identifier)
     if record is not None:
-        again = asked_again(record, context.services.data.memory_bytes, sliced=True)
-        return await _elsewhere(request, context, body, _Elsewhere(again, request_of(record)), judged)
+        again = asked_again(record.elsewhere[0], context.services.data.memory_bytes, sliced=True)
+        samples = _Elsewhere(again, request_of(record), record if record.parts else None)
+        return await _elsewhere(request, context, body, samples, judged)
     source = await context.services.evaluations.sliceable(context.project, identifier)
     return judged.view.response(await context.services.compute.run(partial(judged.written, source)))
 
@@ -145,10 +147,12 @@ class _Elsewhere:
     Attributes:
         asked: How their columns are read.
         body: A request for the input of them.
+        merged: Whose parts all have such columns, and are in memory together.
     """
 
     asked: Asked
     body: bytes
+    merged: EvaluationRecord | None = None
 
     async def check(self, context: Context) -> None:
         """Refuse what can be refused without reading a row. Raises as `admit_slices`."""
@@ -162,10 +166,11 @@ class _Elsewhere:
         place = Folder(folder)
         one = copied(source, self.asked, engine, place)[0] if self.asked.is_copied else self.asked
         try:
-            made = new_evaluation(self.body, source, one, engine, place)
+            if self.merged is not None:
+                return write(DataAgain(source, engine, place).whole(self.merged, one.memory_bytes, sliced=True))
+            return write(new_evaluation(self.body, source, one, engine, place).source)
         except BeyondMemory as error:
             raise TooLarge(_BEYOND, pointer=error.pointer) from None
-        return write(made.source)
 
 
 def _named(context: Context, body: Body, form: requests.ReferencedSlicesRequest) -> _Elsewhere:

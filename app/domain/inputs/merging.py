@@ -39,6 +39,7 @@ from app.kernel.units.queries import NOT_RETRIEVED, UNJUDGED
 MOST_OUTPUTS: Final = 50_000_000
 _PLACE: Final = "/evaluations"
 _RENORMALIZED, _LEFT_OUT = "renormalized", "queries_without_judgements"
+_NAMES: Final = {"None": "none", "[]": "none", "False": "none", "True": "some"}
 _Facts = dict[str, Any]
 
 
@@ -60,8 +61,7 @@ def merged(parts: Sequence[MatrixInput], *, as_folds: bool = False) -> MatrixInp
     if as_folds:
         labels, form = _all_names([part.labels for part in parts]), _form(parts)
         return pooled([form([part], labels) for part in parts], "", places=_PLACE)
-    if _form(parts) is _sampled:
-        _check_ids(parts)
+    _check_ids(parts)
     return together(parts)
 
 
@@ -189,7 +189,8 @@ def _agree(parts: Sequence[MatrixInput], what: str, value: Callable[[MatrixInput
     wanted = value(parts[0])
     for place, part in enumerate(parts):
         if (found := value(part)) != wanted:
-            detail = f"expected {what} as in the first evaluation, {wanted!r}, got {found!r}"
+            there, here = (_NAMES.get(repr(one), repr(one)) for one in (wanted, found))
+            detail = f"expected {what} as in the first evaluation, {there}, got {here}"
             raise IncomparableRuns(detail, pointer=f"{_PLACE}/{place}")
 
 
@@ -201,14 +202,15 @@ def _given_threshold(part: MatrixInput) -> Any:
 
 def _check_ids(parts: Sequence[MatrixInput]) -> None:
     """Refuse samples, or queries, that are in two of the runs."""
-    columns = [None if part.samples is None else part.samples.ids for part in parts]
-    ids = one_column(columns)
+    known = {run: part.samples.ids for run, part in enumerate(parts) if part.samples is not None}
+    columns = {run: column for run, column in known.items() if column is not None}
+    ids = one_column([*columns.values()]) if columns else None
     if ids is None:
         return
     order = np.argsort(ids, kind="stable")
     again = order[1:][ids[order[1:]] == ids[order[:-1]]]
     if again.size:
-        ends = np.cumsum([len(column) for column in columns if column is not None])
+        runs, ends = [*columns], np.cumsum([len(column) for column in columns.values()])
         row = int(again.min())
         earlier = int(np.argmax(ids == ids[row]))
         (run, place), (old_run, old_place) = (
@@ -216,11 +218,11 @@ def _check_ids(parts: Sequence[MatrixInput]) -> None:
         )
         starts = [0, *ends.tolist()]
         raise InvalidInput.at(
-            f"{_PLACE}/{run}",
+            f"{_PLACE}/{runs[run]}",
             "duplicate_sample_id",
             f"expected ids of samples that differ, got {again.size} that came before, the first "
             f"{shown(str(ids[row]))}: number {place - starts[run]} here, number {old_place - starts[old_run]} of "
-            f"{_PLACE}/{old_run}",
+            f"{_PLACE}/{runs[old_run]}",
         )
 
 

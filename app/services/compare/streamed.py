@@ -161,8 +161,10 @@ def _batches(
     for some in _samples(reading, record, kept, scored=scored):
         if some.ids is None:
             raise without_ids(record)
-        columns: dict[str, NDArray[Any]] = {
-            _ID: some.ids,
+        ids = pa.array(some.ids)
+        columns: dict[str, NDArray[Any] | pa.Array] = {
+            # Those of one part may be integers, and of another texts.
+            _ID: ids.cast(pa.string()) if len(record.elsewhere) > 1 else ids,
             f"{TRUTH}_{place}": codes[some.truth].astype(np.int32),
             f"predicted_{place}": codes[some.predicted].astype(np.int32),
         }

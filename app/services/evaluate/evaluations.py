@@ -545,14 +545,16 @@ class EvaluationService:
         return await self._kept(project, source, options, identifier)
 
     async def sliced_elsewhere(self, project: str, identifier: UUID) -> EvaluationRecord | None:
-        """The evaluation if its samples and their attributes lie where its data was named; else None.
+        """The evaluation if its samples and attributes lie where its data, or that of all parts, was named; else None.
 
         Raises:
             NotFound: there is no such evaluation.
         """
         record = _found(await self._store.get(project, identifier), identifier)
-        data = record.data
-        return record if data is not None and "attributes" in data.get("columns", {}) else None
+        (record,) = await with_parts(self._store, project, [record])
+        columns = [part.data.get("columns", {}) for part in record.elsewhere if part.data is not None]
+        named = [{*own.get("attributes", ())} for own in columns]
+        return record if named and named[0] and all(one == named[0] for one in named) else None
 
     async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
         """Return whether samples are kept of an evaluation, and whether attributes are, which slices are made of."""
@@ -568,7 +570,8 @@ class EvaluationService:
         source, _ = stored_request(_found(await self._store.get(project, identifier), identifier))
         samples = await self._store.read_samples(project, identifier)
         if samples is None or samples.attributes is None:
-            raise NoSamples(f"no samples of {identifier} with attributes were saved, which slices are made of")
+            parts = ", or named alike by all its parts" if MERGED_FACT in source.facts else ""
+            raise NoSamples(f"no samples of {identifier} with attributes were saved{parts}, which slices are made of")
         return replace(source, samples=samples)
 
     async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:

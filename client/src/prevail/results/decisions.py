@@ -190,7 +190,10 @@ class History(Facts):
 
     def summary(self) -> str:
         """The changes in sentences, then the values with where they were expected."""
-        said = [str(one["message"]) for one in self.changes] or ["No change beyond chance."]
+        measured = [one for item in self.items for one in item["metrics"].values()]
+        none = "No change beyond chance." if any(one["expected"] for one in measured) else "No two values to compare."
+        reasons = dict.fromkeys(str(one["reason"]) for one in measured if one.get("reason"))
+        said = [*([str(one["message"]) for one in self.changes] or [none]), *reasons]
         rows = [
             (str(row[0])[:10], row[1] or "", row[2], *("" if one is None else f"{one:.3f}" for one in row[3:8]))
             for row in self.rows()
