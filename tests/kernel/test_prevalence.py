@@ -93,7 +93,7 @@ def test_corners_hold_the_extremes_of_accuracy() -> None:
     np.testing.assert_allclose(
         ShareRanges(np.array([0.1, 0.0]), np.array([0.4, 1.0])).corners(), [[0.1, 0.9], [0.4, 0.6]]
     )
-    with pytest.raises(ValueError, match="sum to 1"):
+    with pytest.raises(ValueError, match="sums to 1"):
         ShareRanges(np.array([0.0, 0.0]), np.array([0.3, 0.3]))
     with pytest.raises(ValueError, match="12"):
         ShareRanges(np.zeros(13), np.ones(13)).corners()
