@@ -47,9 +47,8 @@ from app.store.evaluations import PostgresEvaluationStore, PostgresInventory
 from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
 from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
-from app.store.keys import PostgresKeyStore
+from app.store.keys import PostgresKeyStore, PostgresUsageStore
 from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker, WorkerSettings
-from app.store.usage import PostgresUsageStore
 from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
 from app.store.writer import EvaluationWriter
 from app.telemetry import Telemetry, make_telemetry

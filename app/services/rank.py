@@ -33,7 +33,7 @@ from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Expression, is_improper, is_list, is_of_slices, of_probabilities
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.draws import Alternative
+from app.kernel.uncertainty.draws import Alternative, chosen_seed
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import Better, Estimand, Preference, preference, ranked_by, stored_key
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
@@ -53,7 +53,6 @@ from app.services.runs.pairing import (
     missing_outputs,
     read_labels,
 )
-from app.services.seeds import chosen_seed
 from app.services.stored import stored_input
 
 # Judged by matrices with classes as rows, so that class shares can be compared.

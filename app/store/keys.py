@@ -1,6 +1,7 @@
-"""API keys in Postgres: the ports `KeyStore` and `KeyLookup` of `app.services.ports`."""
+"""API keys in Postgres, and what projects use: the ports `KeyStore`, `KeyLookup` and `UsageStore`."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
@@ -10,11 +11,11 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.evaluation import Page
-from app.domain.operations import ApiKey, AuditEntry, Change, Kind, Scope
+from app.domain.operations import ApiKey, AuditEntry, Change, Kind, Scope, Used
 from app.store.audit import note, read_entries
 from app.store.engine import read_one, read_page, reading, writing
 from app.store.idempotency import keep_result
-from app.store.tables import api_keys, key_usage
+from app.store.tables import api_keys, key_usage, project_usage
 
 
 class PostgresKeyStore:
@@ -120,3 +121,24 @@ def _key(row: Row[Any]) -> ApiKey:
         daily_quota=row.daily_quota,
         used_today=row.used_today,
     )
+
+
+class PostgresUsageStore:
+    """The use of each project, one row for each day."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def read(self, project: str, day: date) -> Used:
+        columns = (project_usage.c.evaluations, project_usage.c.bytes, project_usage.c.compute_seconds)
+        wanted = select(*columns).where(project_usage.c.project == project, project_usage.c.day == day)
+        return await read_one(self._engine, wanted, lambda row: Used(*row)) or Used()
+
+    async def add(self, used: Mapping[str, Used], day: date) -> None:
+        added = insert(project_usage)
+        sums = {name: project_usage.c[name] + added.excluded[name] for name in asdict(Used())}
+        added = added.on_conflict_do_update(index_elements=["project", "day"], set_=sums)
+        # In one order for all, so that two workers never wait for each other.
+        rows = [{"project": project, "day": day, **asdict(used[project])} for project in sorted(used)]
+        async with writing(self._engine) as connection:
+            await connection.execute(added, rows)

@@ -24,6 +24,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure, compute
+from app.kernel.uncertainty.draws import chosen_seed
 from app.kernel.uncertainty.intervals import wilson
 from app.services.estimands import make_estimand, preference, require_comparable
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits, canonical
@@ -34,7 +35,6 @@ from app.services.gate import check_gate, rule_estimands
 from app.services.rank import LeaderboardQuery, rank_candidates
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
-from app.services.seeds import chosen_seed
 from tests.bank import each
 from tests.kernel.matrices import matrices
 from tests.kernel.probability.problems import softmax_problem

@@ -31,7 +31,7 @@ from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import is_of_slices, of_probabilities
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.draws import generator, seed_of
+from app.kernel.uncertainty.draws import chosen_seed, generator, seed_of
 from app.services.acting import made_id
 from app.services.compare.answers import (
     AgainstControl,
@@ -50,7 +50,6 @@ from app.services.compare.answers import (
 from app.services.estimands import Better, Estimand, Preference, require_comparable, stored_key
 from app.services.estimates.run_data import estimand_for, run_data
 from app.services.runs.pairing import KeptSamples, is_scored, missing_outputs, read_outputs
-from app.services.seeds import chosen_seed
 
 _DRAWS = 20_000
 _FEWEST_DRAWS = 2000

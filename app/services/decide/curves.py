@@ -51,12 +51,11 @@ from app.kernel.uncertainty.curve_bands import (
     tpr_at,
     tpr_between,
 )
-from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.draws import chosen_seed, generator
 from app.kernel.uncertainty.groups import Grouping, expanded_level
 from app.kernel.uncertainty.intervals import Limits
 from app.kernel.uncertainty.resampling import DRAWS, Plan, plan
 from app.kernel.uncertainty.simulation import item_weights
-from app.services.seeds import chosen_seed
 from app.services.stored import StreamedInput, scores_of
 
 # More would be drawn than anyone sees, and takes room in all resamples.

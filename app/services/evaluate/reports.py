@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from app.domain.errors import all_understood
 from app.domain.expressions.expressions import render
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import WEIGHTS_FACT, Content
@@ -40,6 +41,7 @@ from app.domain.report import (
     merged_metrics,
     no_metrics,
 )
+from app.domain.slices import refuse_unknown_slices
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope, Task, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
@@ -47,8 +49,15 @@ from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.rates import prevalence, recall, support
 from app.kernel.numerics.arrays import silently
+from app.services.estimands import estimand_of
 from app.services.estimates.estimate import NoLimits
-from app.services.estimates.report_intervals import first_headlines, overall_intervals, written_headlines
+from app.services.estimates.over_slices import slice_findings, why_undefined
+from app.services.estimates.report_intervals import (
+    estimate_for_report,
+    first_headlines,
+    overall_intervals,
+    written_headlines,
+)
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.sections.designs import group_section, weight_section
@@ -64,7 +73,6 @@ from app.services.evaluate.sections.matrix import (
     with_slow_intervals,
 )
 from app.services.evaluate.sections.probability import probability_section
-from app.services.evaluate.sections.slices import slice_section
 from app.services.evaluate.sections.unit import unit_section
 from app.services.observing import Observers, Tally, share, tally
 from app.services.processes.compute import ComputePool
@@ -246,7 +254,7 @@ def report_alone(question: Question, kept: Mapping[SectionName, Section] | None 
         if source.is_scored:
             kept[SectionName.PROBABILITIES] = probability_section(question, run)
         if question.of_slices:
-            kept[SectionName.SLICES] = slice_section(question, run)
+            kept[SectionName.SLICES] = _slice_section(question, run)
     return build_report(question, of_matrix, kept)
 
 
@@ -255,7 +263,7 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
     if kept is None:
         kept = {SectionName.UNITS: unit_section(question, task, run)}
         if question.of_slices:
-            kept[SectionName.SLICES] = slice_section(question, run)
+            kept[SectionName.SLICES] = _slice_section(question, run)
     section = kept[SectionName.UNITS]
     if SectionName.SLICES in kept:
         section = _joined(section, kept[SectionName.SLICES])
@@ -589,3 +597,38 @@ def _metrics(stored: Mapping[str, Any]) -> GroupedMetrics:
     # Of samples nothing is stored at balanced prevalence by older versions.
     found.update(stored)  # type: ignore[typeddict-item]  # as it was written
     return found
+
+
+def _slice_section(question: Question, run: RunData) -> Section:
+    """Make the section on the expressions of slices that are asked for.
+
+    Args:
+        question: What is asked.
+        run: With its samples.
+
+    Raises:
+        InvalidExpression: the samples have no such attributes, or none is in a slice; its pointer says which.
+        InvalidExpressions: several are so.
+    """
+    source = question.source
+    expressions = dict(question.of_slices)
+    all_understood(
+        expressions,
+        lambda text: refuse_unknown_slices(expressions[text], source),
+        lambda text: f"/options/metrics/{question.options.metrics.index(text)}",
+    )
+    requested: dict[str, Any] = {}
+    undefined = []
+    asked = [estimand_of(one, text, source.labels, task=source.task) for text, one in expressions.items()]
+    for estimand in asked:
+        values = run.values(estimand)
+        found = numbers(values)
+        requested[estimand.text] = dict(zip(source.labels, found, strict=True)) if estimand.is_list else found[0]
+        for place in np.flatnonzero(~np.isfinite(values)).tolist():
+            label = source.labels[place] if estimand.is_list else None
+            undefined.append(Undefined(estimand.text, *why_undefined(estimand.expression, run, place), label))
+    intervals = {}
+    if question.has_intervals:
+        intervals = estimate_for_report([], question.of_slices, run, question.options).intervals()
+    findings = tuple(slice_findings(asked, run))
+    return Section(requested=requested, intervals=intervals, undefined=tuple(undefined), findings=findings)

@@ -20,6 +20,7 @@ from app.kernel.matrix.prevalence import crossings, sweep_shares
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.draws import chosen_seed
 from app.services.estimands import Estimand, parse_estimands, pointer_to
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
@@ -43,7 +44,6 @@ from app.services.project.projection import (
 from app.services.project.simulator import Simulated, simulated
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
-from app.services.seeds import chosen_seed
 from app.services.sliced import sliced_store
 from app.services.stored import inputs_of_all, refuse_kind, stored_input, unkept_record
 

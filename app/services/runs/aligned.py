@@ -24,6 +24,7 @@ from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.draws import chosen_seed
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.resampling import values_of
 from app.kernel.uncertainty.units import Run, Units
@@ -40,7 +41,6 @@ from app.services.runs.pairing import (
     one_group,
     pair,
 )
-from app.services.seeds import chosen_seed
 from app.services.stored import of_part, stored_input
 
 

@@ -34,6 +34,7 @@ from app.kernel.slices.gaps import (
     half_counted,
     of_influences,
 )
+from app.kernel.uncertainty.draws import chosen_seed
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.estimands import Estimand
@@ -41,7 +42,6 @@ from app.services.estimates.estimate import ClassShares
 from app.services.estimates.estimates import values_at_shares
 from app.services.estimates.run_data import RunData
 from app.services.runs.causes import Causes, LossSide, causes_of_counts, kind_of_causes, loss_causes_of_sides
-from app.services.seeds import chosen_seed
 
 # With fewer samples tails of differences that are no rates are not those of Student's t (false discovery rates of .07
 # to .08 in place of .05 were seen with 30).

@@ -16,13 +16,12 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import simulation
 from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, delta_interval, headline_limits
 from app.kernel.uncertainty.designs import Design, Independent
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary, chosen_seed
 from app.kernel.uncertainty.groups import group_intervals
 from app.kernel.uncertainty.intervals import Limits, proportion_limits
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.run_data import RunData
-from app.services.seeds import chosen_seed
 
 # Relative to the value, a deviation below this is rounding.
 _NO_VARIANCE = 1e-12

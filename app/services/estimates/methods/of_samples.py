@@ -18,7 +18,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import precision_variance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.uncertainty.closed_forms import Given, Method
-from app.kernel.uncertainty.draws import AreaInterval, ClassCounts, Shares
+from app.kernel.uncertainty.draws import AreaInterval, ClassCounts, Shares, chosen_seed
 from app.kernel.uncertainty.influence import (
     Linearisation,
     area_alone,
@@ -33,7 +33,6 @@ from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from, given_of
 from app.services.estimates.run_data import RunData
-from app.services.seeds import chosen_seed
 
 # With fewer samples behind the variance of a mean its t interval misses its level.
 FEW_EFFECTIVE: Final = 10

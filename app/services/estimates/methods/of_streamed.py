@@ -18,7 +18,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.streamed.cells import Cells, cells_of, cells_of_groups
 from app.kernel.streamed.metrics import draw_of, linearised, streams
 from app.kernel.uncertainty.closed_forms import Given
-from app.kernel.uncertainty.draws import ClassCounts, Shares
+from app.kernel.uncertainty.draws import ClassCounts, Shares, chosen_seed
 from app.kernel.uncertainty.groups import expanded_level
 from app.kernel.uncertainty.influence import Linearisation
 from app.kernel.uncertainty.resampling import bootstrap_samples, plan, resampled
@@ -27,7 +27,6 @@ from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, 
 from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from, given_of
 from app.services.estimates.methods.of_samples import areas, of_sum, reaching_for_zero
 from app.services.estimates.run_data import RunData
-from app.services.seeds import chosen_seed
 
 # Of the names of the methods, before those of resampled samples.
 _PREFIX: Final = "folded_"

@@ -20,7 +20,7 @@ from app.kernel.metrics.proportion import ACCURACY, Rate
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import Given, Method
-from app.kernel.uncertainty.draws import ClassCounts, generator, summarise
+from app.kernel.uncertainty.draws import ClassCounts, chosen_seed, generator, summarise
 from app.kernel.uncertainty.groups import expanded_level
 from app.kernel.uncertainty.intervals import ValueWithEnds, clopper_pearson, jeffreys, ratio_limits, share_limits
 from app.kernel.uncertainty.resampling import (
@@ -45,7 +45,6 @@ from app.services.estimates.methods.of_matrix import (
 )
 from app.services.estimates.methods.of_samples import resampling_plan
 from app.services.estimates.run_data import RunData
-from app.services.seeds import chosen_seed
 
 # Probabilities, or cells of units, passed over at all points together; and at which values of a matrix are looked at.
 MOST_ENTRIES = 100_000_000

@@ -23,6 +23,7 @@ from app.kernel.samples.calibration import decompose, spiegelhalter
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.metrics import streamed_values, streams
+from app.kernel.uncertainty.draws import chosen_seed
 from app.services.estimates.report_intervals import (
     ReportEstimates,
     about_biased,
@@ -39,7 +40,6 @@ from app.services.evaluate.questions import Question, decided
 from app.services.evaluate.sections.findings import probability_findings
 from app.services.evaluate.sections.matrix import over_folds
 from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_values
-from app.services.seeds import chosen_seed
 from app.services.stored import scores_of
 
 
