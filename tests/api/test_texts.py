@@ -27,6 +27,7 @@ from app.api.documents.reading import (
     moves_with_prevalence,
     naming,
     said_once,
+    units_of,
 )
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
 from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, AnswerKind
@@ -477,3 +478,8 @@ def test_rankings_have_the_same_texts() -> None:
     assert re.search(r"^  metric +value .*\n  precision_at_k\(k=10\) +0\.133 ", text, re.MULTILINE)
     assert list(answer["headline"]["metrics"])[-1] == "mean_reciprocal_rank"
     assert "`ndcg_at_k(k=10)`" in write_markdown(EVALUATION.document(answer))
+
+
+def test_leaderboards_count_what_their_metric_is_computed_from() -> None:
+    metrics = ("ndcg_at_k(k=5)", "pooled_jaccard", "h_mean", "samples_f1", "gps(recall@A, precision@B)")
+    assert [units_of(metric) for metric in metrics] == ["queries", "items", "samples", "samples", "samples"]

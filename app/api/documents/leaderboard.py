@@ -20,7 +20,7 @@ from app.api.documents.document import (
     Section,
     Table,
 )
-from app.api.documents.reading import counted, interval_words, moves_with_prevalence
+from app.api.documents.reading import counted, interval_words, moves_with_prevalence, units_of
 from app.domain.wording import dataset_name, percent, run_name, sentence, whole
 
 _HEADS: Final = ("rank", "model", "version", "value", "low", "high", "n_samples", "evaluation_id", "reason")
@@ -105,7 +105,7 @@ def _size(answer: Json) -> list[str]:
     sizes = {item["n_samples"] for item in items}
     parts = [f"{len(items)} {'model' if len(items) == 1 else 'models'}"]
     if len(sizes) == 1:
-        parts.append(f"{whole(sizes.pop())} samples each")
+        parts.append(f"{whole(sizes.pop())} {units_of(answer['metric'])} each")
     if answer["design"].get("paired"):
         parts.append("paired")
     return parts

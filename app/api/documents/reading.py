@@ -8,10 +8,12 @@ from app.api.documents.text import plain
 from app.domain.catalogue import metric_by_name, spoken, titled
 from app.domain.errors import DomainError
 from app.domain.expressions.syntax import read, write_label
+from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHOWN_OF_TWO
 from app.domain.wording import percent, whole
 
+_SAMPLES = "samples"
 _GRAVEST = {"critical": 0, "warning": 1, "note": 2}
 
 
@@ -63,6 +65,16 @@ def moves_with_prevalence(metric: str) -> bool | None:
     except DomainError:
         return None
     return None if "multiclass" not in card.tasks else card.prevalence != "insensitive"
+
+
+def units_of(metric: str) -> str:
+    """Return what a metric is computed from, in the plural: queries for one of rankings alone, else samples."""
+    try:
+        tasks = metric_by_name(read(metric).name).card.tasks
+    except DomainError:
+        return _SAMPLES
+    found = {UNIT_KINDS[task].unit if task in UNIT_KINDS else None for task in tasks}
+    return (found.pop() if len(found) == 1 else None) or _SAMPLES
 
 
 def key_of(metric: str) -> str:
