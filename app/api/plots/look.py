@@ -1,12 +1,11 @@
 """Themes and sizes of figures."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 from textwrap import wrap
 from typing import Any, Final
 
@@ -120,27 +119,13 @@ class Figure:
             "description": self.text,
             "title": {
                 "text": self.title,
-                "subtitle": [part for line in self.subtitle for part in lines_of(line)],
+                "subtitle": [part for line in self.subtitle for part in wrap(line, _LONGEST)],
             },
+            # Pages break lines themselves.
+            "usermeta": {"subtitle": self.subtitle},
             **_settled(self.body, look.config["style"]),
             "config": look.config,
         }
-
-
-def lines_of(text: str) -> list[str]:
-    """Return the lines that a text takes below a title."""
-    return wrap(text, _LONGEST)
-
-
-def unbroken(lines: Sequence[str]) -> list[str]:
-    """Return lines without the breaks of `lines_of`, as far as these can be told: a page breaks its lines itself."""
-    found = list(lines[:1])
-    for before, line in pairwise(lines):
-        if len(before) + 1 + len(line.split(" ", 1)[0]) > _LONGEST:
-            found[-1] += f" {line}"
-        else:
-            found.append(line)
-    return found
 
 
 def _settled(part: Any, styles: Mapping[str, Spec]) -> Any:

@@ -36,7 +36,7 @@ from app.api.documents.document import (
 )
 from app.api.documents.reading import in_names, key_of
 from app.api.documents.text import plain
-from app.api.plots.look import BREAKS, Theme, colours_of, lines_of, unbroken
+from app.api.plots.look import BREAKS, Theme, colours_of
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
 from app.api.plots.registry import FigureData, Plot
 from app.domain.catalogue import spoken, titled
@@ -121,13 +121,12 @@ def picture_of(plot: Plot, specification: bytes, svg: bytes | None, place: int, 
         place: Among the figures of the page.
         given: What it is made of; the page says whose it is.
     """
-    found, said = orjson.loads(specification), lines_of(given.heading)
-    subtitle = found["title"]["subtitle"]
-    subtitle = unbroken(subtitle[len(said) :] if subtitle[: len(said)] == said else subtitle)
+    found = orjson.loads(specification)
+    subtitle = found["usermeta"]["subtitle"]
     return Picture(
         name=plot.name,
         title=found["title"]["text"],
-        subtitle=tuple(subtitle),
+        subtitle=tuple(subtitle[1:] if subtitle[:1] == [given.heading] else subtitle),
         text=found["description"],
         svg=None if svg is None else inlined(svg.decode(), place),
         room=plot.room(given.comparison or given.run.report) if given.comparison or given.runs else 0,

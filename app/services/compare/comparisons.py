@@ -330,7 +330,7 @@ def _summed(asked: AskedComparison) -> list[Expression]:
 def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs: Runs | None = None) -> RunComparison:
     """Compare the runs.
 
-    ``runs`` are they as they are paired, where that is known already.
+    ``runs`` are the same runs as they are paired, where that is known already.
 
     Raises:
         IncomparableRuns: they were to be paired and cannot be, or their samples come in groups that do not fit, or with
