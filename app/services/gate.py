@@ -740,8 +740,11 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
         shown += f", which allow for {chances} values that can fail by chance"
     if not isfinite(needed):
         return f"{shown}: {limit} cannot be excluded, and no number of samples settles it if the values stay."
-    fewest = f", and about {about(at_least)} if it were as far from the limit as these limits allow" * (
-        at_least < needed
+    # Limits on one side allow any distance on the other.
+    fewest = (
+        f", and about {about(at_least)} if it were as far from the limit as these limits allow"
+        if at_least < needed
+        else ""
     )
     return (
         f"{shown}: {limit} cannot be excluded. About {about(needed)} samples instead of {whole(one.samples)} would "

@@ -72,6 +72,15 @@ def test_how_many_samples_settle_the_difference_of_a_paired_rate(bench: Bench) -
     assert needed == pytest.approx(mcc["needed_samples"], rel=0.15)
 
 
+def test_a_rule_on_one_side_that_is_open_says_how_many_samples_settle_it(bench: Bench) -> None:
+    """Up to which no end is known of what has no largest value."""
+    few = bench.keep(matrix([[15, 5], [5, 15]]))
+    (result,) = bench.check([rule("plr@0", min=2, alternative="greater")], few)["results"]
+    assert result["verdict"] == "inconclusive"
+    assert "needed_at_least" not in result
+    assert result["message"].endswith("would settle it with a chance of 80 % if the value stayed.")
+
+
 def test_a_recall_needs_samples_of_its_class(bench: Bench) -> None:
     truth = np.repeat([0, 1], [900, 100])
     first, second = truth.copy(), truth.copy()

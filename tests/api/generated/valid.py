@@ -4,6 +4,7 @@ JSON Schema knows one member at a time. What holds between them (equal lengths, 
 evaluation has, runs that exist) is brought about here, from what was generated.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
@@ -18,7 +19,11 @@ from schemathesis.specs.openapi.checks import (
 
 from app.api.plots.catalogue import plot_list
 from app.api.plots.registry import Subject
+from app.domain.errors import InvalidExpression
+from app.domain.expressions.expressions import parse_for_any_classes
 from app.domain.inputs.labels import fault_of_name, normalized
+from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import bounds
 from tests.api.generated.kept import DATASETS, MODELS, PROBABILITIES, ROWS, Kept
 from tests.api.generated.valid_inputs import cycled, make_valid_input
 
@@ -349,19 +354,28 @@ def _gate(case: Case, _: Kept) -> None:
         margin = rule.get("margin")
         for name in (*_DEMANDS, "margin", "not_changed_since"):
             rule.pop(name, None)
-        # Within the range of every metric that has one.
-        rule[demand] = min(max(value, 0.0), 1.0) if demand in ("min", "max") else value
         if demand not in ("min", "max") or rule.get("bound") == "value":
             rule.pop("proportion_interval", None)
         if "proportion_interval" in rule:
             rule["metric"] = "accuracy"
+        low, high = _range(rule["metric"])
+        rule[demand] = min(max(value, low), high) if demand in ("min", "max") else value
         if rule.get("bound", "lower") != "lower" or demand == "equivalent_to":
             rule.pop("alternative", None)
         _on_one_side(rule)
         if demand not in ("min", "max"):
-            rule["margin"] = min(max(margin or 0, 1e-3), 1.0)
+            rule["margin"] = min(max(margin or 0, 1e-3), 1.0, high - low)
         if demand in ("better_than", "equivalent_to") and rule.get("bound") == "upper":
             rule["bound"] = "lower"
+
+
+def _range(metric: str) -> tuple[float, float]:
+    """The ends of what a metric can be; of what is no metric, which is refused anyway, none."""
+    try:
+        low, high = bounds(parse_for_any_classes(metric, inputs=frozenset(Inputs)))
+    except InvalidExpression:
+        low = high = None
+    return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def _webhook(case: Case, _: Kept) -> None:
