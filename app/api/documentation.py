@@ -113,7 +113,7 @@ _PRECONDITIONS = [
         "in": "header",
         "description": description,
         "required": False,
-        "schema": {"type": "string", "maxLength": 1000},
+        "schema": {"type": "string"},
     }
     for name, description in (
         ("If-Match", "The `ETag` of what is to be changed, or `*` for anything: else 412, and nothing changes."),

@@ -221,6 +221,16 @@ def test_judgements_and_a_run_give_what_trec_eval_says_of_them(client: httpx.Cli
     assert {"queries_without_retrieved_items", "unjudged_items"} <= {*codes}
 
 
+def test_tables_are_sliced_and_refused_in_other_processes(client: httpx.Client) -> None:
+    source = trec_tables()
+    site = ["AB"[int(query) % 2] for query in source["judgements"]["query_ids"]]
+    body = {"input": source | {"attributes": {"site": site}}, "by": ["site"], "metrics": ["ndcg"], "minimum_samples": 1}
+    answer = client.post("/v1/slices", json=body)
+    assert answer.status_code == 200, answer.text
+    assert [one["where"]["site"] for one in answer.json()["slices"]] == ["A", "B"]
+    check_problem(client.post("/v1/curves/roc", json={"input": source}), 422, "needs_scores")
+
+
 def test_what_was_not_retrieved_has_no_place(client: httpx.Client) -> None:
     """Five retrieved, the relevant one not."""
     for column, values in (("scores", [0.9, 0.8, 0.7, 0.6, 0.5, None]), ("ranks", [1, 2, 3, 4, 5, None])):

@@ -159,6 +159,8 @@ def make_valid_evaluation(body: Any) -> None:
     if body["input"]["kind"] in ("ranking", "clustering", "sets", "multilabel"):
         # Most metrics of classes have no meaning for these.
         options.pop("metrics", None)
+    if options.get("metrics") and body["input"]["kind"] != "probabilities":
+        options["metrics"] = [text for text in options["metrics"] if _is_of_matrix(text)]
     if options.get("metrics") and "D" not in (body["input"].get("labels") or []):
         # The class of the example.
         options["metrics"] = [text for text in options["metrics"] if "@D" not in text]
@@ -168,6 +170,14 @@ def make_valid_evaluation(body: Any) -> None:
     if options.get("intervals") == "all":
         # Takes numbers of samples, and not weights.
         options["intervals"] = "headline"
+
+
+def _is_of_matrix(metric: str) -> bool:
+    try:
+        parse_for_any_classes(metric, inputs=frozenset({Inputs.MATRIX}))
+    except InvalidExpression:
+        return False
+    return True
 
 
 def _on_one_side(asked: Json) -> None:
@@ -445,9 +455,16 @@ _QUESTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
 }
 
 
+def _upwards(case: Case, _: Kept) -> None:
+    """A sweep from less to more."""
+    if sweep := case.body.get("recall_sweep"):
+        sweep |= {"from": 0.1, "to": 0.9}
+
+
 def _bounds(case: Case, _: Kept) -> None:
     """One of the two forms, whole."""
     body = case.body
+    _upwards(case, _)
     if body.get("recalls") is not None:
         for name in ("classes", "weak", "weak_recall", "max_recall"):
             body.pop(name, None)
@@ -531,6 +548,7 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Kept], None]]] = {
     "projectEvaluation": _projection,
     "estimatePrevalence": _estimate,
     "boundHMean": _bounds,
+    "boundHMeanOfEvaluation": _upwards,
     "recommendMetrics": _recommendation,
     "checkConsistency": _consistency,
     "createKey": _key,

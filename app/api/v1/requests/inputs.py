@@ -18,6 +18,9 @@ from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput
 from app.domain.inputs.samples import Tally
 
+# Models travel to compute processes, which find them by name in this module.
+_TRAVELLING = globals()
+
 
 class TableModel(Wire):
     """Columns of one length as JSON."""
@@ -108,6 +111,7 @@ def _table(declared: type[Columns]) -> type[TableModel]:
         declared.__name__, __base__=TableModel, __doc__=_sentence(declared), **_fields(declared, columns=True)
     )
     made.declared = declared
+    _TRAVELLING[made.__name__] = made
     return made
 
 
@@ -151,6 +155,7 @@ def _model(kind: type[Input]) -> type[InputModel]:
         f"{kind.__name__}Input", __base__=InputModel, __doc__=_sentence(kind), **_members(kind, columns=True)
     )
     made.declared = kind
+    _TRAVELLING[made.__name__] = made
     return made
 
 
@@ -186,6 +191,4 @@ def referenced_input(data: Any) -> Any:
 _MODELS: dict[str, type[InputModel]] = {}
 for _kind in sorted(KINDS.values(), key=lambda one: not one.in_folds):
     _MODELS[_kind.kind] = _model(_kind)
-# They travel to compute processes, which find them by name.
-globals().update({model.__name__: model for model in _MODELS.values()})
 AnyInput: Any = _union(_MODELS[name] for name in KINDS)
