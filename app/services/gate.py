@@ -681,7 +681,8 @@ def _needed(one: RuleEstimate, threshold: float, alternative: Alternative) -> tu
     if isnan(one.level):
         return nan, nan
     error = (1.0 - one.level) / (2.0 if alternative is Alternative.TWO_SIDED else 1.0)
-    return samples_to_settle(one.interval, threshold, one.samples, error=error, power=_POWER)
+    settled, at_least = samples_to_settle(one.interval, threshold, one.samples, error=error, power=_POWER)
+    return settled, at_least if alternative is Alternative.TWO_SIDED else inf
 
 
 def _threshold(rule: Rule, interval: ValueWithLimits, sign: float) -> float:
@@ -740,7 +741,7 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
         shown += f", which allow for {chances} values that can fail by chance"
     if not isfinite(needed):
         return f"{shown}: {limit} cannot be excluded, and no number of samples settles it if the values stay."
-    # Limits on one side allow any distance on the other.
+    # Limits on one side allow any distance on the other: infinite.
     fewest = (
         f", and about {about(at_least)} if it were as far from the limit as these limits allow"
         if at_least < needed

@@ -73,12 +73,13 @@ def test_how_many_samples_settle_the_difference_of_a_paired_rate(bench: Bench) -
 
 
 def test_a_rule_on_one_side_that_is_open_says_how_many_samples_settle_it(bench: Bench) -> None:
-    """Up to which no end is known of what has no largest value."""
+    """How far the truth may be from what is asked, limits on one side do not say."""
     few = bench.keep(matrix([[15, 5], [5, 15]]))
-    (result,) = bench.check([rule("plr@0", min=2, alternative="greater")], few)["results"]
-    assert result["verdict"] == "inconclusive"
-    assert "needed_at_least" not in result
-    assert result["message"].endswith("would settle it with a chance of 80 % if the value stayed.")
+    for asked in (rule("plr@0", min=2, alternative="greater"), rule("accuracy", min=0.7, alternative="greater")):
+        (result,) = bench.check([asked], few)["results"]
+        assert result["verdict"] == "inconclusive"
+        assert "needed_at_least" not in result
+        assert result["message"].endswith("would settle it with a chance of 80 % if the value stayed.")
 
 
 def test_a_recall_needs_samples_of_its_class(bench: Bench) -> None:
