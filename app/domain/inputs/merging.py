@@ -123,8 +123,13 @@ _IN_COMMON: Final[tuple[tuple[str, Callable[[MatrixInput], Any]], ...]] = (
 
 def _check_part(part: MatrixInput, where: str, *, as_folds: bool) -> None:
     if part.kind == Folds.kind or (as_folds and not KINDS[part.kind].in_folds):
-        what = "runs that can be folds" if part.kind != Folds.kind else "runs that are no folds themselves"
-        raise NotForKind(f"expected {what}, got {part.kind.replace('_', ' ')}", pointer=where)
+        kinds = listed([name for name, kind in KINDS.items() if kind.in_folds])
+        what = (
+            "runs that are no folds themselves"
+            if part.kind == Folds.kind
+            else f"runs of one of the kinds {kinds} as folds"
+        )
+        raise NotForKind(f"expected {what}, got {part.kind}", pointer=where)
     if part.facts.get(FEATURES_FACT) == 0:
         raise NotForKind("how far samples of different runs are from each other is not known", pointer=where)
     if part.content is Content.rates:

@@ -191,8 +191,8 @@ def _in_groups(sizes: Array, effect: Value) -> Finding:
         worth = "Here they carry no less: predictions in a group are not more alike than others."
     return Finding.note(
         "samples_in_groups",
-        f"The {total:,} samples come in {sizes.size:,} groups, and carry less information than independent samples. "
-        f"{worth} Intervals allow for the groups; accuracy_p_value and kappa_standard_error do not.",
+        f"The {total:,} samples come in {sizes.size:,} groups, and can carry less information than independent "
+        f"samples. {worth} Intervals allow for the groups; accuracy_p_value and kappa_standard_error do not.",
         n_samples=total,
         n_groups=sizes.size,
         design_effect=effect,
