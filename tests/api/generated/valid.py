@@ -456,9 +456,9 @@ _QUESTIONS: Final[Mapping[str, Mapping[str, tuple[Any, ...]]]] = {
 
 
 def _upwards(case: Case, _: Kept) -> None:
-    """A sweep from less to more."""
-    if sweep := case.body.get("recall_sweep"):
-        sweep |= {"from": 0.1, "to": 0.9}
+    """A sweep from less to more of all classes."""
+    if case.body.get("recall_sweep"):
+        case.body["recall_sweep"] = {"from": 0.1, "to": 0.9}
 
 
 def _bounds(case: Case, _: Kept) -> None:
