@@ -121,7 +121,9 @@ _SMALLEST = """() => Math.min(...[...document.querySelectorAll("svg text")].filt
   .map((one) => parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a || 99))"""
 
 
-@pytest.mark.parametrize("name", ["run of two", "run of four", "run of 200", "run of clusters", "comparison of runs"])
+@pytest.mark.parametrize(
+    "name", ["run of two", "run of four", "run of 200", "run of clusters", "comparison of runs", "history"]
+)
 def test_pages_are_whole_without_scrolling(pages: Watched, world: World, name: str) -> None:
     """As they are printed and photographed, and all their texts can be read on a phone."""
     pages.page.set_viewport_size(PHONE)
@@ -153,7 +155,8 @@ def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["run of two", "run of unkept", "run of four", "run of 200", "run of clusters", "comparison of runs"]
+    "name",
+    ["run of two", "run of unkept", "run of four", "run of 200", "run of clusters", "comparison of runs", "history"],
 )
 @pytest.mark.parametrize("size", [DESK, PHONE])
 def test_a_page_has_its_length_before_its_parts_come(

@@ -383,6 +383,23 @@ def test_pages_keep_room_for_the_figures_that_come(pages: Mapping[str, Page]) ->
     assert rooms == {"two": 5, "unkept": 2}
 
 
+def test_a_history_leads_to_its_figures(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:
+    """They are of the same series, come below the same heading, and lead back."""
+    path, page = world.pages()["history"], pages["history"]
+    (part,) = [one["data-part"] or "" for _, one in page.elements if one.get("data-part")]
+    assert [one.get("class") for one in page.named("svg")].count("room") == 1
+    assert {part} <= links(page)
+    address = urljoin(path, part)
+    assert sorted(urlsplit(address).query.split("&")) == sorted(urlsplit(path).query.replace("@", "%40").split("&"))
+    figures = check_page(web.get(address))
+    assert "Over time" in " ".join(page.text.split())
+    assert "Over time" in " ".join(figures.text.split())
+    assert urljoin(address, next(one for one in links(figures) if "history?" in one)) == urljoin(
+        path, f"?{urlsplit(address).query}"
+    )
+    assert [one.get("class") for one in figures.named("svg")].count("fig") == 1
+
+
 def test_edited_rules_are_tried(web: httpx.Client, world: World) -> None:
     """The page says what a trial of the interface says, and marks the runs that would have ended otherwise."""
     saved = web.get("/v1/gates/promotion").json()

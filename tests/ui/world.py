@@ -49,6 +49,7 @@ class World:
         found["simulator of hostile"] = f"/ui/evaluations/{self.runs['hostile']}/simulator"
         runs = self.runs
         found["history"] = "/ui/history?model=tumor-rf&dataset=hartwig&split=test&metric=recall@D&metric=accuracy"
+        found["figures of history"] = found["history"].replace("history", "history/figures", 1)
         hostile = urlencode({"model": HOSTILE[0], "dataset": NAMES[4]})
         found["history hostile"] = f"/ui/history?{hostile}"
         found["compared"] = f"/ui/compare?run={runs['four']}&run={runs['better']}"

@@ -60,13 +60,18 @@ def history_document(answer: Json) -> Document:
             *(Said("note", _message(one)) for one in changes[1:] if len(changes) > _SAID),
         ],
         sections=[
-            Section("figures", "Over time", [Figures()], says=_heading(answer)),
+            section_of_figures(answer),
             *([Section("changes", "Why it changed", [_changes(changes)], _CAUSES)] if changes else []),
             Section("evaluations", "All evaluations", [_evaluations(items, changes)]),
         ],
         method=[_METHOD, *answer["notes"]],
         records=Records(_HEADS, _records(items, changes)),
     )
+
+
+def section_of_figures(answer: Json) -> Section:
+    """Return the section of the figures, whose heading says until when the metrics held."""
+    return Section("figures", "Over time", [Figures("The values over time as a figure")], says=_heading(answer))
 
 
 def _facts(answer: Json) -> Iterator[str]:

@@ -32,12 +32,11 @@ class Fall(NamedTuple):
     causes: Json
 
 
-def _room(answer: Json) -> int:
-    shown = falls_of_comparison(answer)[:_MOST]
-    return 130 + sum(75 + (1 + len(one.causes["items"])) * (ROW_HEIGHT + 4) for one in shown)
+def _room(falls: Sequence[Fall]) -> int:
+    return 130 + sum(75 + (1 + len(one.causes["items"])) * (ROW_HEIGHT + 4) for one in falls[:_MOST])
 
 
-@figure("causes", needs=Needs.COMPARISON, room=_room, broad=True)
+@figure("causes", needs=Needs.COMPARISON, room=lambda answer: _room(falls_of_comparison(answer)), broad=True)
 def causes_of_differences(given: FigureData) -> Figure:
     """A waterfall of each difference that was explained: its parts with limits, which add up to it."""
     answer = given.comparison
@@ -45,7 +44,7 @@ def causes_of_differences(given: FigureData) -> Figure:
     return _figure(given.look, falls_of_comparison(answer), between, answer["design"]["level"])
 
 
-@figure("causes", needs=Needs.HISTORY, broad=True)
+@figure("causes", needs=Needs.HISTORY, room=lambda answer: _room(falls_of_history(answer)), broad=True)
 def causes_of_changes(given: FigureData) -> Figure:
     """A waterfall of each change of a history that has causes: its parts with limits, which add up to it."""
     answer = given.history

@@ -26,12 +26,21 @@ _LOOKS: Final[dict[bool | None, tuple[Spec, Spec]]] = {
 }
 
 
-@figure("history", needs=Needs.HISTORY, broad=True)
+def _drawn(items: Sequence[Json]) -> list[str]:
+    """Return the metrics that have a value anywhere."""
+    return [name for name in items[0]["metrics"] if any(one["metrics"][name]["value"] is not None for one in items)]
+
+
+def _room(answer: Json) -> int:
+    return 165 + 187 * len(_drawn(answer["items"]))
+
+
+@figure("history", needs=Needs.HISTORY, room=_room, broad=True)
 def history(given: FigureData) -> Figure:
     """Each metric over the evaluations of a model: values with limits, where they were expected, and changes."""
     answer = given.history
     items = answer["items"]
-    metrics = [name for name in items[0]["metrics"] if any(one["metrics"][name]["value"] is not None for one in items)]
+    metrics = _drawn(items)
     if not metrics:
         raise NoFigure("expected an evaluation with a value, and none has one")
     changes = answer["changes"]

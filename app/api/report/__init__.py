@@ -30,6 +30,7 @@ from app.api.documents.document import (
     Rule,
     Rules,
     Said,
+    Section,
     Table,
     Tag,
     Term,
@@ -123,13 +124,14 @@ def picture_of(plot: Plot, specification: bytes, svg: bytes | None, place: int, 
     """
     found = orjson.loads(specification)
     subtitle = found["usermeta"]["subtitle"]
+    answer = given.comparison or given.history or (given.run.report if given.runs else {})
     return Picture(
         name=plot.name,
         title=found["title"]["text"],
         subtitle=tuple(subtitle[1:] if subtitle[:1] == [given.heading] else subtitle),
         text=found["description"],
         svg=None if svg is None else inlined(svg.decode(), place),
-        room=plot.room(given.comparison or given.run.report) if given.comparison or given.runs else 0,
+        room=plot.room(answer) if answer else 0,
         broad=plot.broad,
     )
 
@@ -213,14 +215,19 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
         "sections": [
             {
                 "section": one,
-                "heading": _cell(one.says or one.title, at),
-                "lede": f"{one.title}. {one.lede}".strip() if one.says else one.lede,
+                **headed(one, at),
                 "blocks": [_block(block, at) for block in one.blocks if Medium.PAGE in block.only],
             }
             for one in document.sections
         ],
         "facts": [(printable(name), _cell(cell, at)) for name, cell in document.facts],
     }
+
+
+def headed(section: Section, at: At = None) -> dict[str, Any]:
+    """Return what stands above a section: its title stays with what is said in place of it."""
+    lede = f"{section.title}. {section.lede}".strip() if section.says else section.lede
+    return {"heading": _cell(section.says or section.title, at), "lede": lede}
 
 
 def _block(block: Block, at: At) -> dict[str, Any]:

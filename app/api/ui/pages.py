@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
-from fastapi import Depends, FastAPI, Query, Request
+from fastapi import FastAPI, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
@@ -17,13 +17,13 @@ from app.api.deps import Context, UseContext, UseSlice
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Json
 from app.api.documents.evaluation import evaluation_document
-from app.api.documents.history import history_document
+from app.api.documents.history import history_document, section_of_figures
 from app.api.documents.slices import slices_document
 from app.api.plots.causes import falls_of_slices
 from app.api.plots.registry import PLOTS, FigureData, Needs, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
-from app.api.report import Picture, view
+from app.api.report import Picture, headed, view
 from app.api.ui import compare, gates, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import (
@@ -36,7 +36,7 @@ from app.api.v1.figures import (
     pictures_of_comparison,
     pictures_of_evaluation,
 )
-from app.api.v1.history import asked_history, newest_of, pictures_of_history
+from app.api.v1.history import AskedHistory, figures_of_history, newest_of, pictures_of_history
 from app.api.v1.listing import MetricFilters, Task, UseMetricFilters
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.advice import WORDS, recommended, walk
@@ -81,7 +81,7 @@ def _written_run(answer: Json, web: Web, *, kept: tuple[bool, bool], where: str 
     if where is not None:
         # It asks what the whole would do elsewhere.
         document = replace(document, sections=[one for one in document.sections if one.id != "simulator"])
-    said = {"answer": answer, "dataset": dataset, "sliceable": kept[1], "where": where}
+    said = {"answer": answer, "dataset": dataset, "sliceable": kept[1], "where": where, "query": {SLICE: where}}
     # Curves of data by reference, and of what is merged of it, are kept without its samples.
     drawn = kept[0] or not answer["input"].keys().isdisjoint((DATA_FACT, MERGED_FACT))
     every = figures_of_evaluation(answer)
@@ -102,7 +102,8 @@ async def show_figures(identifier: UUID, request: Request, context: UseSlice) ->
         "on": f"on {dataset_name(answer['dataset'])}",
     }
     pictures = await pictures_of_evaluation(context, identifier, answer)
-    return render(request, "figures.html", "runs", page=page, **_pictured(pictures), where=_slice_of(request))
+    query = {SLICE: _slice_of(request)}
+    return render(request, "figures.html", "runs", page=page, **_pictured(pictures), query=query)
 
 
 def _pictured(pictures: Sequence[Picture]) -> dict[str, Any]:
@@ -229,20 +230,45 @@ async def download_comparison_report(identifier: UUID, context: UseContext) -> R
     return attached(await comparison_page(context, identifier), identifier)
 
 
+_Model = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
+
+
 @router.get("/history")
 async def show_history(
     request: Request,
     context: UseContext,
-    model: Annotated[str, Query(min_length=1, max_length=256), SOUGHT],
-    asked: Annotated[HistoryQuery, Depends(asked_history)],
+    model: _Model,
+    asked: AskedHistory,
 ) -> Response:
     """Show a model over time: did it change, when, and is it the model or the world?"""
+    answer = await _history_of(context, model, asked)
+    written = partial(_written_history, answer, _asked_again(request), Web.of(request, "runs"))
+    return respond(await context.services.compute.run(written))
+
+
+@router.get("/history/figures")
+async def show_history_figures(request: Request, context: UseContext, model: _Model, asked: AskedHistory) -> Response:
+    """Show the figures of a history. Its page loads them behind everything else."""
+    answer = await _history_of(context, model, asked)
+    page = {
+        "path": "history",
+        "of": "The history",
+        "title": printable(model),
+        "on": f"on {dataset_name(answer['dataset'], version=True)}",
+    }
+    pictured = _pictured(await pictures_of_history(context, answer))
+    above = headed(section_of_figures(answer))
+    return render(request, "figures.html", "runs", page=page, **pictured, **above, query=_asked_again(request))
+
+
+async def _history_of(context: Context, model: str, asked: HistoryQuery) -> Json:
     metrics = asked.metrics or await _usual_metrics(context, model, asked)
-    answer = as_answered(await newest_of(context, replace(asked, model=model, metrics=metrics)))
-    pictures = await pictures_of_history(context, answer)
-    return respond(
-        await context.services.compute.run(partial(_written_history, answer, pictures, Web.of(request, "runs")))
-    )
+    return as_answered(await newest_of(context, replace(asked, model=model, metrics=metrics)))
+
+
+def _asked_again(request: Request) -> dict[str, list[str]]:
+    """Return the parameters of a page, for one of the same thing."""
+    return {name: request.query_params.getlist(name) for name in request.query_params}
 
 
 async def _usual_metrics(context: Context, model: str, asked: HistoryQuery) -> tuple[str, ...]:
@@ -253,15 +279,14 @@ async def _usual_metrics(context: Context, model: str, asked: HistoryQuery) -> t
     return () if positive is None else tuple(f"{key}@{write_label(positive)}" for key in (RECALL, PRECISION, SHARE))
 
 
-def _written_history(answer: Json, pictures: list[Picture], web: Web) -> bytes:
-    drawn = any(one.svg is not None for one in pictures)
-    document = history_document(answer)
+def _written_history(answer: Json, query: Json, web: Web) -> bytes:
     return write(
         "history.html",
         web,
-        **view(document, web.at),
-        pictures=pictures,
-        drawn=drawn,
+        **view(history_document(answer), web.at),
+        path="history",
+        query=query,
+        places=_places(Subject.HISTORY, figures_of_history(answer), answer),
         answer=answer,
         asked=list(answer["items"][0]["metrics"]),
     )

@@ -13,6 +13,7 @@ from app.api.answers import answers, json_response
 from app.api.cursors import Pages, Paging, kept_members, paging_of
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import NOT_INSTALLED
+from app.api.documents.document import Json
 from app.api.documents.history import history_document
 from app.api.plots.catalogue import names_of
 from app.api.plots.causes import falls_of_history
@@ -145,7 +146,11 @@ async def read_history(context: Context, query: HistoryQuery) -> HistoryAnswer:
         raise
 
 
-async def pictures_of_history(context: Context, answer: Any) -> list[Picture]:
-    """Return the figures of a page about a history."""
-    names = ["history", *["causes"] * bool(falls_of_history(answer))]
-    return await pictures_of(context, Subject.HISTORY, names, FigureData(history=answer))
+def figures_of_history(answer: Json) -> list[str]:
+    """Return the names of the figures of a page about a history."""
+    return ["history", *["causes"] * bool(falls_of_history(answer))]
+
+
+async def pictures_of_history(context: Context, answer: Json) -> list[Picture]:
+    """Return the figures of a page about a history, drawn."""
+    return await pictures_of(context, Subject.HISTORY, figures_of_history(answer), FigureData(history=answer))
