@@ -224,9 +224,10 @@ _HALF: Final = 0.5
 
 def _apart(value: float, least: int, others: Sequence[float]) -> int:
     """Return the decimals from which on a number reads as none of the others; ``least`` where there are none."""
-    if not abs(value) < _LARGE:
+    # What lies farther off than a unit of the last decimal is told apart.
+    kept = [one for one in others if one != value and abs(one - value) < 10.0**-least]
+    if not kept or not abs(value) < _LARGE:
         return least
-    kept = [one for one in others if one != value]
     return next((digits for digits in range(least, _MOST + 1) if float(rounded(value, digits)) not in kept), least)
 
 

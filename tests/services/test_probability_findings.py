@@ -55,6 +55,25 @@ def found_in(source: MatrixInput, seed: int = 0) -> dict[str, Finding]:
     return {finding.code: finding for finding in probability_findings(run, by_class, details)}
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+def test_what_pages_do_not_show_changes_nothing_else(classes: int) -> None:
+    """Limits and details of each of several classes are left out, and all the rest is as it was."""
+    random = np.random.default_rng(0)
+    p = random.dirichlet(np.full(classes, 0.3), 300)
+    source = source_of(random.integers(0, classes, 300), p)
+    whole, shown = (evaluate(source, Options(details=details)) for details in (True, False))
+    for member in ("headline", "metrics", "per_class", "findings", "undefined", "values"):
+        assert getattr(whole, member) == getattr(shown, member)
+    left_out = {name for name in whole.intervals if name.partition("@")[0] in ("roc_auc", "average_precision")}
+    assert len(left_out) == 2 * classes
+    kept = {name: one for name, one in whole.intervals.items() if classes == 2 or name not in left_out}
+    assert shown.intervals == kept
+    details = whole.probabilities["per_class"].values()
+    assert all({"phi_quartiles", "spiegelhalter"} <= one.keys() for one in details)
+    assert shown.probabilities == {**whole.probabilities, "per_class": shown.probabilities["per_class"]}
+    assert not any("spiegelhalter" in one for one in shown.probabilities["per_class"].values())
+
+
 def calibrated(
     shares: tuple[float, ...], size: int, random: np.random.Generator, apart: float = 1.2
 ) -> tuple[Any, Array]:

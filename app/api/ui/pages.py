@@ -63,7 +63,7 @@ _SLICED_BY: Final = 3
 @router.get("/evaluations/{identifier}")
 async def show_evaluation(identifier: UUID, request: Request, context: UseSlice) -> Response:
     """Show an evaluation, or one slice of it: what was found, metrics with limits, the matrix, classes."""
-    answer = as_answered(await context.services.evaluations.read(context.project, identifier))
+    answer = as_answered(await context.services.evaluations.read_shown(context.project, identifier))
     where = _slice_of(request)
     # A slice is one of samples that are kept.
     kept = (True, True) if where is not None else await context.services.evaluations.kept(context.project, identifier)

@@ -259,14 +259,21 @@ class Scores:
 
     def forecasts(self, code: int) -> Forecasts:
         """Probabilities of a class beside its outcomes."""
-        p, hit = self.columns[code], (self.y == code).astype(np.float64)
-        lean, low = 1.0 - 2.0 * p, p <= 0.5
-        return Forecasts(
-            total(self.sums_of((p - hit) ** 2)),
-            float(np.vecdot(hit - p, lean)),
-            float(np.vecdot(lean * lean, p * (1.0 - p))),
-            Stated(int(np.count_nonzero(low)), int(np.count_nonzero(hit[low])), float(p[low].sum())),
-        )
+        made = self._forecasts.get(code)
+        if made is None:
+            p, hit = self.columns[code], (self.y == code).astype(np.float64)
+            lean, low = 1.0 - 2.0 * p, p <= 0.5
+            made = self._forecasts[code] = Forecasts(
+                total(self.sums_of((p - hit) ** 2)),
+                float(np.vecdot(hit - p, lean)),
+                float(np.vecdot(lean * lean, p * (1.0 - p))),
+                Stated(int(np.count_nonzero(low)), int(np.count_nonzero(hit[low])), float(p[low].sum())),
+            )
+        return made
+
+    @cached_property
+    def _forecasts(self) -> dict[int, Forecasts]:
+        return {}
 
     @property
     def confident(self) -> Stated:

@@ -280,7 +280,9 @@ def probability_metrics(scores: Scores, options: Options) -> list[AnyMetric]:
     # Of two classes it is the area of either.
     if scores.n_classes > 2:
         shown.append(roc_auc_ovr_macro)
-    return [*(metric for metric in of_classes if metric.card.inference.headline), *shown]
+    # What is said of two classes without naming one is about the positive one.
+    of_each = of_classes if options.details or scores.n_classes == 2 else []
+    return [*(metric for metric in of_each if metric.card.inference.headline), *shown]
 
 
 def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:

@@ -464,6 +464,12 @@ class EvaluationService:
         """One evaluation, its report computed again from what is stored; ``chosen`` as in `NewEvaluation`."""
         return await self._answer(project, _found(await self._store.get(project, identifier), identifier), chosen)
 
+    async def read_shown(self, project: str, identifier: UUID) -> Evaluation:
+        """One evaluation as pages show it, without limits and details of the probabilities of each class."""
+        record = _found(await self._store.get(project, identifier), identifier)
+        report = await self._report_again(project, record, replace(stored_request(record)[1], details=False))
+        return answer_of(record, report)
+
     async def read_matrix(self, project: str, identifier: UUID) -> Evaluation:
         """One evaluation with what follows from its matrix; what probabilities say besides is not computed."""
         record = _found(await self._store.get(project, identifier), identifier)

@@ -64,6 +64,8 @@ def probability_section(question: Question, run: RunData) -> Section:
         metrics = merged_metrics(metrics, per_class[labels[source.positive]])
     requested, gaps = requested_values(question.of_probabilities, labels, run.subject)
     details = _details(run, chosen_seed(question.options.seed, source.counts))
+    if scores.are_probabilities and question.options.details:
+        _add_details_of_classes(details["per_class"], source, scores)
     if question.options.costs is not None and scores.are_probabilities:
         details["costs"] = decided(question.options.costs, scores, labels)
     class_values = dict(zip((m.key for m in class_metrics), numbers(by_class), strict=True))
@@ -210,7 +212,6 @@ def _details(run: RunData, seed: int) -> dict[str, Any]:
             },
         }
         details["calibration"] = calibration_by_chance(run, seed)
-        _add_details_of_classes(details["per_class"], source, scores)
     return details
 
 
