@@ -68,6 +68,8 @@ def test_what_pages_do_not_show_changes_nothing_else(classes: int) -> None:
     assert len(left_out) == 2 * classes
     kept = {name: one for name, one in whole.intervals.items() if classes == 2 or name not in left_out}
     assert shown.intervals == kept
+    assert whole.probabilities is not None
+    assert shown.probabilities is not None
     details = whole.probabilities["per_class"].values()
     assert all({"phi_quartiles", "spiegelhalter"} <= one.keys() for one in details)
     assert shown.probabilities == {**whole.probabilities, "per_class": shown.probabilities["per_class"]}
