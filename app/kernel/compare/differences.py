@@ -23,6 +23,8 @@ from app.kernel.uncertainty.intervals import jeffreys, two_sided_z
 
 # The level at whose limits the worth of weighted rates is read.
 _USUAL_LEVEL = 0.95
+# Of matrices at limits of their recalls: 16 MB.
+_CELLS_PER_PIECE = 1 << 21
 
 
 class Differences(Protocol):
@@ -93,11 +95,11 @@ class Reach:
     above: Array
 
     @classmethod
-    def of(cls, limits: Callable[[float], tuple[Array, Array]], values: Array, level: float) -> "Reach":
-        """Distances by a function from levels to limits (V) of values (V); exact at one level."""
+    def of(cls, limits: Callable[[Array], tuple[Array, Array]], values: Array, level: float) -> "Reach":
+        """Distances by a function from deviates (Z, 1) to limits (Z, V) of values (V); exact at one level."""
         deviates = np.union1d(_DEVIATES, two_sided_z(level))
-        ends = [limits(float(1.0 - 2.0 * normal_cdf(-z))) for z in deviates]
-        return cls(deviates, values - np.stack([low for low, _ in ends]), np.stack([high for _, high in ends]) - values)
+        low, high = limits(deviates[:, None])
+        return cls(deviates, values - low, high - values)
 
     def take(self, places: Sequence[int]) -> "Reach":
         """Return those of some of the values, in this order."""
@@ -268,17 +270,17 @@ def matrix_reach(
     hits, worth = hits[rows], worth[rows]
     there = counts if shares is None else project(counts, shares)
     deviates = np.union1d(_DEVIATES, two_sided_z(level))
-    below, above = [], []
     with silently():
         value = np.atleast_1d(functional(Table(there)))
         at_recalls = _by_recall(there, rows)
-        for z in deviates:
-            ends = np.stack(jeffreys(hits, worth, float(1.0 - 2.0 * normal_cdf(-z))))
-            moves = functional(at_recalls(ends)).reshape(2, rows.size, -1) - value
-            below.append(np.square(np.minimum(moves.min(axis=0), 0.0)).sum(axis=0))
-            above.append(np.square(np.maximum(moves.max(axis=0), 0.0)).sum(axis=0))
+        ends = np.stack(jeffreys(hits, worth, 1.0 - 2.0 * normal_cdf(-deviates)[:, None]), axis=1)
+        pieces = np.array_split(ends, min(len(ends), 1 + ends.size * counts.size // _CELLS_PER_PIECE))
+        moves = np.concatenate([functional(at_recalls(piece)) for piece in pieces])
+        moves = moves.reshape(*ends.shape, -1) - value
+        below = np.square(np.minimum(moves.min(axis=1), 0.0)).sum(axis=1)
+        above = np.square(np.maximum(moves.max(axis=1), 0.0)).sum(axis=1)
         scatter = np.square(deviates)[:, None] * _error_variance(counts, functional, weighted, shares)
-        return Reach(deviates, np.sqrt(np.stack(below) + scatter), np.sqrt(np.stack(above) + scatter))
+        return Reach(deviates, np.sqrt(below + scatter), np.sqrt(above + scatter))
 
 
 def _by_recall(counts: Array, rows: NDArray[np.intp]) -> Callable[[Array], Table]:

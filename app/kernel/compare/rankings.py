@@ -87,15 +87,14 @@ def may_be_best(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[
     """
     # Run by run: few runs side by side are slow to sum over.
     deviations = np.ascontiguousarray((draws - draws.mean(axis=0)).T)
-    possible = np.ones(estimates.size, dtype=np.bool_)
-    for run in range(estimates.size):
-        gaps = deviations - deviations[run]
-        spread = gaps.std(axis=1, ddof=1)
+    spreads, largest = np.empty((estimates.size, estimates.size)), np.empty(deviations.shape)
+    for run, own in enumerate(deviations):
+        gaps = deviations - own
+        spreads[run] = spread = gaps.std(axis=1, ddof=1)
         with silently():
-            largest = np.where(spread[:, None] > 0, gaps / spread[:, None], 0.0).max(axis=0)
-        ahead = estimates - estimates[run]
-        possible[run] = (ahead <= float(np.quantile(largest, level)) * spread).all()
-    return possible
+            largest[run] = np.where(spread[:, None] > 0, gaps / spread[:, None], 0.0).max(axis=0)
+    reach = np.quantile(largest, level, axis=1)[:, None] * spreads
+    return np.asarray((estimates - estimates[:, None] <= reach).all(axis=1))
 
 
 def level_of_largest(draws: Array, level: float = 0.95) -> float:

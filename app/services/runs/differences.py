@@ -21,7 +21,7 @@ from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.designs import DesignedRate
 from app.kernel.uncertainty.draws import Alternative
-from app.kernel.uncertainty.intervals import Limits, two_sided_z, wilson
+from app.kernel.uncertainty.intervals import Limits, two_sided_z, wilson_at
 from app.services.estimands import Better, Preference
 from app.services.estimates.estimate import Estimate
 from app.services.runs.pairing import Pairing, PairingDesign
@@ -280,7 +280,7 @@ def _of_independent(one: _RateOfRuns, weighted: Weights, *, level: float, rope: 
     ).T
     with silently():
         rates = worth[0] / worth[1]
-        reach = Reach.of(partial(wilson, *worth), rates, level)
+        reach = Reach.of(partial(wilson_at, *worth), rates, level)
     first, second = ([pair[side] for pair in one.testable] for side in (0, 1))
     found = HybridDifferences(rates[first] - rates[second], reach.take(first), reach.take(second))
     tests = read_off(found, level=level, rope=_ropes([one], rope), method="newcombe")

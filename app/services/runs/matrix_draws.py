@@ -449,33 +449,33 @@ class MatrixDraws(Resampling):
             name = "weighted_mover" if weighted else "mover"
             return _off_scale(read_off(found, level=level, rope=rope, method=name), both, scale)
 
+    @kept
     def _reach(self, index: int, run: int, level: float) -> Reach:
-        """Limits of one run."""
-        together = self._alike(index)
+        """Limits of one run, the same for all pairs."""
+        together = self._together if index in self._together else (index,)
         start = sum(len(self.estimands[place].names) for place in together[: together.index(index)])
         places = range(start, start + len(self.estimands[index].names))
         return self._reach_of(together, run, level).take(places)
 
     @kept
     def _reach_of(self, together: tuple[int, ...], run: int, level: float) -> Reach:
-        """Limits of one run, made once for all pairs and for all estimands that see the same matrices."""
+        """Limits of one run, made once for several estimands; what prevalence does not move is the same at any."""
         counts, own = self.runs.counts[run], self.runs.weighted[run]
-        if self.estimands[together[0]].reads_recalls and own is None:
+        if own is None and all(self.estimands[place].reads_recalls for place in together):
             counts = errors_in_one(counts)
         prevalence = self.setup.prevalence
-        shares = prevalence.shares if prevalence.moves(self.estimands[together[0]]) else None
+        shares = prevalence.shares if prevalence.reachable else None
         return matrix_reach(counts, self._functional_of(together), level, own, shares)
 
-    def _alike(self, index: int) -> tuple[int, ...]:
-        """Return the estimands beside one that are no rates as it is none, and are of the same matrices as it is."""
-
-        def sees(one: Estimand) -> tuple[bool, bool, bool]:
-            moves = self.setup.prevalence.moves(one)
-            return one.rates is None or moves, moves, one.reads_recalls
-
-        alike = (place for place, one in enumerate(self.estimands) if sees(one) == sees(self.estimands[index]))
-        # Rates that have no tests as such come one by one.
-        return tuple(alike) if sees(self.estimands[index])[0] else (index,)
+    @cached_property
+    def _together(self) -> tuple[int, ...]:
+        """Estimands that are no rates where the runs are compared; rates that have no tests as such come one by one."""
+        prevalence = self.setup.prevalence
+        return tuple(
+            place
+            for place, one in enumerate(self.estimands)
+            if prevalence.reaches(one) and (one.rates is None or prevalence.moves(one))
+        )
 
     def _of_any_pairing(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
         """Return the tests of the pairing at which a difference varies most, and p at that where it varies least."""

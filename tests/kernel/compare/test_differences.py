@@ -17,7 +17,7 @@ from app.kernel.compare.differences import (
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import generator
-from app.kernel.uncertainty.intervals import wilson
+from app.kernel.uncertainty.intervals import wilson_at
 
 
 def of_rates(x1: float, n1: float, x2: float, n2: float, level: float = 0.95) -> HybridDifferences:
@@ -25,7 +25,7 @@ def of_rates(x1: float, n1: float, x2: float, n2: float, level: float = 0.95) ->
     reaches = []
     for x, n in ((x1, n1), (x2, n2)):
         hits, size = np.array([float(x)]), np.array([float(n)])
-        reaches.append(Reach.of(partial(wilson, hits, size), hits / size, level))
+        reaches.append(Reach.of(partial(wilson_at, hits, size), hits / size, level))
     return HybridDifferences(np.array([x1 / n1 - x2 / n2]), *reaches)
 
 
