@@ -140,8 +140,7 @@ def _given(filters: Filters, metric: str | None) -> dict[str, Any]:
 
 
 def _label(key: str) -> str:
-    moves = " (moves with prevalence)" if moves_with_prevalence(key) else ""
-    return f"{titled(key)}{moves}"
+    return f"{titled(key)}{' ○' if moves_with_prevalence(key) else ''}"
 
 
 async def _datasets(context: Context) -> list[str]:
