@@ -169,6 +169,23 @@ def test_a_page_has_its_length_before_its_parts_come(
     page.set_viewport_size(DESK)
 
 
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_home_has_nearly_its_length_before_its_parts_come(
+    browser: Browser, pages: Watched, world: World, size: dict[str, int]
+) -> None:
+    """What is said of a dataset is as long as its names are; a line or two more moves nothing out of sight."""
+    without_script = Watched(browser, world, viewport=size, java_script_enabled=False)
+    before = [one.bounding_box() for one in without_script.open("/ui").locator(".set").all()]
+    without_script.context.close()
+    pages.page.set_viewport_size(size)
+    page = pages.open("/ui")
+    page.wait_for_function("() => [...document.querySelectorAll('.set')].every((one) => one.querySelector('dl'))")
+    after = [one.bounding_box() for one in page.locator(".set").all()]
+    page.set_viewport_size(DESK)
+    found, expected = ([one["height"] for one in boxes if one is not None] for boxes in (before, after))
+    assert found == pytest.approx(expected, abs=60)
+
+
 def test_the_simulator_says_what_the_service_does_and_keeps_it_in_the_address(pages: Watched, world: World) -> None:
     """Numbers of the script are those of the page that is asked for with the same address, which has every setting."""
     path = world.pages()["simulator of two"]
