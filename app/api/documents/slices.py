@@ -110,7 +110,7 @@ def _table(answer: Json, metric: str) -> Table:
         Column(_COUNTED.get(key_of(metric), "counts"), Kind.NUMBER, style="nw"),
         Column("excess", Kind.NUMBER),
         Column("samples", Kind.NUMBER, only=ALL if all("counts" not in value for value in values) else ALL - TEXT),
-        Column("less reference", Kind.VALUE),
+        Column("less reference", Kind.VALUE, only=ALL - TEXT),
         Column("at its prevalence", Kind.VALUE),
         Column("p", Kind.NUMBER, style="nw"),
         Column("verdict"),
