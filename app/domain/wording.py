@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
 from difflib import get_close_matches
 from math import isnan
@@ -22,6 +23,11 @@ _EXACTLY = Context(prec=800, rounding=ROUND_HALF_UP)
 def sentence(text: str) -> str:
     """Return a text as a sentence begins."""
     return text[:1].upper() + text[1:]
+
+
+def day(of: date) -> str:
+    """Write a day: 21 Nov 2026."""
+    return f"{of.day} {of:%b %Y}"
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Causes in comparisons: parts that add up, a sentence, limits of paired and unpaired runs."""
 
+from uuid import uuid4
+
 import httpx
 import numpy as np
 import pytest
@@ -193,6 +195,18 @@ def test_what_cannot_be_split_says_why(client: httpx.Client) -> None:
     reply = client.post("/v1/comparisons", json={"evaluations": many, "metrics": ["precision@*"], "explain": True})
     problem = check_problem(reply, 422, "out_of_reach")
     assert "causes of 84 differences" in problem["detail"]
+
+
+def test_of_two_classes_the_rarer_one_is_named(client: httpx.Client) -> None:
+    """Their shares move alike, whichever comes first."""
+    after, before = [[760, 200], [4, 36]], [[700, 210], [9, 81]]
+    for turned in (False, True):
+        runs = [
+            keep(client, [row[::-1] for row in one[::-1]] if turned else one, uuid4().hex) for one in (after, before)
+        ]
+        answer = explained(client, *runs, metrics=["macro_f1"], baseline=runs[1])
+        said = " ".join(one["message"] for one in answer["findings"])
+        assert f"{0 if turned else 1} became rarer" in said
 
 
 def test_texts_have_the_parts(client: httpx.Client) -> None:

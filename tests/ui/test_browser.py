@@ -172,6 +172,24 @@ def test_a_page_has_its_length_before_its_parts_come(
     page.set_viewport_size(DESK)
 
 
+@pytest.mark.parametrize("size", [DESK, PHONE])
+def test_a_dataset_has_nearly_its_length_before_it_comes(
+    browser: Browser, pages: Watched, world: World, size: dict[str, int]
+) -> None:
+    """What is said of it is as long as its names are; a line or two more moves nothing out of sight."""
+    without_script = Watched(browser, world, viewport=size, java_script_enabled=False)
+    before = without_script.open("/ui").locator(".set[aria-label^=hartwig]").bounding_box()
+    without_script.context.close()
+    pages.page.set_viewport_size(size)
+    dataset = pages.open("/ui").locator(".set[aria-label^=hartwig]")
+    dataset.locator("figure").wait_for()
+    after = dataset.bounding_box()
+    pages.page.set_viewport_size(DESK)
+    assert before is not None
+    assert after is not None
+    assert before["height"] == pytest.approx(after["height"], abs=50)
+
+
 def test_the_simulator_says_what_the_service_does_and_keeps_it_in_the_address(pages: Watched, world: World) -> None:
     """Numbers of the script are those of the page that is asked for with the same address, which has every setting."""
     path = world.pages()["simulator of two"]

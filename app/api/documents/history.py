@@ -1,10 +1,13 @@
 """The history of a model as a document: what changed and why, then every evaluation with where it was expected."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from app.api.documents.comparison import cause_row
 from app.api.documents.document import (
+    ALL,
+    TEXT,
     Cell,
     Column,
     Document,
@@ -14,6 +17,7 @@ from app.api.documents.document import (
     Json,
     Kind,
     Link,
+    Medium,
     MetricName,
     Name,
     Records,
@@ -23,10 +27,11 @@ from app.api.documents.document import (
     Words,
 )
 from app.api.documents.reading import interval_words, naming
-from app.domain.wording import PAGE, dataset_name, p_value, percent, printable, whole
+from app.domain.wording import PAGE, dataset_name, p_value, printable, whole
+from app.domain.wording import day as written_day
 
-# Level of the limits of a history, and the share of series without a change of which any is claimed.
-LEVEL, _ALPHA = 0.95, 0.05
+# Level of the limits of a history.
+LEVEL: Final = 0.95
 _SHORT: Final = 40
 # Changes that are one sentence; of more each has its own.
 _SAID: Final = 3
@@ -62,7 +67,7 @@ def history_document(answer: Json) -> Document:
         sections=[
             section_of_figures(answer),
             *([Section("changes", "Why it changed", [_changes(changes)], _CAUSES)] if changes else []),
-            Section("evaluations", "All evaluations", [_evaluations(items, changes)]),
+            Section("evaluations", "All evaluations", [*_evaluations(items, changes)]),
         ],
         method=[_METHOD, *answer["notes"]],
         records=Records(_HEADS, _records(items, changes)),
@@ -83,12 +88,11 @@ def _facts(answer: Json) -> Iterator[str]:
     if items:
         first, last = (day(items[place]) for place in (0, -1))
         yield first if first == last else f"{first} to {last}"
-    yield f"changes claimed with one error rate of {percent(_ALPHA, None)} over the series"
 
 
 def day(item: Json) -> str:
     """Return the day on which an evaluation was made."""
-    return str(item["created_at"])[:10]
+    return written_day(datetime.fromisoformat(item["created_at"]))
 
 
 def _message(change: Json) -> Words:
@@ -141,13 +145,25 @@ def _changes(changes: Sequence[Json]) -> Table:
     return Table("Changes with their causes", columns, groups, interval_words(LEVEL), short=_SHORT, rest="causes")
 
 
-def _evaluations(items: Sequence[Json], changes: Sequence[Json]) -> Table:
-    """Return the evaluations, the newest first."""
+def _evaluations(items: Sequence[Json], changes: Sequence[Json]) -> Iterator[Table]:
+    """Yield the evaluations, the newest first: with all metrics in one table, which in a text is one for each."""
     metrics = list(dict.fromkeys(name for item in items for name in item["metrics"]))
-    columns = [Column("evaluation", Kind.NAME, style="nw"), Column("version"), Column("samples", Kind.NUMBER)]
+    if len(metrics) == 1:
+        yield _table(items, changes, metrics, ALL)
+        return
+    yield _table(items, changes, metrics, ALL - TEXT)
+    for metric in metrics:
+        yield _table(items, [one for one in changes if one["metric"] == metric], [metric], TEXT)
+
+
+def _table(items: Sequence[Json], changes: Sequence[Json], metrics: Sequence[str], only: frozenset[Medium]) -> Table:
+    # Where they are all the same, the facts say how many.
+    alike = len({item["n_samples"] for item in items}) == 1
+    samples = Column("samples", Kind.NUMBER, only=ALL - TEXT if alike else ALL)
+    columns = [Column("evaluation", Kind.NAME, style="nw"), Column("version"), samples]
     for metric in metrics:
         columns += [Column((MetricName(metric),), Kind.ESTIMATE, style="strong"), Column("expected", style="ci nw")]
-    said = claims(changes)
+    said = _claims(changes, alone=len(metrics) == 1)
     rows = [
         [
             Link(day(item), f"ui/evaluations/{item['evaluation']}"),
@@ -159,7 +175,8 @@ def _evaluations(items: Sequence[Json], changes: Sequence[Json]) -> Table:
         for item in reversed(items)
     ]
     columns.append(Column("change"))
-    return Table("Evaluations, the newest first", columns, [Group(rows)], interval_words(LEVEL), _SHORT, "evaluations")
+    caption = "Evaluations, the newest first"
+    return Table(caption, columns, [Group(rows)], interval_words(LEVEL), _SHORT, "evaluations", only=only)
 
 
 def _value(one: Json) -> Iterator[Cell]:
@@ -168,12 +185,14 @@ def _value(one: Json) -> Iterator[Cell]:
     yield "" if band is None else PAGE.estimate(one["value"], band["low"], band["high"])[1]
 
 
-def claims(changes: Sequence[Json]) -> Mapping[str, str]:
-    """Return which metrics changed at an evaluation, by its id: the first one after the change."""
+def _claims(changes: Sequence[Json], *, alone: bool) -> Mapping[str, str]:
+    """Return what changed at an evaluation, by its id: the first one after the change. A metric that is alone needs no
+    name.
+    """
     found: dict[str, list[str]] = {}
     for one in changes:
         moved = "rose" if one["difference"]["value"] > 0 else "fell"
-        found.setdefault(one["to"], []).append(f"{printable(one['metric'])} {moved}")
+        found.setdefault(one["to"], []).append(moved if alone else f"{printable(one['metric'])} {moved}")
     return {identifier: ", ".join(said) for identifier, said in found.items()}
 
 

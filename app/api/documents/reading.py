@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
-from app.api.documents.document import Json, MetricName, Words
+from app.api.documents.document import Json, MetricName, Name, Words
 from app.api.documents.text import plain
 from app.domain.catalogue import metric_by_name, spoken, titled
 from app.domain.errors import DomainError
@@ -11,7 +12,7 @@ from app.domain.expressions.syntax import read, write_label
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHOWN_OF_TWO
-from app.domain.wording import percent, whole
+from app.domain.wording import PAGE, percent, whole
 
 _SAMPLES = "samples"
 _GRAVEST = {"critical": 0, "warning": 1, "note": 2}
@@ -49,22 +50,33 @@ def metrics_of(answer: Json) -> set[str]:
     return {*overall, *of_classes, *answer.get("requested", {})}
 
 
+def with_minus(text: str) -> str:
+    """Return a part of a sentence with the minus that numbers of pages have."""
+    return _HYPHEN.sub(PAGE.minus, text)
+
+
+_HYPHEN: Final = re.compile(r"(?<![^\s(])-(?=\d)")
+
+
 def in_names(text: Words) -> str:
-    """Return a sentence in which metrics have their names."""
+    """Return a sentence of a page, in which metrics have their names; other names in it are as they are."""
     found = ""
     for part in (text,) if isinstance(text, str) else text:
         begins = not found or found.rstrip().endswith(".")
-        found += plain(((titled if begins else spoken)(part) if isinstance(part, MetricName) else part,))
+        said = (titled if begins else spoken)(part) if isinstance(part, MetricName) else part
+        found += plain((said if isinstance(part, Name) else with_minus(said),))
     return found.replace(" %", "\u00a0%")
 
 
 def moves_with_prevalence(metric: str) -> bool | None:
-    """Return whether prevalence moves a metric; None for one of other tasks than classes, or an expression."""
+    """Return whether prevalence moves a metric; None for one of clusterings or other tasks than classes, or an
+    expression.
+    """
     try:
         card = metric_by_name(read(metric).name).card
     except DomainError:
         return None
-    return None if "multiclass" not in card.tasks else card.prevalence != "insensitive"
+    return None if "multiclass" not in card.tasks or "clustering" in card.tasks else card.prevalence != "insensitive"
 
 
 def units_of(metric: str) -> str:

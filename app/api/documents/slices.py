@@ -25,10 +25,11 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import counted, interval_words, naming
+from app.api.documents.reading import counted, interval_words, key_of, naming
 from app.domain.catalogue import titled
 from app.domain.division import conditions_of, slice_text
 from app.domain.expressions.conditions import text_of
+from app.domain.named_metrics import PRECISION, RECALL
 from app.domain.wording import p_value, rounded, whole
 
 _TAGS: Final = {
@@ -38,7 +39,11 @@ _TAGS: Final = {
     "undecided": Tag("inconclusive", "cannot tell", "open"),
 }
 _SHORT: Final = 40
-_LEDE: Final = "Sorted by what is lost beyond what the reference would lose of as many. Dashed: the reference."
+_LEDE: Final = (
+    "Sorted by the excess: how many more are lost than the reference would lose of as many. Dashed: the reference."
+)
+# What the cases are that a rate counts.
+_COUNTED: Final = {RECALL: "found", PRECISION: "right"}
 _HEADS: Final = (
     *("slice", "n_samples", "metric", "value", "low", "high", "reference", "difference", "difference_low"),
     *("difference_high", "p_value", "p_adjusted", "verdict", "at_reference_prevalence"),
@@ -101,11 +106,11 @@ def _table(answer: Json, metric: str) -> Table:
     ordered = sorted(known, key=lambda one: _order(one["metrics"][metric]), reverse=True)
     columns = [
         Column("slice", Kind.NAME, cut=36, style="nw"),
-        Column("samples", Kind.NUMBER, only=ALL if all("counts" not in value for value in values) else ALL - TEXT),
-        Column("counts", Kind.NUMBER, style="nw"),
-        Column("beyond", Kind.NUMBER),
         Column((MetricName(metric),), Kind.DRAWN, style="big"),
-        Column("less reference", Kind.VALUE),
+        Column(_COUNTED.get(key_of(metric), "counts"), Kind.NUMBER, style="nw"),
+        Column("excess", Kind.NUMBER),
+        Column("samples", Kind.NUMBER, only=ALL if all("counts" not in value for value in values) else ALL - TEXT),
+        Column("less reference", Kind.VALUE, only=ALL - TEXT),
         Column("at its prevalence", Kind.VALUE),
         Column("p", Kind.NUMBER, style="nw"),
         Column("verdict"),
@@ -147,10 +152,10 @@ def _row(one: Json, value: Json, run: str | None) -> list[Cell]:
     name, where = slice_text(one["where"]), text_of(conditions_of(one["where"]))
     return [
         (Name(name),) if run is None else Link(name, f"ui/evaluations/{run}", {"slice": where}),
-        counted(one["n_samples"]),
+        own,
         None if counts is None else f"{whole(counts['hits'])} of {whole(counts['among'])}",
         None if counts is None or counts["beyond"] is None else _signed(counts["beyond"]),
-        own,
+        counted(one["n_samples"]),
         Estimate(difference["value"], sign=True),
         None if at is None else Estimate(at["difference"]["value"], sign=True),
         p_value(difference["p_adjusted"]) if difference.get("p_adjusted") is not None else None,

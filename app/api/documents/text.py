@@ -227,7 +227,7 @@ def _table(table: Table, style: Style) -> Iterator[str]:
     number = 0
     for group in kept.groups:
         if group.title:
-            yield plain(group.title)
+            yield from wrapped("", plain(group.title), style.width, 0)
         for _ in group.rows:
             yield from _row([(one, one.cells[number]) for one in printed], style.width)
             number += 1

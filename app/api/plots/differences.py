@@ -13,6 +13,7 @@ from app.api.documents.comparison import (
     is_of_class,
     most_telling,
     outcome,
+    turned,
 )
 from app.api.documents.document import Json
 from app.api.plots import marks
@@ -25,6 +26,7 @@ from app.domain.wording import PLAIN, number, percent, printable, run_name, run_
 from app.domain.wording import names as listed_names
 
 _MOST_ROWS: Final = 80
+_PAIR: Final = 2
 # As many are read out.
 _MOST_TOLD: Final = 12
 # What is said of a pair, the theme's colour of it, and a shape of its own.
@@ -45,7 +47,9 @@ def _room(answer: Json) -> int:
 
 @figure("differences", needs=Needs.COMPARISON, room=_room, broad=True)
 def differences(given: FigureData) -> Figure:
-    """A forest plot: the difference of each metric with its limits, and the band of practical equivalence."""
+    """A forest plot: the difference of each metric with its limits, and the band of practical equivalence. Of more than
+    two runs it has those to the baseline, or to the best by the first metric.
+    """
     answer = given.comparison
     names = dict(
         zip((run["id"] for run in answer["evaluations"]), apart(run_names(answer["evaluations"])), strict=True)
@@ -67,7 +71,8 @@ def differences(given: FigureData) -> Figure:
         row = {"field": "pair", "type": "nominal", "sort": headers, "header": header}
         body = {"data": marks.data(rows), "facet": {"row": row}, "spec": body, "spacing": 12}
     paired = "paired" if design["paired"] else "not paired"
-    title = f"{headers[0]}: differences" if single else "Differences between the runs"
+    to = f"{'the baseline' if answer.get('baseline_id') else 'the best'}, {names[pairs[0][1]]}"
+    title = f"{headers[0]}: differences" if single else f"Differences to {to}"
     return Figure(
         title=title,
         subtitle=(
@@ -81,34 +86,40 @@ def differences(given: FigureData) -> Figure:
 
 
 def _pairs(answer: Json) -> list[tuple[str, str]]:
-    found: dict[tuple[str, str], None] = {}
-    for metric in answer["metrics"].values():
-        for pair in metric["differences"]:
-            found[pair["a"], pair["b"]] = None
-    return list(found)
+    """Return the pairs that are drawn: two runs as they were given; of more each one and the baseline, or the best by
+    the first metric, in the order of the runs by that.
+    """
+    metric = next(iter(answer["metrics"].values()))
+    runs, ranks = [run["id"] for run in answer["evaluations"]], metric["ranks"]
+    if len(runs) == _PAIR:
+        return [(runs[0], runs[1])]
+    order = [runs[place] for place in sorted(range(len(runs)), key=lambda place: ranks[place] or len(runs) + 1)]
+    reference = answer.get("baseline_id") or order[0]
+    return [(run, reference) for run in order if run != reference]
 
 
 def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
     rows = []
     for key, metric in answer["metrics"].items():
         called = printable(titled(key))
-        for pair in metric["differences"]:
-            if (pair["a"], pair["b"]) != (a, b) or pair["difference"] is None:
+        for one in metric["differences"]:
+            if {one["a"], one["b"]} != {a, b} or one["difference"] is None:
                 continue
+            pair = turned(one, a)
             # Right is better whatever the metric, so that what is better low is turned round.
-            turned = metric["better"] == "lower"
-            low, high = (pair["high"], pair["low"]) if turned else (pair["low"], pair["high"])
+            mirrored = metric["better"] == "lower"
+            low, high = (pair["high"], pair["low"]) if mirrored else (pair["low"], pair["high"])
             rows.append(
                 {
                     "pair": f"{names[a]} less {names[b]}",
-                    "metric": f"{called} (lower is better)" if turned else called,
+                    "metric": f"{called} (lower is better)" if mirrored else called,
                     "of_class": is_of_class(key),
                     "difference": pair["difference"],
                     "low": pair["low"],
                     "high": pair["high"],
-                    "at": _sign(pair["difference"], turned=turned),
-                    "from": _sign(low, turned=turned),
-                    "to": _sign(high, turned=turned),
+                    "at": _sign(pair["difference"], mirrored=mirrored),
+                    "from": _sign(low, mirrored=mirrored),
+                    "to": _sign(high, mirrored=mirrored),
                     "p_adjusted": pair["p_adjusted"],
                     "outcome": outcome(pair),
                     # With the minus that the axis has.
@@ -118,8 +129,8 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
     return rows
 
 
-def _sign(value: float | None, *, turned: bool) -> float | None:
-    return None if value is None else -value if turned else value
+def _sign(value: float | None, *, mirrored: bool) -> float | None:
+    return None if value is None else -value if mirrored else value
 
 
 def _told(rows: Sequence[Row]) -> str:

@@ -15,6 +15,7 @@ from app.api.plots.registry import FigureData, Needs, figure
 from app.domain.catalogue import titled
 from app.domain.errors import NoFigure
 from app.domain.wording import PAGE, dataset_name, percent, printable, whole
+from app.domain.wording import day as written_day
 
 _WIDTH, _HEIGHT = 860, 130
 _TICKS, _NARROW, _MARGIN = 6, 60, 0.08
@@ -177,7 +178,7 @@ def _axis(items: Sequence[Json], *, titled: bool) -> Spec:
     else:
         ticks = sorted({round(places[-1] * step / (_TICKS - 1)) for step in range(_TICKS)})
         first = datetime.fromisoformat(items[0]["created_at"])
-        labels = [(first + timedelta(days=tick)).date().isoformat() for tick in ticks]
+        labels = [written_day(first + timedelta(days=tick)) for tick in ticks]
     said = f"{labels!r}[indexof({ticks!r}, datum.value)]"
     title = f"evaluations of {day(items[0])}, in order" if one_day and titled else None
     return marks.quantity("place", title, domain=(ends[0], ends[-1]), ticks=ticks, labelExpr=said, grid=False)

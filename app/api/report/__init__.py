@@ -35,13 +35,13 @@ from app.api.documents.document import (
     Tag,
     Term,
 )
-from app.api.documents.reading import in_names, key_of
+from app.api.documents.reading import in_names, key_of, with_minus
 from app.api.documents.text import plain
 from app.api.plots.look import BREAKS, Theme, colours_of
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
 from app.api.plots.registry import FigureData, Plot
 from app.domain.catalogue import spoken, titled
-from app.domain.wording import PAGE, printable, sentence, share, whole
+from app.domain.wording import PAGE, day, printable, sentence, share, whole
 
 _ID: Final = re.compile(r'\bid="([\w-]+)"|url\(#([\w-]+)\)')
 _PROLOGUE: Final = re.compile(r"^<\?xml.*?\?>|<!DOCTYPE.*?>", re.DOTALL)
@@ -159,7 +159,7 @@ def templates(*packages: str) -> Environment:
 
 def _day(text: str) -> str:
     moment = datetime.fromisoformat(text)
-    return f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+    return f"{day(moment)}, {moment:%H:%M} UTC"
 
 
 @cache
@@ -342,7 +342,7 @@ def _cell(cell: Cell, at: At) -> Markup:
         if isinstance(one, MetricName)
         else Markup("<bdi>{}</bdi>").format(printable(one))
         if isinstance(one, Name)
-        else escape(printable(one))
+        else escape(printable(one if isinstance(cell, str) else with_minus(one)))
         for place, one in enumerate(parts)
     )
 

@@ -140,8 +140,7 @@ def _given(filters: Filters, metric: str | None) -> dict[str, Any]:
 
 
 def _label(key: str) -> str:
-    moves = " (moves with prevalence)" if moves_with_prevalence(key) else ""
-    return f"{titled(key)}{moves}"
+    return f"{titled(key)}{' ○' if moves_with_prevalence(key) else ''}"
 
 
 async def _datasets(context: Context) -> list[str]:
@@ -155,13 +154,16 @@ async def _models(context: Context) -> list[str]:
 
 
 def _newest_datasets(runs: Sequence[Json]) -> list[dict[str, Any]]:
-    """Return the datasets of the newest runs, each with its newest run of these."""
+    """Return the datasets of the newest runs, each with its newest run of these, and whether it has further versions:
+    what is said of several is longer, and the page has its length before it comes.
+    """
     found: dict[str, dict[str, Any]] = {}
     for one in runs:
         named = dataset_query(one["dataset"])
         title = dataset_name(one["dataset"], version=True)
         newest = {"id": one["id"], "name": run_name(one["model"]), "created_at": one["created_at"]}
-        found.setdefault(repr(named), {"named": named, "title": title, "newest": newest})
+        first = found.setdefault(repr(named), {"named": named, "title": title, "newest": newest, "several": False})
+        first["several"] |= run_name(one["model"]) != first["newest"]["name"]
     return list(found.values())[:_SHOWN]
 
 

@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from app.api.deps import Context, UseContext
 from app.api.documents.document import Json
-from app.api.documents.reading import in_names, naming
+from app.api.documents.reading import in_names, naming, with_minus
 from app.api.plots.registry import as_answered
 from app.api.ui.web import Web, page_routes, render
 from app.api.v1.requests.fields import SOUGHT
@@ -71,10 +71,15 @@ async def show_simulator(
         "observed": percent(rates.observed),
         **_told(rates, place, chosen, at, cost_fp, cost_fn),
         "rows": [_row(rates, place, one, cost_fp, cost_fn) for one in shares],
-        "data": orjson.dumps(_data(rates, printable(chosen))).decode(),
+        "data": orjson.dumps(_data(rates, _called(chosen))).decode(),
         "metrics": await _metrics(context, identifier, chosen),
     }
     return render(request, "simulator.html", "runs", page=page)
+
+
+def _called(label: str) -> str:
+    """Return a class as it stands beside numbers, among which a name without letters is none."""
+    return printable(label) if any(map(str.isalpha, label)) else f"class {printable(label)}"
 
 
 def _data(rates: Simulated, label: str) -> dict[str, Any]:
@@ -95,7 +100,8 @@ def _told(rates: Simulated, place: int, label: str, share: float, cost_fp: float
     precision = found.precision[0]
     alerts = "no alert is raised" if precision is None else f"{100 * (1 - precision):.0f} of 100 alerts are false"
     cut = "" if rates.thresholds is None else f" and a threshold of {significant(rates.thresholds[place], 3)}"
-    said = f"At {_percent(share)} {printable(label)}{cut}, {alerts} and {100 * recall[0]:.0f} of 100 cases are caught."
+    at = f"At {_percent(share)} {_called(label)}{with_minus(cut)}"
+    said = f"{at}, {alerts} and {100 * recall[0]:.0f} of 100 cases are caught."
     return {
         "say": said,
         "facts": [
@@ -122,7 +128,7 @@ def _row(rates: Simulated, place: int, share: float, cost_fp: float, cost_fn: fl
         "cells": [_many(one) for one in (found.caught + found.false, found.caught, found.missed)],
         PRECISION: PAGE.estimate(*found.precision),
         "cost": _many(found.cost[0]),
-        "cheapest": "" if rates.thresholds is None else significant(rates.thresholds[cheapest], 2),
+        "cheapest": "" if rates.thresholds is None else with_minus(significant(rates.thresholds[cheapest], 2)),
     }
 
 

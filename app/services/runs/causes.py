@@ -407,8 +407,12 @@ def _moved(counts: Array, labels: Sequence[str], estimand: Estimand, lead: Cause
 
 
 def _moved_class(estimand: Estimand, after: Array, before: Array) -> int:
-    """Return the class whose share (K) a sentence names: that of the metric, else the one that moved most."""
+    """Return the class whose share (K) a sentence names: that of the metric, else the one that moved most; of two
+    classes, which move alike, the rarer one.
+    """
     classes = {leaf.of for leaf in measures(estimand.expression) if isinstance(leaf.of, int)}
     if len(classes) == 1:
         return classes.pop()
+    if len(after) == 2:
+        return int((after + before).argmin())
     return int(np.abs(after - before).argmax())

@@ -94,6 +94,7 @@
     if (number === 0) return "0";
     return number >= 100 ? Math.round(number).toLocaleString("en") : number.toFixed(number >= 1 ? 1 : 2);
   };
+  const signed = (number) => `${number}`.replace(/^-/, "−");
   const known = (...ends) => ends.every((end) => end !== null);
   // With as many decimals as the interval needs, and as tell a number from 0 and 1; these have none.
   const limited = (value, low, high) => {
@@ -213,9 +214,9 @@
       const [first, last] = [rates.t[0], rates.t.at(-1)];
       const x = (each) => LEFT + (RIGHT - LEFT) * (last > first ? (rates.t[each] - first) / (last - first) : 0.5);
       const y = (cost) => up(Math.min(1.05, cost / most));
-      const at = (each) => (+rates.t[each].toPrecision(2)).toString();
+      const at = (each) => signed(+rates.t[each].toPrecision(2));
       const draw = drawing(figure.querySelector("svg"), () => `Expected cost over the threshold: ${many(costs[place][0])} at ${at(place)}, the least ${many(costs[best][0])} at ${at(best)}.`);
-      frame(draw, [0, Math.floor(costs.length / 2), costs.length - 1].map((each) => [x(each), at(each)]), [0, 0.5, 1].map((one) => [up(one), many(one * most)]), "threshold");
+      frame(draw, [0, Math.floor(costs.length / 2), costs.length - 1].map((each) => [x(each), at(each)]), [0, 0.5, 1].map((one) => [up(one), (+(one * most).toPrecision(2)).toLocaleString("en", { maximumSignificantDigits: 2 })]), "threshold");
       if (known(costs[0][1])) draw.band(costs.map((one, each) => [x(each), y(one[1])]), costs.map((one, each) => [x(each), y(one[2])]));
       draw.line("co", costs.map((one, each) => [x(each), y(one[0])]));
       draw.make("line", { class: "ref", x1: x(best), x2: x(best), y1: TOP, y2: BOTTOM });
@@ -235,7 +236,7 @@
       const place = nearest(number("threshold"));
       const now = outcome(rates, place, share, costFp, costFn);
       const wrong = known(now.precision[0]) ? `${Math.round(100 * (1 - now.precision[0]))} of 100 alerts are false` : "no alert is raised";
-      const cut = rates.t ? ` and a threshold of ${+rates.t[place].toPrecision(3)}` : "";
+      const cut = rates.t ? ` and a threshold of ${signed(+rates.t[place].toPrecision(3))}` : "";
       section.querySelector(".say").textContent = `At ${percent(share)} ${rates.label}${cut}, ${wrong} and ${Math.round(100 * rates.recall[place][0])} of 100 cases are caught.`;
       const [recall, ends] = limited(...rates.recall[place]);
       fact("alerts", many(now.caught + now.wrong), `${many(now.wrong)} of them false`);
