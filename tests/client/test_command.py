@@ -247,7 +247,7 @@ def test_evaluates_files_matrices_and_what_the_service_takes(command: Command, t
     sliced = ("--y-true", "label", "--y-pred", "guess", "--attributes", "site", "--model", "s:1", "--dataset", "few")
     assert command("evaluate", str(tmp_path / "s.csv"), *sliced)[0] == 0
     code, out, _ = command("slices", "s:1", "--dataset", "few", "--by", "site")
-    assert (code, "site south  20 of 40" in out) == (0, True)
+    assert (code, re.search(r"site south .* 20 of 40", out) is not None) == (0, True), out
     code, out, _ = command("evaluate", "-", stdin="[[45, 5], [10, 40]]")
     assert (code, "balanced_accuracy" in out) == (0, True)
     source = {"input": {"kind": "binary_counts", "tp": 4, "fn": 1, "fp": 0, "tn": 5}}

@@ -180,7 +180,7 @@ def test_all_of_a_difference_from_the_observed_value_is_prevalence() -> None:
     assert causes.items is not None
     (part,) = causes.items
     assert (part.factor, part.value) == ("prevalence", values["accuracy"].value - 125 / 150)  # type: ignore[operator]
-    assert causes.because == "all of it because A becomes more frequent (67 % to 96 %)"
+    assert causes.because == "all of it because B becomes rarer (33 % to 4 %)"
     deviation = (0.96 - 2 / 3) * np.sqrt(0.9 * 0.1 / 100 + 0.7 * 0.3 / 50)
     assert part.high is not None
     assert part.low is not None
