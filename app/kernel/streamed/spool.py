@@ -37,6 +37,7 @@ class Spool(Mapping[Hashable, Array]):
         self._file.flush()
 
     def __del__(self) -> None:
+        self._file.close()
         # The folder may be gone already.
         Path(self._file.name).unlink(missing_ok=True)
 
