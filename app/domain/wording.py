@@ -25,9 +25,9 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def day(of: date) -> str:
+def written_day(day: date) -> str:
     """Write a day: 21 Nov 2026."""
-    return f"{of.day} {of:%b %Y}"
+    return f"{day.day} {day:%b %Y}"
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------

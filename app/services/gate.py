@@ -681,6 +681,7 @@ def _needed(one: RuleEstimate, threshold: float, alternative: Alternative) -> tu
     if isnan(one.level):
         return nan, nan
     error = (1.0 - one.level) / (2.0 if alternative is Alternative.TWO_SIDED else 1.0)
+    # Limits on one side say nothing of how far the value may be on the other.
     settled, at_least = samples_to_settle(one.interval, threshold, one.samples, error=error, power=_POWER)
     return settled, at_least if alternative is Alternative.TWO_SIDED else inf
 
@@ -741,7 +742,6 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
         shown += f", which allow for {chances} values that can fail by chance"
     if not isfinite(needed):
         return f"{shown}: {limit} cannot be excluded, and no number of samples settles it if the values stay."
-    # Limits on one side allow any distance on the other: infinite.
     fewest = (
         f", and about {about(at_least)} if it were as far from the limit as these limits allow"
         if at_least < needed

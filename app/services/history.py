@@ -22,8 +22,8 @@ from app.domain.inputs.samples import Samples, in_order, joined
 from app.domain.members import LEFT_OUT, as_json, named, number
 from app.domain.operations import Event, WebhookEvent
 from app.domain.slices import refuse_unknown_slices, restricted
-from app.domain.wording import day, run_title
 from app.domain.wording import number as worded
+from app.domain.wording import run_title, written_day
 from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
@@ -660,10 +660,10 @@ def _change(
 
 def _moment(first: EvaluationRecord, last: EvaluationRecord) -> str:
     """Say when a change was: the day, or the version where the evaluation before it is of the same day."""
-    on, version = first.created_at.date(), first.model.version
-    if on == last.created_at.date() and version is not None and version != last.model.version:
+    day, version = first.created_at.date(), first.model.version
+    if day == last.created_at.date() and version is not None and version != last.model.version:
         return f"version {version}"
-    return day(on)
+    return written_day(day)
 
 
 def _itself(estimand: Estimand, gap: float) -> str:

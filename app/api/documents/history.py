@@ -27,11 +27,10 @@ from app.api.documents.document import (
     Words,
 )
 from app.api.documents.reading import interval_words, naming
-from app.domain.wording import PAGE, dataset_name, p_value, printable, whole
-from app.domain.wording import day as written_day
+from app.domain.wording import PAGE, dataset_name, p_value, percent, printable, whole, written_day
 
-# Level of the limits of a history.
-LEVEL: Final = 0.95
+# Level of the limits of a history, and the share of series without a change of which any is claimed.
+LEVEL, _ALPHA = 0.95, 0.05
 _SHORT: Final = 40
 # Changes that are one sentence; of more each has its own.
 _SAID: Final = 3
@@ -88,6 +87,7 @@ def _facts(answer: Json) -> Iterator[str]:
     if items:
         first, last = (day(items[place]) for place in (0, -1))
         yield first if first == last else f"{first} to {last}"
+    yield f"changes claimed with one error rate of {percent(_ALPHA, None)} over the series"
 
 
 def day(item: Json) -> str:

@@ -104,13 +104,15 @@ def _table(answer: Json, metric: str) -> Table:
     known = [one for one in answer["slices"] if metric in one["metrics"]]
     values = [one["metrics"][metric] for one in known]
     ordered = sorted(known, key=lambda one: _order(one["metrics"][metric]), reverse=True)
+    # Texts of rates have their counts in place of what follows from these.
+    besides = ALL if all("counts" not in value for value in values) else ALL - TEXT
     columns = [
         Column("slice", Kind.NAME, cut=36, style="nw"),
         Column((MetricName(metric),), Kind.DRAWN, style="big"),
         Column(_COUNTED.get(key_of(metric), "counts"), Kind.NUMBER, style="nw"),
         Column("excess", Kind.NUMBER),
-        Column("samples", Kind.NUMBER, only=ALL if all("counts" not in value for value in values) else ALL - TEXT),
-        Column("less reference", Kind.VALUE, only=ALL - TEXT),
+        Column("samples", Kind.NUMBER, only=besides),
+        Column("less reference", Kind.VALUE, only=besides),
         Column("at its prevalence", Kind.VALUE),
         Column("p", Kind.NUMBER, style="nw"),
         Column("verdict"),

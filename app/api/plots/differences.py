@@ -48,7 +48,7 @@ def _room(answer: Json) -> int:
 @figure("differences", needs=Needs.COMPARISON, room=_room, broad=True)
 def differences(given: FigureData) -> Figure:
     """A forest plot: the difference of each metric with its limits, and the band of practical equivalence. Of more than
-    two runs it has those to the baseline, or to the best by the first metric.
+    two runs it has those to the baseline, or to the best by the first metric with a value.
     """
     answer = given.comparison
     names = dict(
@@ -87,10 +87,10 @@ def differences(given: FigureData) -> Figure:
 
 def _pairs(answer: Json) -> list[tuple[str, str]]:
     """Return the pairs that are drawn: two runs as they were given; of more each one and the baseline, or the best by
-    the first metric, in the order of the runs by that.
+    the first metric with a value, in the order of the runs by that.
     """
-    metric = next(iter(answer["metrics"].values()))
-    runs, ranks = [run["id"] for run in answer["evaluations"]], metric["ranks"]
+    runs = [run["id"] for run in answer["evaluations"]]
+    ranks = next((one["ranks"] for one in answer["metrics"].values() if any(one["ranks"])), [None] * len(runs))
     if len(runs) == _PAIR:
         return [(runs[0], runs[1])]
     order = [runs[place] for place in sorted(range(len(runs)), key=lambda place: ranks[place] or len(runs) + 1)]

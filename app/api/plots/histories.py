@@ -14,8 +14,7 @@ from app.api.plots.marks import Row, sentences
 from app.api.plots.registry import FigureData, Needs, figure
 from app.domain.catalogue import titled
 from app.domain.errors import NoFigure
-from app.domain.wording import PAGE, dataset_name, percent, printable, whole
-from app.domain.wording import day as written_day
+from app.domain.wording import PAGE, dataset_name, percent, printable, whole, written_day
 
 _WIDTH, _HEIGHT = 860, 130
 _TICKS, _NARROW, _MARGIN = 6, 60, 0.08

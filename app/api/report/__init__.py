@@ -41,7 +41,7 @@ from app.api.plots.look import BREAKS, Theme, colours_of
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
 from app.api.plots.registry import FigureData, Plot
 from app.domain.catalogue import spoken, titled
-from app.domain.wording import PAGE, day, printable, sentence, share, whole
+from app.domain.wording import PAGE, printable, sentence, share, whole, written_day
 
 _ID: Final = re.compile(r'\bid="([\w-]+)"|url\(#([\w-]+)\)')
 _PROLOGUE: Final = re.compile(r"^<\?xml.*?\?>|<!DOCTYPE.*?>", re.DOTALL)
@@ -159,7 +159,7 @@ def templates(*packages: str) -> Environment:
 
 def _day(text: str) -> str:
     moment = datetime.fromisoformat(text)
-    return f"{day(moment)}, {moment:%H:%M} UTC"
+    return f"{written_day(moment)}, {moment:%H:%M} UTC"
 
 
 @cache

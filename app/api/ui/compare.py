@@ -37,8 +37,6 @@ _SIGNS: Final = {
     "same": ("=", "practically the same"),
     "undecided": ("?", "cannot tell"),
 }
-# Of all runs together: they err by a twentieth of a standard error in how far the best is ahead.
-_DRAWS: Final = 1000
 # Pixels of a run in a strip.
 _LANE: Final = 9
 
@@ -55,8 +53,7 @@ async def show_compared(
     new = NewComparison(
         evaluations=tuple(run),
         metrics=(*COMPARED, *of_classes) if of_classes else (),
-        # Of what is drawn the page says who may be best. Tests of counts are not shown.
-        draws=_DRAWS,
+        # Tests of counts are not shown.
         besides=Besides(paired_tests=False),
     )
     answer = as_answered(await context.services.comparisons.computed(context.project, new))

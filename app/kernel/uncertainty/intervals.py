@@ -109,7 +109,7 @@ def clopper_pearson(x: Array, n: Array, level: float = 0.95) -> Limits:
 
 
 def jeffreys(x: Array, n: Array, level: Array | float = 0.95) -> Limits:
-    """Equal-tailed interval of Beta(x + 1/2, n - x + 1/2), ends forced to 0 at x = 0 and to 1 at x = n."""
+    """Equal-tailed interval of Beta(x + 1/2, n - x + 1/2), forced to 0 at x = 0 and to 1 at x = n; all broadcast."""
     tail = (1.0 - level) / 2.0
     a, b = x + 0.5, (n - x) + 0.5
     return _closed(beta_quantile(a, b, tail), beta_quantile(a, b, 1.0 - tail), x, n)
