@@ -64,13 +64,17 @@ def write_text(document: Document, style: Style) -> str:
 
 
 def _heading(document: Document, width: int) -> list[str]:
-    """Return the title and the facts at both ends of a line; on two lines where they do not fit into one."""
+    """Return the title and the facts at both ends of a line; on several lines where they do not fit into one."""
     verdict = document.banner
     word = "" if verdict is None else verdict.word.replace(verdict.kind, verdict.kind.upper(), 1)
     title = "  ".join(filter(None, [word, " ".join(filter(None, [plain(document.title), plain(document.on)]))]))
     facts = ", ".join(plain(cell) for name, cell in document.facts if not name)
     gap = width - columns_of(title) - columns_of(facts)
-    return [title + " " * gap + facts] if gap >= 2 else [title, right(facts, width)]
+    return (
+        [title + " " * gap + facts]
+        if gap >= 2
+        else [title, *(right(one, width) for one in wrapped("", facts, width, 0))]
+    )
 
 
 def _said(one: Said, width: int) -> list[str]:
