@@ -353,3 +353,5 @@ def test_sums_of_weights_that_differ_by_rounding_have_one_seed() -> None:
     assert chosen_seed(None, weights) == chosen_seed(None, weights * (1 + 4e-16))
     assert chosen_seed(None, weights) != chosen_seed(None, weights * 1.001)
     assert chosen_seed(None, np.array([2.0**53])) != chosen_seed(None, np.array([2.0**53 + 2]))
+    with np.errstate(all="raise", under="ignore"):
+        assert chosen_seed(None, np.array([5e-324, 1e-310])) != chosen_seed(None, np.array([0.5, 1e300]))

@@ -131,7 +131,8 @@ def chosen_seed(seed: int | None, *content: object) -> int:
 
 def _rounded(values: Array) -> Array:
     exponent = np.floor(np.log10(np.abs(values), where=values != 0, out=np.zeros_like(values)))
-    scale = 10.0 ** (_DIGITS - 1 - exponent)
+    # A power that is no number any more is not asked for: of smaller values fewer digits count.
+    scale = 10.0 ** np.minimum(_DIGITS - 1 - exponent, 300)
     return np.where(values == np.rint(values), values, np.rint(values * scale) / scale)
 
 
