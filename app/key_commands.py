@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from app.domain.identifiers import is_project_name
 from app.domain.operations import DEFAULT_PROJECT, Actor, KeyFacts, KeyMade, NewKey, Scope
 from app.services.access import KeyService
-from app.services.acting import act_as
+from app.services.present import act_as
 from app.store.engine import create_engine
 from app.store.keys import PostgresKeyStore
 

@@ -16,11 +16,11 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.operations import DEFAULT_PROJECT, Actor
 from app.domain.options import IntervalChoice, Options
 from app.kernel.metrics.catalogue import catalogue
-from app.services.acting import act_as
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone, sections_from_json
 from app.services.evaluate.sections.matrix import batch_values
 from app.services.ports import ArchiveKind
+from app.services.present import act_as
 from app.services.stored import options_from_json, stored_input
 from app.services.transfer import (
     EVALUATIONS,

@@ -1,4 +1,4 @@
-"""Pages of lists: opaque cursors, bound to the filters they were asked with, and the members chosen of items."""
+"""Pages of lists: opaque cursors, bound to the filters they were asked with."""
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -14,51 +14,14 @@ from fastapi import Depends, Query
 from starlette.responses import Response
 
 from app.api.answers import json_response, member_names
-from app.api.problems import InvalidQuery, near
-from app.domain.errors import Fault
+from app.api.presentation import chosen_members, fields_of, kept_members
+from app.api.problems import InvalidQuery
 from app.domain.evaluation import Page
-from app.domain.members import members
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
 Limit = Annotated[int, Query(ge=1, le=200, description="Items per page.")]
 Cursor = Annotated[str | None, Query(description="`next_cursor` of the previous page.")]
-
-
-def fields_of(known: Sequence[str]) -> Any:
-    """The parameter `fields` of an answer, or of the items of a list, with these members."""
-    member = f"({'|'.join(known)})"
-    return Query(
-        description="Names of members, separated by commas: only these are answered.",
-        max_length=1000,
-        json_schema_extra={"pattern": f"^{member}( ?, ?{member}){{0,20}}$"},
-    )
-
-
-def chosen_members(fields: str | None, known: Sequence[str]) -> tuple[str, ...] | None:
-    """The members that are named with commas between them; None when nothing is said.
-
-    Raises:
-        InvalidQuery: there is none of such a name.
-    """
-    if fields is None:
-        return None
-    names = tuple(name.strip() for name in fields.split(","))
-    faults = [_unknown_member(name[:100], known) for name in names if name not in known]
-    if faults:
-        raise InvalidQuery(faults)
-    return names
-
-
-def _unknown_member(name: str, known: Sequence[str]) -> Fault:
-    detail = f"there is no member {name!r}; known are {', '.join(known)}"
-    return Fault("fields", "unknown_member", detail, near(name, known))
-
-
-def kept_members(answer: Any, names: Sequence[str]) -> dict[str, Any]:
-    """The named members of an answer, as far as it has them."""
-    found = members(answer) if is_dataclass(answer) else answer
-    return {name: found[name] for name in names if name in found}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, STORING, keeps, need
 from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
 from app.api.presentation import accepts_json
-from app.api.problems import InvalidQuery, NotAcceptable, near, request_id
+from app.api.problems import InvalidQuery, NotAcceptable, near
 from app.domain.errors import Fault, InvalidExpression, InvalidInput, PreconditionFailed
 from app.domain.expressions.conditions import read_slice
 from app.domain.expressions.syntax import LONGEST
@@ -30,7 +30,6 @@ from app.domain.identifiers import is_project_name
 from app.domain.operations import DEFAULT_PROJECT, Scope
 from app.domain.wording import did_you_mean
 from app.services.access import Caller, Guard, KeyService, Quotas
-from app.services.acting import act_as
 from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
 from app.services.evaluate.evaluations import EvaluationService
@@ -40,6 +39,7 @@ from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService
 from app.services.jobs import JobService
 from app.services.ports import DataSource, Engine, Readiness
+from app.services.present import act_as
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService
@@ -282,18 +282,13 @@ async def let_pass_as(request: Request, scope: Scope, authorization: str | None,
         InvalidQuery: it names a project that cannot be one.
     """
     guard: Guard = request.app.state.services.guard
-    caller = Caller(
-        authorization=authorization,
-        project=named,
-        local=is_local(request),
-        request_id=request_id(request),
-    )
+    state = request.scope["state"]
+    caller = Caller(authorization=authorization, project=named, local=is_local(request), request_id=state["request_id"])
     admitted = await guard.admit(caller, scope)
     if named is not None and not is_project_name(named):
         detail = "expected the name of a project: up to 64 lower-case letters, digits, dots, _ and -"
         raise InvalidQuery.at(PROJECT_HEADER, "invalid_project", detail)
     act_as(admitted.actor, admitted.project)
-    state = request.scope["state"]
     state["project"], state["key_id"] = admitted.project, admitted.actor.key
     state["administers"] = admitted.administers
     limit = admitted.limit

@@ -40,7 +40,7 @@ from app.api.problems import (
 from app.domain.errors import Fault
 from app.domain.members import rfc3339
 from app.domain.operations import Used
-from app.services.observing import Tally, begin_tally
+from app.services.present import Tally, begin_tally
 
 _FIRST_ERROR = 400
 

@@ -6,9 +6,9 @@ where the answer is made, which may be another process.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import Annotated, Any, Final, NamedTuple, Union
 
@@ -18,7 +18,6 @@ from pydantic import StringConstraints
 from starlette.responses import Response
 
 from app.api.answers import Documented, answers, member_names, write_json
-from app.api.cursors import chosen_members, fields_of, kept_members
 from app.api.documents.check import check_document
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document
@@ -28,8 +27,10 @@ from app.api.documents.leaderboard import leaderboard_document
 from app.api.documents.markdown import write_csv, write_markdown
 from app.api.documents.slices import slices_document
 from app.api.documents.text import NARROWEST, USUAL, WIDEST, Style, write_text
-from app.api.problems import InvalidQuery, NotAcceptable
+from app.api.problems import InvalidQuery, NotAcceptable, near
 from app.api.report import HEADERS, write_page
+from app.domain.errors import Fault
+from app.domain.members import members
 from app.services.compare.answers import ModelComparison, RunComparison
 from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline
 from app.services.gate import CheckAnswer
@@ -76,7 +77,7 @@ class AnswerKind:
     document: Callable[[Written], Document]
     least: tuple[str, ...]
 
-    @property
+    @cached_property
     def members(self) -> list[str]:
         """The names of the members it may have."""
         return list(dict.fromkeys(name for shape in self.shapes for name in member_names(shape)))
@@ -98,6 +99,42 @@ def written_as(kind: AnswerKind, documented: Documented | None = None) -> Docume
     texts = {media.value: {"schema": {"type": "string"}} for media in Media if media is not Media.JSON}
     found = answers(shape) if documented is None else documented
     return {status: {**said, "content": said["content"] | texts} for status, said in found.items()}
+
+
+def fields_of(known: Sequence[str]) -> Any:
+    """The parameter `fields` of an answer, or of the items of a list, with these members."""
+    member = f"({'|'.join(known)})"
+    return Query(
+        description="Names of members, separated by commas: only these are answered.",
+        max_length=1000,
+        json_schema_extra={"pattern": f"^{member}( ?, ?{member}){{0,20}}$"},
+    )
+
+
+def chosen_members(fields: str | None, known: Sequence[str]) -> tuple[str, ...] | None:
+    """The members that are named with commas between them; None when nothing is said.
+
+    Raises:
+        InvalidQuery: there is none of such a name.
+    """
+    if fields is None:
+        return None
+    names = tuple(name.strip() for name in fields.split(","))
+    faults = [_unknown_member(name[:100], known) for name in names if name not in known]
+    if faults:
+        raise InvalidQuery(faults)
+    return names
+
+
+def _unknown_member(name: str, known: Sequence[str]) -> Fault:
+    detail = f"there is no member {name!r}; known are {', '.join(known)}"
+    return Fault("fields", "unknown_member", detail, near(name, known))
+
+
+def kept_members(answer: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The named members of an answer, as far as it has them."""
+    found = members(answer) if is_dataclass(answer) else answer
+    return {name: found[name] for name in names if name in found}
 
 
 class FormatQuery(NamedTuple):

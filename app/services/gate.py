@@ -38,7 +38,6 @@ from app.kernel.compare.gates import (
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import is_of_slices
 from app.kernel.uncertainty.draws import Alternative, seed_of
-from app.services.acting import made_id
 from app.services.admission import Admission
 from app.services.estimands import Better, Estimand, make_estimand
 from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
@@ -48,6 +47,7 @@ from app.services.estimates.report_intervals import limit_findings
 from app.services.estimates.run_data import RunData
 from app.services.history import HistoryService, Watched
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
+from app.services.present import made_id
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import progressed
 from app.services.rank import LeaderboardQuery, LeaderboardService

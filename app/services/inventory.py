@@ -13,8 +13,8 @@ from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import time_of
 from app.domain.inventory import DatasetFacts, ModelFacts, Removal
 from app.domain.operations import Actor
-from app.services.acting import act_as
 from app.services.ports import Inventory, StoreFullError, StoreUnavailableError, Trail
+from app.services.present import act_as
 
 # Removed in one transaction: it takes tens of milliseconds, for which those wait who change the same evaluations.
 _AT_ONCE: Final = 200

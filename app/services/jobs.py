@@ -12,9 +12,8 @@ from app.domain.errors import DomainError, JobEnded, JobLost, NotFound
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
 from app.domain.operations import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task, Used
-from app.services.acting import act_as, actor, make_as
-from app.services.observing import begin_tally
 from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
+from app.services.present import act_as, actor, begin_tally, make_as
 from app.services.processes.worker import tell_progress
 
 # Seconds after which whoever waits for a job looks again.

@@ -29,8 +29,8 @@ from app.domain.operations import (
     WebhookFacts,
     WebhookPut,
 )
-from app.services.observing import Observer
 from app.services.ports import Outbox, Poster, Waits, WebhookStore
+from app.services.present import Observer
 
 PREFIX: Final = "whsec_"
 # Bytes of a secret, by the specification.

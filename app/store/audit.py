@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.domain.evaluation import Page
 from app.domain.identifiers import first_id_from, new_id, time_of
 from app.domain.operations import AuditEntry, Change, Kind
-from app.services.acting import actor
+from app.services.present import actor
 from app.store.engine import read_page, reading, writing
 from app.store.tables import audit_entries
 

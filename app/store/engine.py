@@ -41,8 +41,8 @@ from sqlalchemy.sql.elements import Grouping
 
 from app import MIGRATIONS
 from app.domain.evaluation import Page
-from app.services.observing import UNOBSERVED, Observers
 from app.services.ports import StoreFullError, StoreState, StoreUnavailableError
+from app.services.present import UNOBSERVED, Observers
 from app.store.tables import api_keys, datasets, evaluations, model_names, models
 
 # Ids that are given to names within one project, and found through it (`app/store/names.py`).

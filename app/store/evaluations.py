@@ -549,7 +549,8 @@ class PostgresEvaluationStore:
             )
 
     async def _read(self, connection: AsyncConnection, project: str, identifier: UUID) -> EvaluationRecord | None:
-        row = (await connection.execute(lists.select_record(project, identifier))).one_or_none()
+        this = {"project": project, "id": identifier}
+        row = (await connection.execute(lists.ONE_RECORD, this)).one_or_none()
         if row is None:
             return None
         keys = await self._names.keys_up_to(connection, len(row.metric_values))

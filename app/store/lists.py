@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 from uuid import UUID
 
 from sqlalchemy import (
@@ -27,6 +27,7 @@ from sqlalchemy import (
     UnaryExpression,
     Uuid,
     and_,
+    bindparam,
     cast,
     func,
     literal,
@@ -168,16 +169,25 @@ SUMMARY = (
 RECORD = (*evaluations.c, *NAMES)
 
 
+def _with_names(statement: Select[Any], source: FromClause = evaluations) -> Select[Any]:
+    return statement.select_from(
+        source.join(models, models.c.id == evaluations.c.model_id).join(
+            datasets, datasets.c.id == evaluations.c.dataset_id
+        )
+    )
+
+
+# One evaluation whole, by `project` and `id`: made once, as every reading of an evaluation needs it.
+ONE_RECORD: Final = _with_names(select(*RECORD)).where(
+    evaluations.c.project == bindparam("project"), evaluations.c.id == bindparam("id")
+)
+
+
 class Segment(Enum):
     """Sorted by a metric, first come the evaluations that have a value, then those that have none."""
 
     defined = auto()
     undefined = auto()
-
-
-def select_record(project: str, identifier: UUID) -> Select[Any]:
-    """Select one evaluation whole."""
-    return _with_names(select(*RECORD)).where(evaluations.c.project == project, evaluations.c.id == identifier)
 
 
 def select_records(project: str, identifiers: Sequence[UUID]) -> Select[Any]:
@@ -416,14 +426,6 @@ def _summaries(project: str, found: CTE, order: Sequence[ColumnElement[Any]]) ->
     columns = (*SUMMARY, found.c.value) if "value" in found.c else SUMMARY
     match_id = and_(evaluations.c.project == project, evaluations.c.id == found.c.id)
     return _with_names(select(*columns), found.join(evaluations, match_id)).order_by(*order)
-
-
-def _with_names(statement: Select[Any], source: FromClause = evaluations) -> Select[Any]:
-    return statement.select_from(
-        source.join(models, models.c.id == evaluations.c.model_id).join(
-            datasets, datasets.c.id == evaluations.c.dataset_id
-        )
-    )
 
 
 def _conditions(scope: SearchScope, query: EvaluationQuery) -> list[ColumnElement[bool]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.api.middleware import RequestLog, RequestSink
-from app.services.observing import Observer, Observers
+from app.services.present import Observer, Observers
 from app.telemetry.metrics import DatabaseLog, ServiceMetrics
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from app.api.answers import write_json
 from app.api.middleware import LOGGER, RequestFacts
 from app.domain.members import rfc3339
 from app.services.admission import Admission
-from app.services.observing import Observer
+from app.services.present import Observer
 from app.services.processes.compute import ComputePool
 from app.store.writer import EvaluationWriter
 

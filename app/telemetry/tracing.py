@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.middleware import Addresses
-from app.services.observing import Observer
+from app.services.present import Observer
 
 _SCOPE: Final = "prevail"
 _FAILED: Final = 500

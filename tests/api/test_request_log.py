@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from app.api.middleware import LOGGER, LineHandler, RequestFacts, RequestLog
 from app.domain.operations import KeyMade
-from app.services.observing import Tally
+from app.services.present import Tally
 from app.settings import Authentication, Settings
 from tests.api.answers import create, evaluation
 from tests.api.keys import bearer, make_key

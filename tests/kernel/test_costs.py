@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.families.accuracy import error_rate
+from app.kernel.metrics.families.averages import error_rate
 from app.kernel.metrics.families.decisions import cost_savings, expected_cost, minimum_cost, normalized_cost
 from app.kernel.metrics.families.detection import net_benefit
 from app.kernel.numerics.arrays import silently

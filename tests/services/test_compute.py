@@ -23,7 +23,7 @@ import pytest
 
 from app.domain.errors import DeadlinePassed, Fault, InvalidInput, NotEnoughMemory, Overloaded, ProcessLost
 from app.domain.operations import Actor
-from app.services.acting import act_as
+from app.services.present import act_as
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import Limits, Worker, progressed, tell_progress
 

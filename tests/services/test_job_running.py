@@ -11,9 +11,9 @@ import pytest
 from app.domain.errors import DomainError
 from app.domain.identifiers import new_id
 from app.domain.operations import Actor, JobEnd, JobStatus, KeptRequest, Task
-from app.services.acting import actor, made_id, make_part
 from app.services.jobs import Answered, JobRunner
 from app.services.ports import StoreUnavailableError, Waits
+from app.services.present import actor, made_id, make_part
 from app.services.processes.worker import listener, progressed
 
 pytestmark = pytest.mark.anyio

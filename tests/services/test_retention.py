@@ -11,9 +11,9 @@ from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import first_id_from, id_at, new_id, time_of
 from app.domain.inventory import DatasetFacts, ModelFacts
 from app.services import inventory
-from app.services.acting import actor
 from app.services.inventory import InventoryService, Retention
 from app.services.ports import StoreUnavailableError
+from app.services.present import actor
 
 NOW = datetime.now(UTC)
 

@@ -9,8 +9,8 @@ import pytest
 import standardwebhooks
 
 from app.domain.operations import DeliveryStatus, Order, Outgoing, SendResult
-from app.services.observing import Observer
 from app.services.ports import Waits
+from app.services.present import Observer
 from app.services.webhooks import PAUSES, Sender, is_secret, make_secret, signed_headers
 
 pytestmark = pytest.mark.anyio

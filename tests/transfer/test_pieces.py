@@ -24,8 +24,8 @@ from app.domain.operations import Actor
 from app.kernel.metrics.catalogue import catalogue
 from app.project_commands import recompute
 from app.services import transfer
-from app.services.acting import act_as
 from app.services.ports import Archived, ArchiveKind
+from app.services.present import act_as
 from app.services.stored import unkept_record
 from app.services.transfer import (
     EVALUATIONS,

@@ -20,7 +20,7 @@ from app.api.report import styles, templates
 from app.domain.errors import Unauthenticated
 from app.domain.operations import Scope
 from app.domain.wording import printable
-from app.services.acting import actor
+from app.services.present import actor
 
 # Nothing comes from elsewhere, and nothing that stands in a page is run. Addresses of forms are the service's own. The
 # referrer is what tells a form of ours from one of another page, where a browser sends nothing better.

@@ -10,7 +10,7 @@ from fastapi import Depends, Path, Query, Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.cursors import Pages, Paging, kept_members, paging_of
+from app.api.cursors import Pages, Paging, paging_of
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import NOT_INSTALLED
 from app.api.documents.document import Json
@@ -18,7 +18,7 @@ from app.api.documents.history import history_document
 from app.api.plots.catalogue import names_of
 from app.api.plots.causes import falls_of_history
 from app.api.plots.registry import FigureData, Subject, as_answered
-from app.api.presentation import AS_USUAL, HISTORY, FormatOfHistory, Media, view_of, written_as
+from app.api.presentation import AS_USUAL, HISTORY, FormatOfHistory, Media, kept_members, view_of, written_as
 from app.api.problems import InvalidQuery
 from app.api.report import Picture, write_page
 from app.api.v1.figures import FIGURE, AskedLook, Form, drawn_answer, figure_named, pictures_of

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response, member_names, write_json
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import chosen_members, fields_of, kept_members
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema
+from app.api.presentation import chosen_members, fields_of, kept_members
 from app.api.v1.listing import Task, UseMetricFilters
 from app.api.v1.requests import metrics as requests
 from app.domain.advice import Recommendation, recommend

@@ -11,7 +11,7 @@ from app.domain.expressions.syntax import Argument, Assignment, Call
 from app.domain.wording import shown
 from app.kernel.metrics.card import AnyMetric, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.families import accuracy, detection, discrimination, proper_scores, rates, score_ranking
+from app.kernel.metrics.families import averages, detection, discrimination, proper_scores, rates, score_ranking
 from app.kernel.metrics.families.combinations import MAX, MEAN, MIN, RANGE, RATIO
 
 _WRITTEN: Final = re.compile(r"(?P<name>[^\W\d][\w .-]*?)\s*(?:\((?P<arguments>[^()]*)\))?")
@@ -42,7 +42,7 @@ _PARITIES: Final[Mapping[str, tuple[str, ...]]] = {
     "equalized_odds": (rates.recall.key, rates.fpr.key),
     "predictive_equality": (rates.fpr.key,),
     "predictive_parity": (rates.precision.key,),
-    "overall_accuracy_equality": (accuracy.accuracy.key,),
+    "overall_accuracy_equality": (averages.accuracy.key,),
     "treatment_equality": (detection.fn_per_fp.key,),
 }
 _BETWEEN: Final[Mapping[str, tuple[str, str]]] = {

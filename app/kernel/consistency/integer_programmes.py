@@ -18,7 +18,7 @@ import numpy as np
 
 from app.kernel.consistency.reported_scores import Score, ScoreRange, scores_of_two_classes
 from app.kernel.metrics.exact import Confusion, OneVsRest
-from app.kernel.metrics.families.accuracy import accuracy
+from app.kernel.metrics.families.averages import accuracy
 from app.kernel.metrics.families.rate_means import balanced_accuracy
 from app.kernel.metrics.families.rates import recall, specificity
 from app.kernel.numerics.arrays import Array

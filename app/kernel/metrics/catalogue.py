@@ -19,7 +19,6 @@ from app.kernel.metrics.card import (
     is_of_rankings,
 )
 from app.kernel.metrics.families import (
-    accuracy,
     agreement,
     averages,
     calibration,
@@ -48,7 +47,6 @@ FAMILIES: tuple[ModuleType | tuple[Metric[Table], ...], ...] = (
     rates,
     detection,
     discrimination,
-    accuracy,
     averages,
     rate_means,
     agreement,

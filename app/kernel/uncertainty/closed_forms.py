@@ -15,10 +15,15 @@ from app.kernel.matrix.table import AdditiveGradient, Table, stack
 from app.kernel.metrics.card import AnyMetric, Mean, Metric, Scale
 from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently, some, total
 from app.kernel.uncertainty import intervals
-from app.kernel.uncertainty.catalogued import GIVEN as GIVEN
-from app.kernel.uncertainty.catalogued import Given as Given
-from app.kernel.uncertainty.catalogued import NoLimits, SmoothMetrics, catalogue_rates, headline_metrics
-from app.kernel.uncertainty.designs import Design, Independent
+from app.kernel.uncertainty.designs import (
+    Design,
+    Given,
+    Independent,
+    NoLimits,
+    SmoothMetrics,
+    catalogue_rates,
+    headline_metrics,
+)
 from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, Summary, pseudo_counts
 from app.kernel.uncertainty.intervals import Limits, jeffreys, limits_around, two_sided_z, wilson
 

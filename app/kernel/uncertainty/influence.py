@@ -20,9 +20,8 @@ from app.kernel.samples.label_units import CELLS, LabelPairs
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
-from app.kernel.uncertainty.catalogued import RECALL
 from app.kernel.uncertainty.closed_forms import FEW
-from app.kernel.uncertainty.designs import RatesInGroups, surer, worth_of
+from app.kernel.uncertainty.designs import RECALL, RatesInGroups, surer, worth_of
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.intervals import ProportionInterval, jeffreys, limits_around, proportion_limits, two_sided_z
 from app.kernel.uncertainty.units import WeightedLabels

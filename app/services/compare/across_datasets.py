@@ -32,7 +32,6 @@ from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import is_of_slices, of_probabilities
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import chosen_seed, generator, seed_of
-from app.services.acting import made_id
 from app.services.compare.answers import (
     AgainstControl,
     BayesianSignedRank,
@@ -49,6 +48,7 @@ from app.services.compare.answers import (
 )
 from app.services.estimands import Better, Estimand, Preference, require_comparable, stored_key
 from app.services.estimates.run_data import estimand_for, run_data
+from app.services.present import made_id
 from app.services.runs.pairing import KeptSamples, is_scored, missing_outputs, read_outputs
 
 _DRAWS = 20_000

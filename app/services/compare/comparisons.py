@@ -18,7 +18,6 @@ from app.kernel.metrics.card import INPUTS_OF_CLASSES, Task
 from app.kernel.metrics.expression import Expression, Measure, is_improper
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.uncertainty.draws import Alternative as Alternative
-from app.services.acting import made_id
 from app.services.compare.answers import KeptAnswers, RunComparison
 from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
@@ -35,6 +34,7 @@ from app.services.compare.streamed import (
 )
 from app.services.estimands import Estimand, parse_estimands, pointer_to, require_comparable, usual_metrics
 from app.services.ports import EvaluationStore
+from app.services.present import made_id
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import kind_of_causes

@@ -17,8 +17,8 @@ from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Bounds, Combination, Every, Expression, Measure, usual_measure
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.catalogued import NoLimits as NoLimits
 from app.kernel.uncertainty.closed_forms import OverallInterval
+from app.kernel.uncertainty.designs import NoLimits as NoLimits
 from app.kernel.uncertainty.draws import Alternative, AreaInterval, bonferroni_level, generator, seed_of
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import Estimand

@@ -31,7 +31,8 @@ from app.kernel.metrics.expression import (
 from app.kernel.metrics.families.combinations import Ends
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.slices.extremes import level_of_any, level_of_pairs, mean_of, range_of, ratio_of
-from app.kernel.uncertainty.closed_forms import Given, Method
+from app.kernel.uncertainty.closed_forms import Method
+from app.kernel.uncertainty.designs import Given
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import Limits, ProportionInterval, ValueWithEnds
 from app.services.estimands import Estimand, estimands_in, part_of

@@ -34,9 +34,7 @@ from app.kernel.metrics.expression import (
 from app.kernel.metrics.families.score_ranking import roc_auc, roc_auc_ovr_macro
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.catalogued import catalogue_rates
 from app.kernel.uncertainty.closed_forms import (
-    Given,
     Headlines,
     OverallInterval,
     curvature,
@@ -45,7 +43,7 @@ from app.kernel.uncertainty.closed_forms import (
     few_samples,
     headlines,
 )
-from app.kernel.uncertainty.designs import Independent
+from app.kernel.uncertainty.designs import Given, Independent, catalogue_rates
 from app.kernel.uncertainty.draws import Prior, Shares
 from app.kernel.uncertainty.influence import effective_samples
 from app.services.estimands import Estimand, estimand_of

@@ -35,7 +35,6 @@ from app.domain.report import Headline, Report, Section, SectionName, Value
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, ratio, silently
-from app.services.acting import made_id
 from app.services.admission import Admission
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import (
@@ -52,8 +51,8 @@ from app.services.evaluate.reports import evaluate as report_of
 from app.services.evaluate.sections.matrix import batch_values, findings_of
 from app.services.evaluate.values import listed_values, shown_values, with_chosen
 from app.services.idempotency import Mark, keep_under
-from app.services.observing import tally
 from app.services.ports import EvaluationStore
+from app.services.present import made_id, tally
 from app.services.processes.compute import ComputePool
 from app.services.sliced import sliced_store
 from app.services.stored import (

@@ -28,7 +28,7 @@ from app.kernel.metrics.families.decisions import (
 )
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.catalogued import catalogue_rates
+from app.kernel.uncertainty.designs import catalogue_rates
 from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimates.methods.of_matrix import MOST_CELLS
@@ -242,7 +242,7 @@ def ask(source: MatrixInput, options: Options, *, sliceable: bool = True) -> Que
     if options.costs is not None:
         costs = checked(options.costs, source)
         options = replace(options, costs=costs, metrics=asked_of(costs, options.metrics, source))
-    return Question(source, options, _parsed(options, source, sliceable=sliceable))
+    return Question(source, options, _parsed(options, source, sliceable=sliceable) if options.metrics else ())
 
 
 def _parsed(options: Options, source: MatrixInput, *, sliceable: bool) -> tuple[Expression, ...]:

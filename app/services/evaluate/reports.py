@@ -74,7 +74,7 @@ from app.services.evaluate.sections.matrix import (
 )
 from app.services.evaluate.sections.probability import probability_section
 from app.services.evaluate.sections.unit import unit_section
-from app.services.observing import Observers, Tally, share, tally
+from app.services.present import Observers, Tally, share, tally
 from app.services.processes.compute import ComputePool
 
 # Characters of requested expressions: with the usual metrics and a class the headline stays below two kilobytes.

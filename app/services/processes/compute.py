@@ -18,9 +18,8 @@ from typing import Any, BinaryIO, TypeVar
 from weakref import WeakValueDictionary
 
 from app.domain.errors import DeadlinePassed, NotEnoughMemory, ProcessLost
-from app.services.acting import sharer
 from app.services.admission import Admission
-from app.services.observing import UNOBSERVED, Observers, kind_of
+from app.services.present import UNOBSERVED, Observers, kind_of, sharer
 from app.services.processes.worker import Ending, Limits, Tell, Worker, listener
 
 Result = TypeVar("Result")

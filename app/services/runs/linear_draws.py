@@ -17,7 +17,7 @@ from app.kernel.matrix.prevalence import importance, project
 from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Measure, measures
-from app.kernel.metrics.families.accuracy import accuracy
+from app.kernel.metrics.families.averages import accuracy
 from app.kernel.metrics.families.score_ranking import precision_at, recall_at, specificity_at
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array, silently

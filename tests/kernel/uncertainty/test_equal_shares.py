@@ -10,15 +10,8 @@ from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.catalogued import NoLimits
-from app.kernel.uncertainty.closed_forms import (
-    Given,
-    Method,
-    OverallInterval,
-    equal_share_headlines,
-    headlines,
-)
-from app.kernel.uncertainty.designs import Independent
+from app.kernel.uncertainty.closed_forms import Method, OverallInterval, equal_share_headlines, headlines
+from app.kernel.uncertainty.designs import Given, Independent, NoLimits
 from app.kernel.uncertainty.intervals import jeffreys
 from app.kernel.uncertainty.simulation import posterior
 from tests.kernel.matrices import matrices

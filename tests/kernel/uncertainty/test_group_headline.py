@@ -7,9 +7,16 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.catalogued import NoLimits, headline_metrics
-from app.kernel.uncertainty.closed_forms import Given, headlines
-from app.kernel.uncertainty.designs import Grouped, Independent, additive_influences, design_effects
+from app.kernel.uncertainty.closed_forms import headlines
+from app.kernel.uncertainty.designs import (
+    Given,
+    Grouped,
+    Independent,
+    NoLimits,
+    additive_influences,
+    design_effects,
+    headline_metrics,
+)
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping, group_variance
 from app.kernel.uncertainty.influence import Influences, by_groups, limits
 from tests.kernel.groups import design_effect, grouped_wilson, influences

@@ -10,14 +10,8 @@ from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, 
 from app.kernel.metrics.card import Mean, Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.catalogued import NoLimits, headline_metrics
-from app.kernel.uncertainty.closed_forms import (
-    Given,
-    Method,
-    OverallInterval,
-    headlines,
-)
-from app.kernel.uncertainty.designs import Independent
+from app.kernel.uncertainty.closed_forms import Method, OverallInterval, headlines
+from app.kernel.uncertainty.designs import Given, Independent, NoLimits, headline_metrics
 from app.kernel.uncertainty.intervals import jeffreys, limits_around, mean_limits, two_sided_z, wilson
 from app.kernel.uncertainty.simulation import posterior
 from tests.bank import each

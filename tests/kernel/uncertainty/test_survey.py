@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.families.accuracy import accuracy
+from app.kernel.metrics.families.averages import accuracy
 from app.kernel.uncertainty.designs import DesignedRate, additive_influences
 from app.kernel.uncertainty.groups import GroupedCounts, group_variance
 

@@ -10,9 +10,8 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import closed_forms, simulation
-from app.kernel.uncertainty.catalogued import headline_metrics
 from app.kernel.uncertainty.closed_forms import Headlines, headlines
-from app.kernel.uncertainty.designs import DesignedRate, Independent, Weighted, design_effects
+from app.kernel.uncertainty.designs import DesignedRate, Independent, Weighted, design_effects, headline_metrics
 from app.kernel.uncertainty.draws import ClassCounts, generator
 from tests.witnesses import sm
 

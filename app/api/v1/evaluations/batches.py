@@ -38,10 +38,10 @@ from app.api.v1.requests import evaluations as requests
 from app.domain.errors import Overloaded
 from app.domain.evaluation import EvaluationRecord
 from app.domain.members import LEFT_OUT, typed
-from app.services.acting import make_part, part_id
 from app.services.evaluate.evaluations import Evaluation
 from app.services.idempotency import KeyedWork, keep_under
 from app.services.ports import KeyTakenError
+from app.services.present import make_part, part_id
 from app.services.processes.worker import progressed
 
 _log = logging.getLogger("prevail.api")

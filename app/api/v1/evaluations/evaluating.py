@@ -23,7 +23,6 @@ from app.api.v1.requests.fields import ADDRESS_OF_HISTORY
 from app.domain.errors import DomainError, Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.operations import KeptResult
-from app.services.acting import part_id
 from app.services.evaluate.evaluations import (
     Evaluation,
     EvaluationHeadline,
@@ -32,6 +31,7 @@ from app.services.evaluate.evaluations import (
     evaluate_alone,
     evaluate_together,
 )
+from app.services.present import part_id
 
 Store = Annotated[bool, Query(description="false: compute, answer 200 and save nothing.")]
 

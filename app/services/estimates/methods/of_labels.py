@@ -10,7 +10,8 @@ from app.kernel.metrics.card import Part
 from app.kernel.metrics.expression import Measure, usual_measure
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method
+from app.kernel.uncertainty.closed_forms import Method
+from app.kernel.uncertainty.designs import GIVEN, Given
 from app.kernel.uncertainty.influence import LabelInfluences
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits

@@ -14,8 +14,8 @@ from app.kernel.metrics.expression import Measure, usual_measure
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import simulation
-from app.kernel.uncertainty.closed_forms import GIVEN, Given, Method, delta_interval, headline_limits
-from app.kernel.uncertainty.designs import Design, Independent
+from app.kernel.uncertainty.closed_forms import Method, delta_interval, headline_limits
+from app.kernel.uncertainty.designs import GIVEN, Design, Given, Independent
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary, chosen_seed
 from app.kernel.uncertainty.groups import group_intervals
 from app.kernel.uncertainty.intervals import Limits, proportion_limits

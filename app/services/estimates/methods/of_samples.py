@@ -17,7 +17,8 @@ from app.kernel.metrics.families.score_ranking import average_precision, recall_
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import precision_variance
 from app.kernel.samples.influence import LinearMethod, Strata
-from app.kernel.uncertainty.closed_forms import Given, Method
+from app.kernel.uncertainty.closed_forms import Method
+from app.kernel.uncertainty.designs import Given
 from app.kernel.uncertainty.draws import AreaInterval, ClassCounts, Shares, chosen_seed
 from app.kernel.uncertainty.influence import (
     Linearisation,

@@ -17,7 +17,7 @@ from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.cells import Cells, cells_of, cells_of_groups
 from app.kernel.streamed.metrics import draw_of, linearised, streams
-from app.kernel.uncertainty.closed_forms import Given
+from app.kernel.uncertainty.designs import Given
 from app.kernel.uncertainty.draws import ClassCounts, Shares, chosen_seed
 from app.kernel.uncertainty.groups import expanded_level
 from app.kernel.uncertainty.influence import Linearisation

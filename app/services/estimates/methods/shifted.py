@@ -19,7 +19,8 @@ from app.kernel.metrics.expression import usual_measure
 from app.kernel.metrics.proportion import ACCURACY, Rate
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.closed_forms import Given, Method
+from app.kernel.uncertainty.closed_forms import Method
+from app.kernel.uncertainty.designs import Given
 from app.kernel.uncertainty.draws import ClassCounts, chosen_seed, generator, summarise
 from app.kernel.uncertainty.groups import expanded_level
 from app.kernel.uncertainty.intervals import ValueWithEnds, clopper_pearson, jeffreys, ratio_limits, share_limits

@@ -13,7 +13,7 @@ from app.domain.report import GroupDesign, Section, Value, WeightDesign
 from app.domain.wording import rounded, significant
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
-from app.kernel.metrics.families.accuracy import accuracy
+from app.kernel.metrics.families.averages import accuracy
 from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.streamed.labels import StreamedLabelInfluences
 from app.kernel.uncertainty.designs import design_effects
