@@ -337,7 +337,7 @@ class RuleEstimates:
         if is_of_slices(estimand.expression):
             _, reason = why_undefined(estimand.expression, runs.data[missing], place)
         else:
-            subject = runs.scored[missing].run.subject() if estimand.scored else Table(runs.counts[missing])
+            subject = runs.scored[missing].subject if estimand.scored else Table(runs.counts[missing])
             _, reason = gap_of(estimand.expression, subject, self._runs.labels, place)
         return f" as that of the {('candidate', 'baseline')[missing]} is: {reason}"
 

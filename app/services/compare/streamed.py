@@ -369,7 +369,7 @@ def streamed_queries(
                 items, leaves, engine, budget, reading.folder, len(runs), record.extra.get(RELEVANT_FROM)
             )
             check_same(record.labels, np.array(queries.counts[:4]), record)
-            found[record.id] = NamedUnits(queries.ids, queries.units)
+            found[record.id] = NamedUnits(queries.units, queries.ids)
     return KeptSamples(units=found)
 
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.division import Part, Where, conditions_of, divided
 from app.domain.evaluation import EvaluationRecord
@@ -60,11 +61,25 @@ class RunData:
     Args:
         source: Its matrix, and its samples where they are at hand.
         units: What is resampled; None: it follows from the samples.
+        ids: (n) of these units.
+        weights: (n) of these units; None is 1 each.
         streamed: Its probabilities or scores where an engine holds them.
+
+    Attributes:
+        weights: (n) of each sample, or other unit; None is 1 each, or not known.
     """
 
-    def __init__(self, source: MatrixInput, units: Units | None = None, streamed: StreamedScores | None = None) -> None:
-        self.source, self._units, self.streamed = source, units, streamed
+    def __init__(
+        self,
+        source: MatrixInput,
+        units: Units | None = None,
+        ids: NDArray[Any] | None = None,
+        *,
+        weights: Array | None = None,
+        streamed: StreamedScores | None = None,
+    ) -> None:
+        self.source, self._units, self._ids, self.streamed = source, units, ids, streamed
+        self.weights = source.samples.weights if weights is None and source.samples is not None else weights
         self._slices: dict[str, RunData | None] = {}
         self._divided: dict[tuple[str, int], SlicesOfRun] = {}
         # What was drawn last: limits of several levels follow from it.
@@ -156,9 +171,29 @@ class RunData:
         return self.units.subject(self.weights)
 
     @property
-    def weights(self) -> Array | None:
-        """Weight of each sample (n); None is 1 each, or not known."""
-        return None if self.source.samples is None else self.source.samples.weights
+    def unit_ids(self) -> NDArray[Any] | None:
+        """Ids (n) of its units, which pair runs; None without any, or where they are not known."""
+        return self.source.unit_ids if self._ids is None else self._ids
+
+    @property
+    def truth(self) -> NDArray[Any] | None:
+        """Truth (n) or (n, m) of each unit; None where it cannot be held side by side."""
+        return self._samples.truth if self.source.task is None else self.units.truth
+
+    def among(self, units: NDArray[np.intp]) -> "RunData":
+        """Some of its units, in this order, as a run of their own."""
+        if self.source.task is None:
+            return RunData(restricted(self.source, units))
+        weights = None if self.weights is None else self.weights[units]
+        return RunData(self.source, self.units.part(units), weights=weights)
+
+    @property
+    def folds(self) -> "list[RunData]":
+        """The folds of a cross-validated run, each as a run; none where they are not known."""
+        sizes = None if self.source.samples is None else self.source.samples.fold_sizes
+        if sizes is None:
+            return []
+        return [self.among(np.arange(end - size, end)) for end, size in zip(np.cumsum(sizes), sizes, strict=True)]
 
     @cached_property
     def units(self) -> Units:

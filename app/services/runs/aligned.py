@@ -18,23 +18,18 @@ from app.domain.inputs.samples import Samples, in_order
 from app.domain.slices import Places, refuse_unknown_slices, restricted
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.streamed import StreamedRuns
-from app.kernel.matrix.prevalence import importance
 from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import chosen_seed
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.resampling import values_of
-from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand
-from app.services.estimates.methods.shifted import values_at
+from app.services.estimates.estimate import ClassShares
+from app.services.estimates.methods.shifted import shifted_values, values_at
 from app.services.estimates.run_data import RunData
 from app.services.runs.pairing import (
     KeptSamples,
-    NamedUnits,
-    PairedUnits,
     Pairing,
     PairingDesign,
     PairingMode,
@@ -42,62 +37,6 @@ from app.services.runs.pairing import (
     pair,
 )
 from app.services.stored import of_part, stored_input
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredRun:
-    """One run with the probabilities or scores of its samples, or with whatever else it is resampled in.
-
-    Attributes:
-        run: The samples, classes or labels in the order of the first run.
-        fold_sizes: Of cross-validated runs, how many samples each fold has.
-        weights: (n), or None.
-    """
-
-    run: Units
-    fold_sizes: tuple[int, ...] | None = None
-    weights: Array | None = None
-
-    @property
-    def scores(self) -> Scores:
-        """The probabilities or scores, with the weights.
-
-        Raises:
-            TypeError: it is no run of classes.
-        """
-        if not isinstance(self.run, Run):
-            raise TypeError("expected a run of classes")
-        return self.run.scores if self.weights is None else self.run.scores.with_weights(self.weights)
-
-    def among(self, rows: NDArray[np.intp]) -> "ScoredRun":
-        """The run on some of the samples."""
-        return ScoredRun(self.run.part(rows), weights=None if self.weights is None else self.weights[rows])
-
-    def folds(self) -> list["ScoredRun"]:
-        """The folds of a cross-validated run, each as a run."""
-        ends = np.cumsum(self.fold_sizes or ())
-        return [
-            self.among(np.arange(int(end) - size, int(end)))
-            for end, size in zip(ends, self.fold_sizes or (), strict=True)
-        ]
-
-    @property
-    def _masses(self) -> Array | None:
-        """Weight of each unit (n), or the number of samples that it stands for."""
-        return self.weights if self.weights is not None else self.run.multiplicities
-
-    def values(self, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
-        """Values (V) of each estimand; what prevalence moves at the shares (K), if given."""
-        plain = values_of(self.run, [estimand.functional for estimand in estimands], self.weights)
-        if shares is None:
-            return plain
-        moved = [index for index, estimand in enumerate(estimands) if not estimand.insensitive]
-        weights = importance(self.run.strata, shares, self._masses)
-        found = values_of(self.run, [estimands[index].functional for index in moved], weights)
-        for index, values in zip(moved, found, strict=True):
-            plain[index] = values
-        return plain
-
 
 _ALONE = Pairing(PairingDesign.INDEPENDENT, "not looked for")
 
@@ -179,9 +118,7 @@ class Runs:
         groups.
         """
         runs = self._canonical(kept)
-        each = range(len(self))
-        units = [runs._paired_units(run) for run in each]
-        found = pair(self.records, [runs._margins(run) for run in each], units, mode, minimum_matched)
+        found = pair(self.records, runs.data, mode, minimum_matched)
         return replace(runs, pairing=found, asked=(mode, minimum_matched))
 
     def within(self, places: Sequence[Places]) -> "Runs":
@@ -239,35 +176,6 @@ class Runs:
             )
         return replace(self, records=tuple(records), matrices=matrices, kept=replace(kept, samples=samples))
 
-    def _margins(self, run: int) -> Array:
-        """Counts of a run as far as the data alone say."""
-        counts = self.data[run].counts if self.matrices is None else self.matrices[run]
-        margins: Array = counts.sum(axis=-1)
-        return margins
-
-    def _paired_units(self, run: int) -> PairedUnits | None:
-        if self.matrices is not None:
-            known, place = self.kept.samples.get(self.records[run].id), self.places[run]
-            if known is None:
-                return None
-            return PairedUnits(known.ids, place[known.truth], known.weights, known.groups, place[known.predicted])
-        streamed, source = self._streamed_units(run), self.data[run].source
-        if streamed is None and source.samples is None:
-            return None
-        whole, groups = self._whole(run), None if source.samples is None else source.samples.groups
-        ids = source.unit_ids if streamed is None else streamed.ids
-        return PairedUnits(ids, whole.run.truth, whole.weights, groups)
-
-    def _whole(self, run: int) -> ScoredRun:
-        streamed, own = self._streamed_units(run), self.data[run]
-        if streamed is not None:
-            return ScoredRun(streamed.units)
-        samples = own.source.samples
-        return ScoredRun(own.units, None if samples is None else samples.fold_sizes, own.weights)
-
-    def _streamed_units(self, run: int) -> NamedUnits | None:
-        return self.kept.units.get(self.records[run].id)
-
     @property
     def task(self) -> Task | None:
         """The task; None for single-label classification."""
@@ -295,8 +203,12 @@ class Runs:
 
     @cached_property
     def data(self) -> tuple[RunData, ...]:
-        """The runs as limits of each are made from them."""
-        return tuple(RunData(self.source(run)) for run in range(len(self)))
+        """The runs with all of their samples, as limits of each are made from them."""
+        return tuple(self._data(run) for run in range(len(self)))
+
+    def _data(self, run: int) -> RunData:
+        streamed = self.kept.units.get(self.records[run].id)
+        return RunData(self.source(run)) if streamed is None else RunData(self.source(run), *streamed)
 
     def source(self, index: int = 0, some: Samples | None = None) -> MatrixInput:
         """Return the input of one run with what is known of its samples, or ``some`` of them, its classes in the order
@@ -424,22 +336,13 @@ class Runs:
         return combine(place[labels.truth], predictions, self.n_classes, weights=labels.weights, grouping=grouping), 0
 
     @cached_property
-    def whole(self) -> tuple[ScoredRun, ...]:
-        """The runs with all of their samples.
-
-        Raises:
-            ValueError: a run came without probabilities and scores.
-        """
-        return tuple(map(self._whole, range(len(self))))
-
-    @cached_property
-    def scored(self) -> tuple[ScoredRun, ...]:
+    def scored(self) -> tuple[RunData, ...]:
         """The runs with their samples, of paired runs those that all of them have seen, in one order."""
         if self.pairing.rows is None:
-            return self.whole
+            return self.data
         return tuple(
-            run.among(rows) if _reordered(rows, run) else run
-            for run, rows in zip(self.whole, self.pairing.rows, strict=True)
+            run if np.array_equal(rows, np.arange(run.units.n_units)) else run.among(rows)
+            for run, rows in zip(self.data, self.pairing.rows, strict=True)
         )
 
     def values(self, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
@@ -449,7 +352,7 @@ class Runs:
         if of_samples and self.streamed is not None:
             found |= {id(one): self._streamed_values(one, self.streamed) for one in of_samples}
         elif of_samples:
-            by_run = [run.values(of_samples, shares) for run in self.scored]
+            by_run = [_of_samples(run, of_samples, shares) for run in self.scored]
             found |= {
                 id(one): np.stack(values) for one, values in zip(of_samples, zip(*by_run, strict=True), strict=True)
             }
@@ -490,8 +393,9 @@ class Runs:
         if of_samples:
             found |= {id(one): np.full((*counts.shape[:2], len(one.names)), np.nan) for one in of_samples}
         of_samples = [estimand for estimand in of_samples if not estimand.is_of_slices]
-        if of_samples and all(len(run.fold_sizes or ()) == counts.shape[1] for run in self.whole):
-            by_run = [[fold.values(of_samples) for fold in run.folds()] for run in self.whole]
+        by_fold = [run.folds for run in self.data] if of_samples else []
+        if of_samples and all(len(one) == counts.shape[1] for one in by_fold):
+            by_run = [[_of_samples(fold, of_samples) for fold in one] for one in by_fold]
             for place, estimand in enumerate(of_samples):
                 found[id(estimand)] = np.array([[values[place] for values in run] for run in by_run])
         return [found[id(estimand)] for estimand in estimands]
@@ -503,8 +407,11 @@ def _of_matrices(counts: Array, estimands: Sequence[Estimand], shares: Array | N
     return {id(one): values for one, values in zip(chosen, values_at(counts, chosen, shares), strict=True)}
 
 
-def _reordered(rows: NDArray[np.intp], run: ScoredRun) -> bool:
-    return rows.size != run.run.n_units or not np.array_equal(rows, np.arange(rows.size))
+def _of_samples(run: RunData, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
+    """Values (V) of metrics of samples."""
+    if shares is None:
+        return [run.values(estimand) for estimand in estimands]
+    return [values[0] for values in shifted_values(estimands, run, ClassShares(shares[None]))]
 
 
 def _different(record: EvaluationRecord, first: EvaluationRecord, pointer: str) -> IncomparableLabels:

@@ -235,7 +235,7 @@ def _loss_causes(runs: Runs, pair: tuple[int, int], estimand: Estimand, level: f
     sides = []
     for place, run in enumerate(pair):
         scored, codes = runs.scored[run], groupings[place].codes if groupings else None
-        loss = float(estimand.functional(scored.run.subject(scored.weights)))
+        loss = float(scored.values(estimand)[0])
         sides.append(LossSide(loss, scored.scores, runs.counts[run], codes))
     return loss_causes_of_sides((sides[0], sides[1]), runs.labels, estimand, limits)
 

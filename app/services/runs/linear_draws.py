@@ -35,7 +35,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.methods.of_matrix import affordable_draws
 from app.services.estimates.run_data import RunData
 from app.services.reasons import requested_values
-from app.services.runs.aligned import Runs, ScoredRun
+from app.services.runs.aligned import Runs
 from app.services.runs.differences import NOT_FOLDED, SameRuns, Test, linear_test, mover_tests, proportion_tests
 from app.services.runs.matrix_draws import (
     ChiSquaredTest,
@@ -69,11 +69,7 @@ def undefined_notes(of: "LinearDifferences") -> list[str]:
             ]
             if not asked:
                 continue
-            shares = prevalence.shares
-            weights = run.weights
-            if moved and shares is not None:
-                weights = importance(run.run.strata, shares, weights)
-            subject = run.run.subject(weights)
+            subject = run.units.subject(run.weights if not moved else _weights_at(run, prevalence.shares))
             for gap in requested_values(asked, of.runs.labels, subject)[1]:
                 class_name = "" if gap.label is None else f" of class {gap.label!r}"
                 notes.append(
@@ -82,20 +78,21 @@ def undefined_notes(of: "LinearDifferences") -> list[str]:
     return notes
 
 
-def _lacking(runs: Runs) -> tuple[ScoredRun, ...]:
+def _lacking(runs: Runs) -> tuple[RunData, ...]:
     """The runs, or others whose samples lack what the streamed ones lack, so that the same values are undefined."""
     streamed = runs.streamed
     return runs.scored if streamed is None else tuple(_as_undefined(runs, streamed, run) for run in range(len(runs)))
 
 
-def _as_undefined(runs: Runs, streamed: StreamedRuns, run: int) -> ScoredRun:
+def _as_undefined(runs: Runs, streamed: StreamedRuns, run: int) -> RunData:
     """One sample of each class that there is, with a probability of 0 where a value is infinite."""
     y, size = np.flatnonzero(runs.counts[run].sum(axis=1)), runs.n_classes
     rows = np.full((y.size, size), 1.0 / size)
     for code in streamed.ruled_out(run):
         rows[y == code] = np.eye(size)[(code + 1) % size]
-    made = Scores.of_class_scores if runs.data[run].source.has_scores else Scores
-    return ScoredRun(Run(made(y, rows), y))
+    source = runs.data[run].source
+    made = Scores.of_class_scores if source.has_scores else Scores
+    return RunData(source, Run(made(y, rows), y))
 
 
 # Fewer units, or samples of a class, leave a difference without limits: no signs of six differences have a p below .03.
@@ -141,7 +138,7 @@ def _linear_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[Lin
     runs, streamed, prevalence = setup.runs, setup.runs.streamed, setup.prevalence
     found: dict[int, tuple[LinearForm, ...] | None] = {}
     of_samples = [index for index, estimand in enumerate(estimands) if estimand.scored]
-    influences = [_influences(runs, run) for run in runs.scored] if of_samples and streamed is None else []
+    influences = [*map(_influences, runs.scored)] if of_samples and streamed is None else []
     for index, estimand in enumerate(estimands):
         if not estimand.scored:
             found[index] = _form_of_matrices(setup, estimand)
@@ -157,10 +154,17 @@ def _linear_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[Lin
     return [found[index] for index in range(len(estimands))]
 
 
-def _influences(runs: Runs, run: ScoredRun) -> Linear:
-    if runs.task is None:
+def _influences(run: RunData) -> Linear:
+    if run.source.task is None:
         return Influences(run.scores)
-    return UnitInfluences(run.run.subject(run.weights), run.run.n_units, runs.n_classes, weights=run.weights)
+    return UnitInfluences(run.subject, run.units.n_units, run.n_classes, weights=run.weights)
+
+
+def _weights_at(run: RunData, shares: Array | None) -> Array | None:
+    """Weights (n) of the units at class shares (K), or as they are."""
+    if shares is None:
+        return run.weights
+    return importance(run.units.strata, shares, run.units.multiplicities if run.weights is None else run.weights)
 
 
 def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Linear]) -> tuple[LinearForm, ...] | None:
@@ -225,19 +229,18 @@ def _numeric_forms(
     known: list[tuple[NDArray[np.intp], int]] = []
     for number, run in enumerate(runs):
         grouping = groupings[number] if groupings else None
-        blocks = blocks_of(run.run, len(runs), seed_of(setup.settings.seed, "blocks"), grouping)
+        blocks = blocks_of(run.units, len(runs), seed_of(setup.settings.seed, "blocks"), grouping)
         if blocks is None:
             return [None] * len(estimands)
         known.append(blocks)
     parts: list[list[list[Linearisation]]] = []
     for run, blocks in zip(runs, known, strict=True):
-        masses = run.weights if run.weights is not None else run.run.multiplicities
-        weights = run.weights if shares is None else importance(run.run.strata, shares, masses)
-        added = unit_influences(run.run, functionals, blocks, weights, centred=not groupings)
+        weights = _weights_at(run, shares)
+        added = unit_influences(run.units, functionals, blocks, weights, centred=not groupings)
         with silently():
-            subject = run.run.subject(weights)
+            subject = run.units.subject(weights)
             values = [np.atleast_1d(functional(subject)) for functional in functionals]
-        fewest = _fewest(run.run, run.weights)
+        fewest = _fewest(run.units, run.weights)
         parts.append(
             [
                 [_of_derivatives(value, row, estimand, fewest - 1.0) for value, row in zip(of, rows, strict=True)]
@@ -261,9 +264,9 @@ def _joined(setup: Setup, parts: tuple[Linearisation, ...], groupings: Sequence[
     scored = setup.runs.scored
     # Units other than samples of classes are all of one class: right or not.
     size = setup.runs.n_classes if setup.runs.task is None else 2
-    whole = all(part.influence.size == run.run.n_units for part, run in zip(parts, scored, strict=True))
+    whole = all(part.influence.size == run.units.n_units for part, run in zip(parts, scored, strict=True))
     truths = [
-        run.run.strata if whole else np.zeros(part.influence.size, np.intp)
+        run.units.strata if whole else np.zeros(part.influence.size, np.intp)
         for part, run in zip(parts, scored, strict=True)
     ]
     runs = join_runs(parts, truths, paired=pairing.paired, same_items=same_items)
@@ -273,7 +276,7 @@ def _joined(setup: Setup, parts: tuple[Linearisation, ...], groupings: Sequence[
     )
     if not counted or not np.isfinite(runs.values).all():
         is_numeric = any(part.method is LinearMethod.JACKKNIFE for part in parts)
-        units = min(_fewest(run.run, run.weights) for run in scored)
+        units = min(_fewest(run.units, run.weights) for run in scored)
         skewed = None if setup.runs.task is None else _skewness(parts, paired=pairing.paired)
         few = (is_numeric or setup.runs.task is not None) and units < FEWEST_UNITS
         why = TOO_FEW_UNITS if setup.runs.task is not None else _TOO_FEW_OF_CLASS
@@ -283,7 +286,7 @@ def _joined(setup: Setup, parts: tuple[Linearisation, ...], groupings: Sequence[
     ]
     counts = np.stack([confusion_counts(y, codes, size) for y, codes in zip(truths, decided, strict=True)])
     joint = combine(truths[0].astype(np.int64), np.stack(decided), size) if pairing.paired else None
-    few = setup.runs.task is not None and min(_n_units(run.run) for run in scored) < FEWEST_UNITS
+    few = setup.runs.task is not None and min(_n_units(run.units) for run in scored) < FEWEST_UNITS
     return LinearForm(
         runs, counts.astype(np.float64), replace(pairing, joint=joint), too_few=TOO_FEW_UNITS if few else None
     )

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -19,6 +19,7 @@ from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.units import Units
+from app.services.estimates.run_data import RunData
 from app.services.ports import PairedLabels
 from app.services.stored import stored_input
 
@@ -79,76 +80,53 @@ class Pairing:
         return None if self.joint is None else int(self.joint.counts.sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairedUnits:
-    """Facts that pair runs by their units.
-
-    Attributes:
-        ids: (n) of the units, all different; None when there are none.
-        truth: (n) or (n, m), what is true of each; None where that cannot be held side by side.
-        weights: (n) of them; None is 1 each.
-        groups: (n) of them; None where they are independent.
-        predicted: (n) the classes that the run predicts; None of other kinds than matrices of classes.
-    """
-
-    ids: NDArray[Any] | None
-    truth: NDArray[Any] | None
-    weights: Array | None = None
-    groups: NDArray[Any] | None = None
-    predicted: NDArray[np.intp] | None = None
-
-
 def pair(
-    records: Sequence[EvaluationRecord],
-    margins: Sequence[NDArray[Any]],
-    units: Sequence[PairedUnits | None],
-    mode: PairingMode,
-    minimum_matched: float,
+    records: Sequence[EvaluationRecord], runs: Sequence[RunData], mode: PairingMode, minimum_matched: float
 ) -> Pairing:
     """Pair runs of one kind.
 
     Args:
-        records: The runs.
-        margins: For each what the data alone say of its counts, classes or labels in one order.
-        units: For each its units, classes in one order, None where they were not saved.
+        records: Of the runs.
+        runs: The same with what is known of their samples, classes in one order.
         mode: FALSE takes the runs as independent whatever is known.
         minimum_matched: Share of the largest run's units that all runs must have in common.
     """
     if mode is PairingMode.FALSE:
         return Pairing(PairingDesign.INDEPENDENT, "asked for as independent runs")
-    found = _joined(records, [one for one in units if one is not None and one.ids is not None], minimum_matched)
+    found = _joined(records, [one for one in runs if one.unit_ids is not None], minimum_matched)
     if isinstance(found, Pairing):
         return found
+    margins = [one.counts.sum(axis=-1) for one in runs]
     return _by_test_set(records, found, same=all(np.array_equal(one, margins[0]) for one in margins[1:]))
 
 
-def _joined(records: Sequence[EvaluationRecord], units: Sequence[PairedUnits], minimum: float) -> Pairing | str:
+def _joined(records: Sequence[EvaluationRecord], runs: Sequence[RunData], minimum: float) -> Pairing | str:
     """Pair the runs by id, or say why that cannot be."""
-    of_classes, absent = records[0].task is None, len(records) - len(units)
+    of_classes, absent = records[0].task is None, len(records) - len(runs)
     if absent:
-        names = f"{absent} of {len(records)} runs" if units else "the runs"
+        names = f"{absent} of {len(records)} runs" if runs else "the runs"
         return f"{names} came without {'sample ' * of_classes}ids, or these were not saved"
     named = _QUERIES if records[0].kind == Ranking.kind else _IDS
-    ids = [one.ids for one in units if one.ids is not None]
+    ids = [one.unit_ids for one in runs if one.unit_ids is not None]
     rows, largest = _rows(ids), max(map(len, ids))
     matched = len(rows[0])
     fault = _too_few(matched, largest, minimum, named)
     if fault is not None:
         return fault
-    truths = [None if one.truth is None else one.truth[row] for one, row in zip(units, rows, strict=True)]
+    truths = [None if one.truth is None else one.truth[row] for one, row in zip(runs, rows, strict=True)]
     for number, truth in enumerate(truths):
         if truth is not None and truths[0] is not None and not np.array_equal(truth, truths[0]):
             if not of_classes:
                 return f"what is true of the common ids is not the same in run {number + 1} as in the first"
             return another_truth(ids[0][rows[0][int(np.argmax(truth != truths[0]))]], number)
-    weights = common_weights([one.weights for one in units], rows)
+    weights = common_weights([one.weights for one in runs], rows)
     if isinstance(weights, str):
         return weights
-    grouping, joint = _common_groups(units, rows), None
-    predicted = [one.predicted[row] for one, row in zip(units, rows, strict=True) if one.predicted is not None]
-    if predicted and truths[0] is not None:
+    grouping, joint = _common_groups(runs, rows), None
+    if of_classes and truths[0] is not None:
+        predicted = np.stack([one.predicted[row] for one, row in zip(runs, rows, strict=True)])
         groups = grouping if isinstance(grouping, Grouping) else None
-        joint = combine(truths[0], np.stack(predicted), records[0].n_classes, weights=weights, grouping=groups)
+        joint = combine(truths[0], predicted, records[0].n_classes, weights=weights, grouping=groups)
     reason = _matched(matched, largest, named)
     return Pairing(PairingDesign.SAMPLES, reason, joint, tuple(rows), weights, grouping=grouping)
 
@@ -213,11 +191,14 @@ def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp
     return each[0]
 
 
-def _common_groups(
-    known: Sequence[PairedUnits], rows: Sequence[NDArray[np.intp]]
-) -> Grouping | IncomparableRuns | None:
+def _common_groups(runs: Sequence[RunData], rows: Sequence[NDArray[np.intp]]) -> Grouping | IncomparableRuns | None:
     """Return the groups of the common samples, or why these cannot be used; None where no run came with any."""
-    found = [Grouping.of(one.groups[row]) for one, row in zip(known, rows, strict=True) if one.groups is not None]
+    samples = [one.source.samples for one in runs]
+    found = [
+        Grouping.of(one.groups[row])
+        for one, row in zip(samples, rows, strict=True)
+        if one is not None and one.groups is not None
+    ]
     if not found:
         return None
     for other in found[1:]:
@@ -269,17 +250,11 @@ MOST_SAMPLES = 20_000_000
 MOST_ENTRIES = 24_000_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NamedUnits:
-    """Units of a run whose samples were streamed.
+class NamedUnits(NamedTuple):
+    """Units of a run whose samples were streamed, and their ids (n)."""
 
-    Attributes:
-        ids: (n) of the units.
-        units: What is left of them.
-    """
-
-    ids: NDArray[Any]
     units: Units
+    ids: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
