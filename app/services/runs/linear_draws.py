@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.kernel.compare.linear import Linear, LinearRuns, hits_of, join_runs, linearised
-from app.kernel.compare.paired.joint import combine
+from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.rankings import cochran_q
 from app.kernel.compare.streamed import StreamedRuns, StreamedValue
 from app.kernel.matrix.prevalence import importance, project
@@ -19,7 +19,6 @@ from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Measure, measures
 from app.kernel.metrics.families.averages import accuracy
 from app.kernel.metrics.families.score_ranking import precision_at, recall_at, specificity_at
-from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.scores import Scores
@@ -32,21 +31,20 @@ from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.estimate import LimitSettings
 from app.services.estimates.estimates import estimate
-from app.services.estimates.methods.of_matrix import affordable_draws
 from app.services.estimates.run_data import RunData
 from app.services.reasons import requested_values
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import NOT_FOLDED, SameRuns, Test, linear_test, mover_tests, proportion_tests
+from app.services.runs.differences import NOT_FOLDED, SameRuns, Test, linear_test, mover_tests
 from app.services.runs.matrix_draws import (
     ChiSquaredTest,
+    CommonPrevalence,
+    MatrixDraws,
     OmnibusTest,
     Resampling,
     ResamplingDesign,
     Setup,
-    draw_independent,
-    draw_paired,
 )
-from app.services.runs.pairing import Pairing, PairingDesign
+from app.services.runs.pairing import PairingDesign
 
 # Decimals beyond which values that other sums gave are the same.
 _DECIMALS = 12
@@ -113,8 +111,7 @@ class LinearForm:
 
     Attributes:
         runs: The value of each run, together.
-        counts: For a share of the samples, matrices (R, K, K) that are right where a sample counts; else None.
-        pairing: How these belong together.
+        share: A share of the samples, as the accuracy of matrices that are right where a sample counts; None of others.
         skewness: Of a mean over units, (R, R) that of the difference of two runs: of one unit, over the square root of
             their number.
         too_few: Why there are no limits, where too few units say how the value varies.
@@ -122,8 +119,7 @@ class LinearForm:
     """
 
     runs: LinearRuns
-    counts: Array | None = None
-    pairing: Pairing | None = None
+    share: MatrixDraws | None = None
     skewness: Array | None = None
     too_few: str | None = None
     units: float = np.inf
@@ -188,8 +184,15 @@ def _counted_form(setup: Setup, value: StreamedValue) -> LinearForm:
         joint = setup.runs.pairing.joint
         members = setup.runs.counts[0].sum(axis=1) if joint is None else joint.members()
         return LinearForm(value.runs, units=float(members[members > 0].min()))
-    pairing = replace(setup.runs.pairing, joint=value.counted)
-    return LinearForm(value.runs, value.counted.matrices(), pairing)
+    return LinearForm(value.runs, _share(setup, value.runs, value.counted.matrices(), value.counted))
+
+
+def _share(setup: Setup, value: LinearRuns, counts: Array, joint: JointCounts | None) -> MatrixDraws:
+    """Return a share of the samples as the accuracy of matrices (R, K, K), which belong together in this way."""
+    runs = replace(setup.runs, matrices=counts, pairing=replace(setup.runs.pairing, joint=joint))
+    settings = replace(setup.settings, seed=seed_of(setup.settings.seed, "normal"))
+    own = replace(setup, runs=runs, prevalence=CommonPrevalence(), settings=settings)
+    return MatrixDraws(own, [make_estimand(accuracy.key, runs.labels, None)], [value.values[:, None]])
 
 
 def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...]:
@@ -286,15 +289,9 @@ def _joined(setup: Setup, parts: tuple[Linearisation, ...], groupings: Sequence[
     ]
     counts = np.stack([confusion_counts(y, codes, size) for y, codes in zip(truths, decided, strict=True)])
     joint = combine(truths[0].astype(np.int64), np.stack(decided), size) if pairing.paired else None
-    few = setup.runs.task is not None and min(_n_units(run.units) for run in scored) < FEWEST_UNITS
-    return LinearForm(
-        runs, counts.astype(np.float64), replace(pairing, joint=joint), too_few=TOO_FEW_UNITS if few else None
-    )
-
-
-def _n_units(run: Units) -> float:
-    """Return the number of units, or of samples where units are cells of them."""
-    return float(run.n_units if run.multiplicities is None else run.multiplicities.sum())
+    few = setup.runs.task is not None and counts.sum(axis=(1, 2)).min() < FEWEST_UNITS
+    share = _share(setup, runs, counts.astype(np.float64), joint)
+    return LinearForm(runs, share, too_few=TOO_FEW_UNITS if few else None)
 
 
 def _fewest(run: Units, weights: Array | None) -> float:
@@ -360,17 +357,8 @@ class LinearDifferences(Resampling):
 
     def _draw(self, form: LinearForm) -> Array:
         """Draws (D, R) of one value; a share is drawn as the accuracy that it is."""
-        wanted = self.settings.draws
-        if form.counts is None or form.pairing is None:
-            return form.runs.draw(wanted, generator(self._seed))
-        shares = [make_estimand(accuracy.key, self.runs.labels, None)]
-        joint = form.pairing.joint
-        draws = affordable_draws(max(form.counts.size, 0 if joint is None else joint.counts.size), wanted)
-        if not draws:
-            return form.runs.draw(wanted, generator(self._seed))
-        if joint is not None:
-            return draw_paired(joint, shares, draws=draws, seed=self._seed)[0][:, :, 0]
-        return draw_independent(form.counts, shares, draws=draws, seed=self._seed)[0][:, :, 0]
+        drawn = None if form.share is None else form.share.drawn[0]
+        return form.runs.draw(self.settings.draws, generator(self._seed)) if drawn is None else drawn[:, :, 0]
 
     @property
     def design(self) -> ResamplingDesign:
@@ -469,23 +457,19 @@ class LinearDifferences(Resampling):
     def _tests_with(self, form: LinearForm, estimand: Estimand, level: float) -> list[Test]:
         if form.too_few:
             return [Test(reason=form.too_few)] * len(self.setup.pairs)
-        known: list[Test | None] = [None] * len(self.setup.pairs)
-        rope = self.settings.rope
-        if form.counts is not None and form.pairing is not None:
-            (known,) = proportion_tests([ACCURACY], self.setup.pairs, form.counts, form.pairing, level=level, rope=rope)
+        if form.share is not None:
+            return [test for (test,) in form.share.tests(0, level)]
         return [
             linear_test(
                 form.runs,
                 *pair,
                 self.runs.pairing,
                 level=level,
-                rope=rope,
+                rope=self.settings.rope,
                 grouped=self.runs.grouped,
                 same=self._same(form, estimand, pair),
             )
-            if test is None
-            else test
-            for pair, test in zip(self.setup.pairs, known, strict=True)
+            for pair in self.setup.pairs
         ]
 
     def _same(self, form: LinearForm, estimand: Estimand, pair: tuple[int, int]) -> SameRuns | None:
@@ -506,8 +490,9 @@ class LinearDifferences(Resampling):
         form = forms[place]
         if not self.runs.pairing.paired or len(self.runs) < 3 or not np.isfinite(form.runs.values).all():
             return None
-        if form.pairing is not None and form.pairing.joint is not None:
-            found, name = cochran_q(form.pairing.joint), "cochran_q"
+        joint = None if form.share is None else form.share.runs.pairing.joint
+        if joint is not None:
+            found, name = cochran_q(joint), "cochran_q"
         elif self.runs.task is not None or self.runs.grouped or LinearMethod.JACKKNIFE in form.runs.methods:
             # The chi-squared distribution needs more queries, groups or degrees of freedom than there often are.
             return None
