@@ -1,6 +1,6 @@
 """Gates: rules that an evaluation is held against; stored, read, ended and checked, a sentence for each outcome."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -35,8 +35,7 @@ from app.kernel.compare.gates import (
     samples_to_settle,
     verdict_of,
 )
-from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import is_of_slices
+from app.kernel.numerics.arrays import kept
 from app.kernel.uncertainty.draws import Alternative, seed_of
 from app.services.admission import Admission
 from app.services.estimands import Better, Estimand, make_estimand
@@ -44,14 +43,12 @@ from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.over_slices import slice_findings, why_undefined
 from app.services.estimates.report_intervals import limit_findings
-from app.services.estimates.run_data import RunData
 from app.services.history import HistoryService, Watched
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
 from app.services.present import made_id
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import progressed
 from app.services.rank import LeaderboardQuery, LeaderboardService
-from app.services.reasons import gap_of
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.matrix_draws import CommonPrevalence, InferenceSettings
@@ -269,26 +266,30 @@ class RuleEstimates:
 
     The first of the runs is the candidate, the second the baseline, if there is one.
 
+    Every rule has to pass, and every class of it, so each may have its own error of passing by chance (intersection and
+    union). One that fails is enough, so those of failing by chance add up, and each value that could has its share
+    (Bonferroni): the chance that a gate fails without a reason is at most the largest one-sided error of its rules.
+
     Attributes:
-        settings: For the limits of each rule.
+        chances: Ends of intervals that can fail a rule by chance.
     """
 
     def __init__(self, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> None:
-        self._runs = runs
+        self._runs, self._candidate = runs, runs.data[0]
         asked = list(zip(definition.rules, estimands, strict=True))
-        self.settings = RuleSettings(definition, estimands)
-        self._candidate = runs.data[0]
-        self._alone = _of_the_candidate(asked, self.settings, self._candidate)
+        self.chances = sum(_chances(rule, estimand) for rule, estimand in asked)
+        alone = [one for one in asked if not one[0].demand.needs_baseline and one[0].demand is not Demand.UNCHANGED]
+        self._alone: dict[LimitSettings, dict[str, Estimand]] = {}
+        for rule, estimand in alone:
+            self._alone.setdefault(_reported(rule), {})[estimand.text] = estimand
         self._measured = {
-            estimand: self._alone[self.settings.reported(rule), estimand.text]
-            for rule, estimand in asked
-            if not rule.demand.needs_baseline and rule.demand is not Demand.UNCHANGED
+            estimand: self._estimates(_reported(rule), _reported(rule))[estimand.text] for rule, estimand in alone
         }
-        compared = _distinct(estimand for rule, estimand in asked if rule.demand.needs_baseline)
+        compared = {id(estimand): estimand for rule, estimand in asked if rule.demand.needs_baseline}
         self._without_limits = _without_limits(runs) if len(runs) > 1 and compared else ""
         self._both = Comparison(
             runs,
-            compared,
+            [*compared.values()],
             InferenceSettings(seed=runs.seed(), rope=0.0),
             pairs=[(0, 1)] if len(runs) > 1 else [],
         )
@@ -303,82 +304,72 @@ class RuleEstimates:
             *slice_findings(self._measured, self._candidate),
         ]
 
-    def values(self, estimand: Estimand, settings: LimitSettings) -> list[RuleEstimate]:
-        """The values of the candidate, with limits by one of the settings for the rule."""
-        record = self._runs.records[0]
-        if (settings, estimand.text) not in self._alone:
-            self._alone[settings, estimand.text] = estimate([estimand], self._candidate, settings)[0]
-        found = self._alone[settings, estimand.text]
+    @kept
+    def _estimates(self, reported: LimitSettings, settings: LimitSettings) -> dict[str, Estimates]:
+        """Estimates of the candidate by metric, of those that are reported alike: all of them see the same draws."""
+        alike = self._alone[reported]
+        return dict(zip(alike, estimate([*alike.values()], self._candidate, settings), strict=True))
+
+    def of(self, rule: Rule, estimand: Estimand, *, failing: bool = False) -> list[RuleEstimate]:
+        """The values of the candidate, or candidate less baseline, with the limits of a report, which pass a rule, or
+        with those that fail it. A guardrail passes where it does not fail.
+
+        Raises:
+            NotComparable: both cannot be compared on the metric.
+        """
+        reported = _reported(rule)
+        settings = replace(reported, together=max(self.chances, 1)) if failing else reported
+        if rule.demand.needs_baseline:
+            return self._differences(estimand, settings)
         return [
             RuleEstimate(
                 name=name,
                 interval=ValueWithLimits(one.value, one.low, one.high),
                 level=settings.stated_level_of_each,
                 method=one.method,
-                samples=record.n_rows,
+                samples=self._runs.records[0].n_rows,
                 why="" if one.reason is None else f", since {one.reason}",
-                undefined=self._why_undefined(estimand, place, one.value),
+                undefined=f": {why_undefined(estimand.expression, self._candidate, place)[1]}"
+                if isnan(one.value)
+                else "",
             )
-            for place, (name, one) in enumerate(zip(estimand.names, found, strict=True))
+            for place, (name, one) in enumerate(
+                zip(estimand.names, self._estimates(reported, settings)[estimand.text], strict=True)
+            )
         ]
 
-    def _why_undefined(self, estimand: Estimand, place: int, value: float) -> str:
-        """Why a value of the candidate is missing; nothing where it is there."""
-        if not isnan(value):
-            return ""
-        return f": {why_undefined(estimand.expression, self._candidate, place)[1]}"
-
-    def _why_incomparable(self, estimand: Estimand, place: int, values: Sequence[float]) -> str:
-        """Say which run lacks a value that a difference needs, and why; empty where both are there."""
-        missing = next((index for index, value in enumerate(values) if isnan(value)), None)
-        if missing is None:
-            return ""
-        runs = self._runs
-        if is_of_slices(estimand.expression):
-            _, reason = why_undefined(estimand.expression, runs.data[missing], place)
-        else:
-            subject = runs.scored[missing].subject if estimand.scored else Table(runs.counts[missing])
-            _, reason = gap_of(estimand.expression, subject, self._runs.labels, place)
-        return f" as that of the {('candidate', 'baseline')[missing]} is: {reason}"
-
-    def differences(self, estimand: Estimand, settings: LimitSettings) -> list[RuleEstimate]:
-        """Candidate less baseline, with limits by these settings.
-
-        Raises:
-            NotComparable: they cannot be compared on the metric.
-        """
+    def _differences(self, estimand: Estimand, settings: LimitSettings) -> list[RuleEstimate]:
         if estimand.preference is None or estimand.preference.better is Better.NEAREST:
             raise NotComparable(f"{estimand.text} cannot say whether a run is better than another")
-        both = self._both
-        index = both.estimands.index(estimand)
-        values = both.values[index].T.tolist()
-        if self._without_limits:
-            why = f", since {self._without_limits}"
-            return [
-                RuleEstimate(name=name, interval=ValueWithLimits(a - b, nan, nan), candidate=a, baseline=b, why=why)
-                for name, (a, b) in zip(estimand.names, values, strict=True)
-            ]
-        return [
-            RuleEstimate(
-                name=name,
-                interval=ValueWithLimits(found.value, found.low, found.high),
-                level=settings.stated_level_of_each,
-                method=f"{found.limits}, {self._runs.pairing.design.value}",
-                samples=self._runs.n_common,
-                candidate=a,
-                baseline=b,
-                why=f", since {found.reason}" if found.reason and isnan(found.low) else "",
-                undefined=self._why_incomparable(estimand, place, (a, b)),
-            )
-            for place, (name, (a, b), (found,)) in enumerate(
-                zip(
-                    estimand.names,
-                    values,
-                    both.differences(index, settings.stated_level_of_each, settings.alternative),
-                    strict=True,
+        both, found = self._both, list[RuleEstimate]()
+        index, level = both.estimands.index(estimand), settings.stated_level_of_each
+        tests = None if self._without_limits else both.differences(index, level, settings.alternative)
+        for place, (name, values) in enumerate(zip(estimand.names, both.values[index].T.tolist(), strict=True)):
+            a, b = values
+            if tests is None:
+                interval, why = ValueWithLimits(a - b, nan, nan), f", since {self._without_limits}"
+                found.append(RuleEstimate(name=name, interval=interval, candidate=a, baseline=b, why=why))
+                continue
+            (test,), missing = tests[place], [run for run, value in enumerate(values) if isnan(value)]
+            undefined = ""
+            if missing:
+                lacking = (self._runs.data if estimand.is_of_slices else self._runs.scored)[missing[0]]
+                _, reason = why_undefined(estimand.expression, lacking, place)
+                undefined = f" as that of the {('candidate', 'baseline')[missing[0]]} is: {reason}"
+            found.append(
+                RuleEstimate(
+                    name=name,
+                    interval=ValueWithLimits(test.value, test.low, test.high),
+                    level=level,
+                    method=f"{test.limits}, {self._runs.pairing.design.value}",
+                    samples=self._runs.n_common,
+                    candidate=a,
+                    baseline=b,
+                    why=f", since {test.reason}" if test.reason and isnan(test.low) else "",
+                    undefined=undefined,
                 )
             )
-        ]
+        return found
 
 
 def _without_limits(runs: Runs) -> str:
@@ -394,25 +385,9 @@ def _without_limits(runs: Runs) -> str:
     return ""
 
 
-class RuleSettings:
-    """Settings of the limits of a rule: those that pass it, and those that fail it.
-
-    Every rule has to pass, and every class of it, so each may have its own error of passing by chance (intersection and
-    union). One that fails is enough, so those of failing by chance add up, and each value that could has its share
-    (Bonferroni): the chance that a gate fails without a reason is at most the largest one-sided error of its rules.
-    """
-
-    def __init__(self, definition: Definition, estimands: Sequence[Estimand]) -> None:
-        asked = zip(definition.rules, estimands, strict=True)
-        self.chances = sum(_chances(rule, estimand) for rule, estimand in asked)
-
-    def reported(self, rule: Rule) -> LimitSettings:
-        """Return the settings of a report's limits, which pass a rule."""
-        return LimitSettings(level=rule.level, proportions=rule.proportion_interval, alternative=rule.alternative)
-
-    def failing(self, rule: Rule) -> LimitSettings:
-        """Return the settings of the limits that fail a rule. A guardrail passes where it does not fail."""
-        return replace(self.reported(rule), together=max(self.chances, 1))
+def _reported(rule: Rule) -> LimitSettings:
+    """Settings of a report's limits."""
+    return LimitSettings(level=rule.level, proportions=rule.proportion_interval, alternative=rule.alternative)
 
 
 def less_is_better(rule: Rule, estimand: Estimand) -> bool:
@@ -422,37 +397,15 @@ def less_is_better(rule: Rule, estimand: Estimand) -> bool:
     return estimand.preference is not None and estimand.preference.better is Better.LOWER
 
 
-def _fails_never(rule: Rule, estimand: Estimand) -> bool:
-    """Is the end open that would fail it?"""
-    passing = Alternative.LESS if less_is_better(rule, estimand) else Alternative.GREATER
-    return rule.bound is Bound.VALUE or rule.alternative is passing
-
-
 def _chances(rule: Rule, estimand: Estimand) -> int:
-    """Return the number of ends of intervals that can fail a rule by chance; 0 for an estimate without limits."""
-    if rule.demand is Demand.UNCHANGED or _fails_never(rule, estimand):
+    """Return the number of ends of intervals that can fail a rule by chance; 0 for an estimate without limits, and
+    where the end is open that would fail it.
+    """
+    passing = Alternative.LESS if less_is_better(rule, estimand) else Alternative.GREATER
+    if rule.demand is Demand.UNCHANGED or rule.bound is Bound.VALUE or rule.alternative is passing:
         # Claims of a change have an error rate of their own.
         return 0
     return len(estimand.names) * (2 if rule.demand is Demand.EQUIVALENT else 1)
-
-
-def _of_the_candidate(
-    asked: Iterable[tuple[Rule, Estimand]], settings_of: RuleSettings, candidate: RunData
-) -> dict[tuple[LimitSettings, str], Estimates]:
-    """Estimate the rules without a baseline; all with the same settings see the same draws."""
-    alike: dict[LimitSettings, dict[str, Estimand]] = {}
-    for rule, estimand in asked:
-        if not rule.demand.needs_baseline and rule.demand is not Demand.UNCHANGED:
-            alike.setdefault(settings_of.reported(rule), {})[estimand.text] = estimand
-    return {
-        (settings, text): found
-        for settings, estimands in alike.items()
-        for text, found in zip(estimands, estimate([*estimands.values()], candidate, settings), strict=True)
-    }
-
-
-def _distinct(estimands: Iterable[Estimand]) -> list[Estimand]:
-    return [*{id(estimand): estimand for estimand in estimands}.values()]
 
 
 EXIT_CODES: dict[Verdict, Literal[0, 1, 2]] = {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.INCONCLUSIVE: 2}
@@ -545,17 +498,10 @@ def _watched(rule: Rule, held: Watched) -> RuleResult:
 
 
 def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleResult:
-    def measured(settings: LimitSettings) -> list[RuleEstimate]:
-        if rule.demand.needs_baseline:
-            return estimates.differences(estimand, settings)
-        return estimates.values(estimand, settings)
-
-    sign = -1.0 if less_is_better(rule, estimand) else 1.0
-    found = [
-        _Judged(one, one, _verdict(rule, one.interval, sign)) for one in measured(estimates.settings.reported(rule))
-    ]
+    sign, chances = -1.0 if less_is_better(rule, estimand) else 1.0, estimates.chances
+    found = [_Judged(one, one, _verdict(rule, one.interval, sign)) for one in estimates.of(rule, estimand)]
     if any(_looks_further(rule, one, sign) for one in found):
-        surer = measured(estimates.settings.failing(rule))
+        surer = estimates.of(rule, estimand, failing=True)
         found = [
             _confirmed(rule, one, further, sign) if _looks_further(rule, one, sign) else one
             for one, further in zip(found, surer, strict=True)
@@ -563,7 +509,7 @@ def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleRes
     verdict = combine([one.verdict for one in found])
     # The class that decides: the worst verdict, and among equals the one nearest to failing.
     decisive = min((one for one in found if one.verdict is verdict), key=lambda one: _room(one.reported.interval, sign))
-    result = _result(rule, decisive, estimates.settings.chances, sign)
+    result = _result(rule, decisive, chances, sign)
     if not estimand.is_list:
         return result
     return replace(
@@ -575,7 +521,7 @@ def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleRes
                 value=one.reported.interval.value,
                 low=one.reported.interval.low,
                 high=one.reported.interval.high,
-                decided_on=_decided_on(rule, one, estimates.settings.chances),
+                decided_on=_decided_on(rule, one, chances),
             )
             for one in found
         },

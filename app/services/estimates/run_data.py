@@ -182,7 +182,10 @@ class RunData:
 
     def among(self, units: NDArray[np.intp]) -> "RunData":
         """Some of its units, in this order, as a run of their own."""
-        if self.source.task is None:
+        of_classes = self.source.task is None
+        if np.array_equal(units, np.arange(self._samples.size if of_classes else self.units.n_units)):
+            return self
+        if of_classes:
             return RunData(restricted(self.source, units))
         weights = None if self.weights is None else self.weights[units]
         return RunData(self.source, self.units.part(units), weights=weights)

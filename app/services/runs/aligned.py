@@ -340,10 +340,7 @@ class Runs:
         """The runs with their samples, of paired runs those that all of them have seen, in one order."""
         if self.pairing.rows is None:
             return self.data
-        return tuple(
-            run if np.array_equal(rows, np.arange(run.units.n_units)) else run.among(rows)
-            for run, rows in zip(self.data, self.pairing.rows, strict=True)
-        )
+        return tuple(run.among(rows) for run, rows in zip(self.data, self.pairing.rows, strict=True))
 
     def values(self, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
         """Values (R, V) of each estimand; what prevalence moves at the shares (K), if given."""
