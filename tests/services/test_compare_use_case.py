@@ -9,6 +9,7 @@ import pytest
 from app.domain.evaluation import EvaluationRecord
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.compare.rankings import Adjustment, adjust
+from app.kernel.uncertainty.intervals import wilson
 from app.services.processes.worker import tell_progress
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
@@ -132,7 +133,7 @@ def test_rates_of_a_class_against_the_rest_have_tests_of_shares(bench: Bench) ->
     assert only(answer, "accuracy_ovr@2")["p_value"] == pytest.approx(float(mcnemar_mid_p(b, c)))
 
 
-def test_numbers_of_errors_are_not_compared_where_the_runs_differ_in_size(bench: Bench) -> None:
+def test_numbers_of_errors_are_compared_by_the_limits_of_each_run(bench: Bench) -> None:
     records = [
         bench.keep(matrix([[80, 20], [20, 80]]), "a", "x"),
         bench.keep(matrix([[800, 200], [200, 800]]), "b", "y"),
@@ -140,7 +141,11 @@ def test_numbers_of_errors_are_not_compared_where_the_runs_differ_in_size(bench:
     answer = bench.compare(records, "zero_one_loss_count", "error_rate")
     assert only(answer, "error_rate")["difference"] == 0
     assert only(answer, "zero_one_loss_count")["difference"] == -360
-    assert only(answer, "zero_one_loss_count")["method"] == "mover, mover"
+    found, (low, high) = only(answer, "zero_one_loss_count"), wilson(np.array([40.0, 400.0]), np.array([200.0, 2000.0]))
+    below, above = np.array([200.0, 2000.0]) * (0.2 - low), np.array([200.0, 2000.0]) * (high - 0.2)
+    assert found["method"] == "newcombe, newcombe"
+    assert found["low"] == pytest.approx(-360 - np.hypot(below[0], above[1]))
+    assert found["high"] == pytest.approx(-360 + np.hypot(above[0], below[1]))
 
 
 def three(bench: Bench) -> list[EvaluationRecord]:

@@ -32,7 +32,7 @@ from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.estimate import LimitSettings
 from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData
-from app.services.reasons import requested_values
+from app.services.reasons import gap_of
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import NOT_FOLDED, SameRuns, Test, linear_test, mover_tests
 from app.services.runs.matrix_draws import (
@@ -51,28 +51,21 @@ _DECIMALS = 12
 
 
 def undefined_notes(of: "LinearDifferences") -> list[str]:
-    """Name the values of samples that do not exist, with their reasons."""
-    notes: list[str] = []
-    prevalence = of.setup.prevalence
+    """Name the values of samples that do not exist, with their reasons: those of the runs as they are, since runs are
+    compared at other class shares where they have the same classes.
+    """
+    notes, labels = list[str](), of.runs.labels
     if not any(estimand.scored for estimand in of.estimands):
         return notes
     for number, (run, record) in enumerate(zip(_lacking(of.runs), of.runs.records, strict=True)):
-        for moved in (False, True):
-            asked = [
-                (estimand.text, estimand.expression)
-                for estimand, values, forms in zip(of.estimands, of.values, of.forms, strict=True)
-                if estimand.scored and forms is not None
-                if prevalence.reaches(estimand) and prevalence.moves(estimand) is moved
-                if not np.isfinite(values[number]).all()
-            ]
-            if not asked:
+        subject = run.units.subject(run.weights)
+        for estimand, values, forms in zip(of.estimands, of.values, of.forms, strict=True):
+            if not estimand.scored or forms is None or not of.setup.prevalence.reaches(estimand):
                 continue
-            subject = run.units.subject(run.weights if not moved else _weights_at(run, prevalence.shares))
-            for gap in requested_values(asked, of.runs.labels, subject)[1]:
-                class_name = "" if gap.label is None else f" of class {gap.label!r}"
-                notes.append(
-                    f"{gap.metric}{class_name} is undefined for {record.model.name} ({record.id}): {gap.reason}."
-                )
+            for place in np.flatnonzero(~np.isfinite(values[number])).tolist():
+                class_name = f" of class {labels[place]!r}" if estimand.is_list else ""
+                why = gap_of(estimand.expression, subject, labels, place)[1]
+                notes.append(f"{estimand.text}{class_name} is undefined for {record.model.name} ({record.id}): {why}.")
     return notes
 
 

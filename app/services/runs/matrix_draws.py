@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -20,16 +20,26 @@ from app.kernel.compare.differences import (
     to_scale,
 )
 from app.kernel.compare.paired import joint
-from app.kernel.compare.paired.effects import Effects, PairedScore, PairSlopes, coupled, paired_effects
+from app.kernel.compare.paired.effects import (
+    Effects,
+    PairedScore,
+    PairSlopes,
+    coupled,
+    paired_effects,
+    rate_effects,
+    weighted_rate_effects,
+)
 from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.paired.tests import ChiSquared
+from app.kernel.compare.paired.tests import ChiSquared, discordant_bounds
 from app.kernel.compare.rankings import equal_kappas
-from app.kernel.matrix.table import WeightedCounts
+from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale, Task
 from app.kernel.metrics.expression import Measure, needs_counts
 from app.kernel.metrics.families.agreement import cohen_kappa
+from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.uncertainty import simulation
+from app.kernel.uncertainty.designs import DesignedRate
 from app.kernel.uncertainty.draws import (
     Alternative,
     Functional,
@@ -39,10 +49,11 @@ from app.kernel.uncertainty.draws import (
     generator,
     seed_of,
 )
+from app.kernel.uncertainty.intervals import wilson_at
 from app.services.estimands import Estimand
 from app.services.estimates.methods.of_matrix import affordable_draws
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import NO_LIMITS, NO_LOGARITHM, Test, proportion_tests, read_off
+from app.services.runs.differences import NO_LIMITS, NO_LOGARITHM, Test, read_off
 from app.services.runs.pairing import PairingDesign
 
 
@@ -101,6 +112,8 @@ def draw_paired(counts: JointCounts, estimands: Sequence[Estimand], *, draws: in
 
 # Indices of two runs each.
 Pairs = Sequence[tuple[int, int]]
+# The level at whose limits the worth of weighted rates is read.
+_USUAL_LEVEL = 0.95
 # Runs whose class shares differ by less have the same prevalence.
 _SAME_SHARES = 1e-12
 
@@ -331,57 +344,33 @@ class MatrixDraws(Resampling):
         return []
 
     def tests(self, index: int, level: float) -> list[list[Test]]:
-        """Return tests of each value: of rates by their own methods, of what has derivatives by these, and of all else
-        by the draws.
+        """Return tests of each value. Of runs on the same samples the score method, for all pairs together; of one test
+        set that of the least favourable pairing; of others MOVER on the limits of each run. What bends too much for
+        these, or has no limits, is read off the draws.
         """
-        estimand, pairs = self.estimands[index], self.setup.pairs
-        found: dict[tuple[int, int], list[Test]] = {}
-        for pair, tests in zip(pairs, self._by_rate(level)[index], strict=True):
-            known = [test for test in tests if test is not None]
-            if tests and len(known) == len(tests):
-                found[pair] = known
-        rest = [pair for pair in pairs if pair not in found]
-        reached = self.setup.prevalence.reaches(estimand)
-        others = self._derived_tests(index, rest, level) if reached else {}
-        for pair in rest:
-            known_tests = others.get(pair, [None] * len(estimand.names))
-            missing = [place for place, test in enumerate(known_tests) if test is None]
-            drawn = self._drawn_tests(index, pair, level) if missing else []
-            found[pair] = [drawn[place] if test is None else test for place, test in enumerate(known_tests)]
-        return [found[pair] for pair in pairs]
+        found = []
+        for pair in self.setup.pairs:
+            known = self._known(index, pair, level) if self.setup.prevalence.reaches(self.estimands[index]) else None
+            tests = known or [None] * len(self.estimands[index].names)
+            drawn = self._drawn_tests(index, pair, level) if None in tests else []
+            found.append([drawn[place] if test is None else test for place, test in enumerate(tests)])
+        return found
 
-    @kept
-    def _by_rate(self, level: float) -> list[Sequence[Sequence[Test | None]]]:
-        """Return by estimand and pair the tests of the rates that it is made of, none where it is not."""
-        moves, pairs = self.setup.prevalence.moves, self.setup.pairs
-        rates = [() if one.rates is None or moves(one) else one.rates for one in self.estimands]
-        tests = proportion_tests(
-            [rate for of_one in rates for rate in of_one],
-            pairs,
-            self.runs.counts,
-            self.runs.pairing,
-            level=level,
-            rope=self.settings.rope,
-            weighted=self.runs.weighted,
-        )
-        left = iter(tests)
-        by_rate = ([next(left) for _ in of_one] for of_one in rates)
-        return [[*zip(*of_one, strict=True)] or [()] * len(pairs) for of_one in by_rate]
-
-    def _derived_tests(self, index: int, pairs: Pairs, level: float) -> dict[tuple[int, int], list[Test | None]]:
-        """Return tests by derivatives for some of the pairs; None for a value that bends too much for them.
-
-        The score method of paired runs, for all pairs together. Of others MOVER on the limits of the rows of each run,
-        and of one test set the least favourable pairing.
-        """
+    def _known(self, index: int, pair: tuple[int, int], level: float) -> Sequence[Test | None] | None:
         if self._joint is not None:
-            of_each = self._paired(level)
-            return {pair: of_each[index, pair] for pair in pairs if (index, pair) in of_each}
-        if not self._derivable(self.runs.counts):
-            return {}
+            return self._paired(level).get((index, pair))
+        if not (self._rates(index) or self._derivable(self.runs.counts)):
+            return None
         one_test_set = self.runs.pairing.design is PairingDesign.TEST_SET
-        tests = self._of_any_pairing if one_test_set else self._independent
-        return {pair: tests(index, pair, level) for pair in pairs}
+        return (self._of_any_pairing if one_test_set else self._independent)(index, pair, level)
+
+    def _rates(self, index: int) -> Sequence[Rate]:
+        """Return the rates that an estimand is of, where it is tested as such: runs on the same samples need a rate
+        among samples that the truth decides.
+        """
+        estimand, apart = self.estimands[index], self.runs.pairing.design is PairingDesign.INDEPENDENT
+        rates = () if estimand.rates is None or self.setup.prevalence.moves(estimand) else estimand.rates
+        return rates if apart or all(rate.by_truth for rate in rates) else ()
 
     def _drawn_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
         """Return tests of the values by their draws, which are joint where the runs are paired."""
@@ -446,12 +435,15 @@ class MatrixDraws(Resampling):
         with silently():
             gaps = np.subtract(*on_scale(both, scale))
             found = HybridDifferences(gaps, *(self._reach(index, run, level) for run in pair))
-            name = "weighted_mover" if weighted else "mover"
+            name = "newcombe" if self._rates(index) else "mover"
+            name = f"weighted_{name}" if weighted else name
             return _off_scale(read_off(found, level=level, rope=rope, method=name), both, scale)
 
     @kept
     def _reach(self, index: int, run: int, level: float) -> Reach:
         """Limits of one run, the same for all pairs."""
+        if self._rates(index):
+            return self._reach_of_rates(self._rates(index), run, level)
         together = self._together if index in self._together else (index,)
         start = sum(len(self.estimands[place].names) for place in together[: together.index(index)])
         places = range(start, start + len(self.estimands[index].names))
@@ -469,34 +461,65 @@ class MatrixDraws(Resampling):
 
     @cached_property
     def _together(self) -> tuple[int, ...]:
-        """Estimands that are no rates where the runs are compared; rates that have no tests as such come one by one."""
-        prevalence = self.setup.prevalence
-        return tuple(
-            place
-            for place, one in enumerate(self.estimands)
-            if prevalence.reaches(one) and (one.rates is None or prevalence.moves(one))
+        """Estimands that are no rates where the runs are compared."""
+        reaches = self.setup.prevalence.reaches
+        return tuple(place for place, one in enumerate(self.estimands) if reaches(one) and not self._rates(place))
+
+    def _reach_of_rates(self, rates: Sequence[Rate], run: int, level: float) -> Reach:
+        """Wilson's limits, by the hits and samples that a run is worth, as those of the lines of the rates."""
+        own, table = self.runs.weighted[run], Table(self.runs.counts[run])
+        plain = np.array([rate.counts(table) for rate in rates], dtype=np.float64).T
+        worth = plain
+        if own is not None:
+            worth = np.array([DesignedRate.of(rate, own).as_counts(_USUAL_LEVEL) for rate in rates]).T
+        with silently():
+            found = Reach.of(partial(wilson_at, *worth), worth[0] / worth[1], level)
+        slopes = np.array([_slope(rate, size) for rate, size in zip(rates, plain[1].tolist(), strict=True)])
+        below, above = (
+            np.where(slopes < 0, *ends) for ends in ((found.above, found.below), (found.below, found.above))
         )
+        return Reach(found.deviates, np.abs(slopes) * below, np.abs(slopes) * above)
 
     def _of_any_pairing(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
         """Return the tests of the pairing at which a difference varies most, and p at that where it varies least."""
         both, rope = self._on_scale(index, pair)
-        scale, slopes = self.estimands[index].scale, self._slopes(index, pair)
-        first, second = self.runs.counts[[*pair]]
-        ends = []
-        for opposed in (True, False):
-            joints = [
-                coupled(first, second, slopes.slopes[:, :, place], opposed=opposed) for place in range(both.shape[1])
-            ]
-            ends.append(
-                Effects.stacked([slopes.effects(joint, slice(place, place + 1)) for place, joint in enumerate(joints)])
-            )
-        widest, smallest = (PairedScore(effects) for effects in ends)
-        names = {"method": "permutation_mid_p_of_any_pairing", "limits": "score_of_widest_pairing"}
+        rates, scale = self._rates(index), self.estimands[index].scale
+        ends = [
+            self._effects_of_rates(rates, pair, opposed=opposed)
+            if rates
+            else self._coupled_effects(index, pair, opposed=opposed)
+            for opposed in (True, False)
+        ]
+        widest, closest = (PairedScore(effects) for effects in ends)
+        method, limits = _NAMES[bool(rates)]
+        names = {"method": f"{method}_of_any_pairing", "limits": f"{limits}_of_widest_pairing"}
         found = _off_scale(read_off(widest, level=level, rope=rope, **names), both, scale)
         return [
             None if test is None or not suits else replace(test, smallest=min(float(least), test.p))
-            for test, suits, least in zip(found, ends[0].faithful.tolist(), smallest.p.tolist(), strict=True)
+            for test, suits, least in zip(found, ends[0].faithful.tolist(), closest.p.tolist(), strict=True)
         ]
+
+    def _effects_of_rates(self, rates: Sequence[Rate], pair: tuple[int, int], *, opposed: bool) -> Effects:
+        """Effects on rates at the pairing of two matrices at which the runs differ on most samples, or on fewest."""
+        counts, found = self.runs.counts[[*pair]], list[Effects]()
+        places = np.arange(counts.shape[-1])
+        for rate in rates:
+            (first, second), (members, _) = (
+                np.where(cells.hold(places[:, None], places[None, :], rate.of), counts, 0.0).sum(axis=2)
+                for cells in (rate.hits, rate.among)
+            )
+            size, gap = float(members.sum()) or np.nan, float((first - second).sum())
+            differ = discordant_bounds(first, second, members)[opposed]
+            found.append(_on_line(rate_effects((differ + gap) / 2, (differ - gap) / 2, size), _slope(rate, size)))
+        return Effects.stacked(found)
+
+    def _coupled_effects(self, index: int, pair: tuple[int, int], *, opposed: bool) -> Effects:
+        """Effects on other values at the pairing at which the difference varies most, or least."""
+        slopes, (first, second), parts = self._slopes(index, pair), self.runs.counts[[*pair]], []
+        for place in range(slopes.slopes.shape[-1]):
+            joint = coupled(first, second, slopes.slopes[:, :, place], opposed=opposed)
+            parts.append(slopes.effects(joint, slice(place, place + 1)))
+        return Effects.stacked(parts)
 
     @kept
     def _slopes(self, index: int, pair: tuple[int, int]) -> PairSlopes:
@@ -507,49 +530,88 @@ class MatrixDraws(Resampling):
     @kept
     def _paired(self, level: float) -> dict[tuple[int, tuple[int, int]], list[Test | None]]:
         """Return the tests of runs on the same samples by estimand and pair, made at once for all of them."""
-        if not (self._scored and self._effects):
-            return {}
-        effects, score = self._score
-        places = [(index, pair) for pair in self._effects for index in self._scored]
-        on_scale = [self._on_scale(*place) for place in places]
-        ropes = np.concatenate([rope for _, rope in on_scale])
-        tests = read_off(score, level=level, rope=ropes, method="permutation_mid_p", limits="score")
-        suited, found, start = effects.faithful.tolist(), {}, 0
-        for (index, pair), (both, _) in zip(places, on_scale, strict=True):
-            own = slice(start, start + both.shape[1])
-            ends = _off_scale(tests[own], both, self.estimands[index].scale)
-            found[index, pair] = [test if suits else None for test, suits in zip(ends, suited[own], strict=True)]
-            start = own.stop
+        found = {}
+        for places, effects, score in self._scores:
+            on_scale, start = [self._on_scale(*place) for place in places], 0
+            of_rates = bool(self._rates(places[0][0]))
+            method, limits = _NAMES[of_rates]
+            ropes = np.concatenate([rope for _, rope in on_scale])
+            tests = read_off(score, level=level, rope=ropes, method=method, limits=limits)
+            if of_rates:
+                differ = np.round(effects.better + effects.worse).sum(axis=1).tolist()
+                tests = [replace(test, discordant=count) for test, count in zip(tests, differ, strict=True)]
+            suited = effects.faithful.tolist()
+            for (index, pair), (both, _) in zip(places, on_scale, strict=True):
+                own = slice(start, start + both.shape[1])
+                ends = _off_scale(tests[own], both, self.estimands[index].scale)
+                found[index, pair] = [test if suits else None for test, suits in zip(ends, suited[own], strict=True)]
+                start = own.stop
         return found
 
     @cached_property
-    def _scored(self) -> list[int]:
-        """Estimands of runs on the same samples that are no rates among samples that the truth decides."""
-        moves = self.setup.prevalence.moves
-        return [
-            index
-            for index, one in enumerate(self.estimands)
-            if one.rates is None or moves(one) or not all(rate.by_truth for rate in one.rates)
-        ]
+    def _scores(self) -> list[tuple[list[tuple[int, tuple[int, int]]], Effects, PairedScore]]:
+        """By estimand and pair the effects of the samples on the differences, and what follows from them: of rates, and
+        of all else for pairs of few enough cells.
+        """
+        joint, indices = self._joint, range(len(self.estimands))
+        if joint is None:
+            return []
+        of_rates = [index for index in indices if self._rates(index)]
+        others = [index for index in indices if index not in of_rates]
+        functionals, found = [self._functional_of([index]) for index in others], []
+        parts = [self._effects_on_rates(index, joint) for index in of_rates]
+        if parts:
+            found.append(([(index, pair) for index in of_rates for pair in self.setup.pairs], parts))
+        both = {pair: joint.pair(*pair) for pair in self.setup.pairs} if others else {}
+        few = [pair for pair, one in both.items() if self._derivable(one.matrices().sum(axis=0))]
+        if few:
+            effects = [paired_effects(both[pair], functionals) for pair in few]
+            found.append(([(index, pair) for pair in few for index in others], effects))
+        stacked = [(places, Effects.stacked(parts)) for places, parts in found]
+        return [(places, effects, PairedScore(effects)) for places, effects in stacked]
 
-    @cached_property
-    def _effects(self) -> dict[tuple[int, int], Effects]:
-        """Effects of the samples on the differences of these, for pairs of few enough cells."""
-        if self._joint is None:
-            return {}
-        functionals = [self._functional_of([index]) for index in self._scored]
-        both = {pair: self._joint.pair(*pair) for pair in self.setup.pairs}
-        return {
-            pair: paired_effects(joint, functionals)
-            for pair, joint in both.items()
-            if self._derivable(joint.matrices().sum(axis=0))
-        }
+    def _effects_on_rates(self, index: int, joint: JointCounts) -> Effects:
+        """Effects on the rates of an estimand, pair by pair."""
+        found: list[list[Effects]] = []
+        for rate in self._rates(index):
+            among = rate.among.hold(joint.truth, joint.truth, rate.of)
+            members, size = float(joint.counts[among].sum()), float(joint.masses[among].sum()) or np.nan
+            counts_for = [rate.hits.hold(joint.truth, predicted, rate.of) for predicted in joint.predictions]
+            of_pairs = []
+            for first, second in ((counts_for[run], counts_for[other]) for run, other in self.setup.pairs):
+                differ = first != second
+                if joint.weights is None:
+                    sides = float(joint.counts @ (first & differ)), float(joint.counts @ (second & differ))
+                    effects = rate_effects(*sides, size)
+                else:
+                    unit = float((joint.masses * joint.weights)[among].sum() / size**2)
+                    changes = np.where(first, 1.0, -1.0)[differ] * joint.weights[differ] / size
+                    effects = weighted_rate_effects(changes, joint.counts[differ], members=members, unit=unit)
+                of_pairs.append(_on_line(effects, _slope(rate, size)))
+            found.append(of_pairs)
+        return Effects.stacked([one for of_pair in zip(*found, strict=True) for one in of_pair])
 
-    @cached_property
-    def _score(self) -> tuple[Effects, PairedScore]:
-        """The effects on all values, one pair after the other, and what follows from them."""
-        all_of_them = Effects.stacked([*self._effects.values()])
-        return all_of_them, PairedScore(all_of_them)
+
+# How p and limits of runs on the same samples are called; of rates by the names that these have for one class.
+_NAMES = {True: ("mcnemar_mid_p", "tango"), False: ("permutation_mid_p", "score")}
+
+
+def _slope(rate: Rate, size: float) -> float:
+    """Slope of a metric by the rate among so many samples that it follows from."""
+    return rate.line.slope * (size if rate.counted else 1.0)
+
+
+def _on_line(effects: Effects, slope: float) -> Effects:
+    """Effects on a rate as those on a line of it."""
+    better, worse = (effects.better, effects.worse) if slope >= 0 else (effects.worse, effects.better)
+    return replace(
+        effects,
+        difference=slope * effects.difference,
+        linear=slope * effects.linear,
+        better=better,
+        worse=worse,
+        weights=abs(slope) * effects.weights,
+    )
 
 
 def _off_scale(tests: Sequence[Test], both: Array, scale: Scale) -> list[Test | None]:
