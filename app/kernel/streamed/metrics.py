@@ -2,12 +2,12 @@
 
 from collections.abc import Container, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from app.kernel.metrics.card import Metric
-from app.kernel.metrics.families import calibration, imcp, proper_scores, score_ranking
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.families import calibration, imcp, score_ranking
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.influence import Area, AreaOf, LinearMethod, Strata
@@ -15,8 +15,11 @@ from app.kernel.samples.losses import CLIP, sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.cells import Draw, at_class, at_cuts, at_top, cells_of, simulated_by_chance
 from app.kernel.streamed.influences import Leaf, RunInfluences
+from app.kernel.streamed.rows import NotStreamed
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
 from app.kernel.uncertainty.influence import Linearisation
+
+_LINES = (calibration.calibration_intercept, calibration.calibration_slope)
 
 
 def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: float) -> Linearisation | None:
@@ -39,102 +42,74 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
     return replace(known, influence=influence, about=about, freedom=freedom, method=LinearMethod.INFLUENCE)
 
 
-class Streamed(NamedTuple):
-    """A metric that can be streamed at its default parameters.
-
-    Attributes:
-        drawn: What it is computed of in resamples, None where it has a closed form, or nothing is.
-        like: Has the sampling error of another one; None: of itself.
-        most: For how many classes it can be at most.
-        again: For how many classes, from and to, the samples are put in another order for it alone, so that it is
-            computed only where it is asked for.
-    """
-
-    metric: Metric[Scores]
-    drawn: Draw | None = None
-    like: Metric[Scores] | None = None
-    most: float = np.inf
-    again: tuple[float, float] = (0, 0)
-
-    def is_dear(self, n_classes: int) -> bool:
-        """Is it computed only where it is asked for?"""
-        return self.again[0] <= n_classes <= self.again[1]
-
-
-STREAMED = (
-    Streamed(proper_scores.log_loss),
-    Streamed(proper_scores.brier_score),
-    Streamed(proper_scores.spherical_score),
-    Streamed(proper_scores.balanced_log_loss),
-    Streamed(proper_scores.balanced_brier_score),
-    Streamed(proper_scores.brier_skill_score),
-    Streamed(proper_scores.d2_log_loss),
-    Streamed(imcp.au_imcp),
-    Streamed(imcp.au_mcp),
-    Streamed(imcp.au_mcp_trapezoid, like=imcp.au_mcp),
-    Streamed(imcp.mean_phi),
-    Streamed(imcp.median_phi, at_class),
-    Streamed(imcp.fraction_correct_certain),
-    Streamed(imcp.fraction_uncertain),
-    Streamed(imcp.fraction_incorrect_certain),
-    Streamed(score_ranking.roc_auc),
-    Streamed(score_ranking.roc_auc_ovr_macro),
-    Streamed(score_ranking.roc_auc_ovr_weighted),
-    Streamed(score_ranking.roc_auc_ovr_micro, most=MOST_CLASSES, again=(2, 2)),
-    Streamed(score_ranking.macro_pr_auc, most=MOST_CLASSES, again=(2, 2)),
-    Streamed(score_ranking.roc_auc_ovo_macro, most=MOST_CLASSES, again=(3, np.inf)),
-    Streamed(score_ranking.roc_auc_ovo_weighted, most=MOST_CLASSES, again=(3, np.inf)),
-    Streamed(score_ranking.roc_gini),
-    Streamed(score_ranking.partial_roc_auc, at_cuts),
-    Streamed(score_ranking.average_precision, at_cuts),
-    Streamed(score_ranking.pr_auc_trapezoid, at_cuts),
-    Streamed(score_ranking.macro_average_precision),
-    Streamed(score_ranking.equal_error_rate, at_cuts),
-    Streamed(score_ranking.ks_statistic, at_cuts),
-    Streamed(score_ranking.h_measure, at_cuts),
-    Streamed(score_ranking.top_k_accuracy, most=2),
-    Streamed(calibration.expected_calibration_error, at_top),
-    Streamed(calibration.adaptive_calibration_error, at_top),
-    Streamed(calibration.maximum_calibration_error, at_top),
-    Streamed(calibration.l2_calibration_error, at_top),
-    Streamed(calibration.classwise_calibration_error, at_class),
-    Streamed(calibration.class_calibration_error, at_class),
-    Streamed(calibration.calibration_intercept, at_class, again=(2, np.inf)),
-    Streamed(calibration.calibration_slope, at_class, again=(2, np.inf)),
-    Streamed(score_ranking.weighted_average_precision),
-    Streamed(score_ranking.micro_average_precision, most=MOST_CLASSES, again=(2, 2)),
-    Streamed(score_ranking.roc_auc_standard_error),
-)
-
-
-_BY_KEY = {one.metric.key: one for one in STREAMED}
+# Computed from resampled cells, where it has no closed form.
+_DRAWN: Mapping[str, Draw] = {
+    metric.key: draw
+    for draw, metrics in {
+        at_cuts: (
+            score_ranking.partial_roc_auc,
+            score_ranking.average_precision,
+            score_ranking.pr_auc_trapezoid,
+            score_ranking.equal_error_rate,
+            score_ranking.ks_statistic,
+            score_ranking.h_measure,
+        ),
+        at_class: (
+            imcp.median_phi,
+            calibration.classwise_calibration_error,
+            calibration.class_calibration_error,
+            *_LINES,
+        ),
+        at_top: (
+            calibration.expected_calibration_error,
+            calibration.adaptive_calibration_error,
+            calibration.maximum_calibration_error,
+            calibration.l2_calibration_error,
+        ),
+    }.items()
+    for metric in metrics
+}
 
 
 def streamed_values(scores: StreamedScores, asked: Container[str] = ()) -> Mapping[str, Array]:
     """Values by key: (K) of a metric of one class, () of the others; NaN where one is undefined.
 
-    Those for which samples are read again are left out, unless their key is asked for.
+    Those that need all samples are left out, and those for which samples are read again unless their key is asked for.
     """
-    known = [
-        one
-        for one in STREAMED
-        if scores.n_classes <= one.most and (one.metric.key in asked or not one.is_dear(scores.n_classes))
-    ]
+    known = catalogue().of_probabilities.metrics
     # Orders that are made of what was asked for are there before samples are read for their influences.
-    known.sort(key=lambda one: not one.is_dear(scores.n_classes))
-    with silently():
-        return {one.metric.key: one.metric.compute(scores) for one in known}
+    dear = [metric for metric in known if is_dear(metric, scores.n_classes)]
+    chosen = [*(metric for metric in dear if metric.key in asked), *(metric for metric in known if metric not in dear)]
+    found = {metric.key: _computed(scores, metric) for metric in chosen}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def is_dear(metric: Metric[Scores], n_classes: int) -> bool:
+    """Are samples of so many classes put in another order for it alone, or read again many times?"""
+    form = metric.card.inference.influence
+    of = None if form is None or form.area is None else form.area.of
+    if n_classes == 2:
+        return metric in _LINES or metric is score_ranking.macro_pr_auc or of is AreaOf.ENTRIES
+    return metric in _LINES or (of in (AreaOf.PAIRS, AreaOf.PAIR_SHARES) and n_classes <= MOST_CLASSES)
+
+
+def _computed(scores: StreamedScores, metric: Metric[Scores]) -> Array | None:
+    """A metric at its default parameters; None where it needs all samples at once."""
+    try:
+        with silently():
+            return metric.compute(scores)
+    except NotStreamed:
+        return None
 
 
 def streams(metric: Metric[Scores], scores: StreamedScores) -> bool:
     """Can it be streamed?"""
-    one = _BY_KEY.get(metric.key)
-    return one is not None and scores.n_classes <= one.most
+    return _computed(scores, metric) is not None
 
 
 def draw_of(metric: Metric[Scores]) -> Draw | None:
     """Return the cells that a streamed metric is computed from in resamples; None where it cannot be resampled."""
-    return _BY_KEY[metric.key].drawn
+    return _DRAWN.get(metric.key)
 
 
 def error_of_chance(scores: StreamedScores, metric: Metric[Scores], draws: int, seed: int) -> ErrorByChance | None:
@@ -152,18 +127,18 @@ def linearised(scores: StreamedScores, metric: Metric[Scores], class_index: int 
     """A metric that can be streamed, as if one sample had all the influence, or with that of groups; None where
     that is not known.
     """
-    form, of = metric.card.inference.influence, _BY_KEY[metric.key].like or metric
-    if form is None:
+    form, computed = metric.card.inference.influence, _computed(scores, metric)
+    if form is None or computed is None:
         return None
-    with silently():
-        computed = metric.compute(scores)
     value = float(computed if class_index is None else computed[class_index])
-    if metric in (calibration.calibration_slope, calibration.calibration_intercept) and class_index is not None:
+    if metric in _LINES and class_index is not None:
         return _of_line(scores, metric, class_index, value)
+    # By trapezoids it has the sampling error of the same area without.
+    of = imcp.au_mcp if metric is imcp.au_mcp_trapezoid else metric
     leaf = Leaf.made(of, class_index)
     if leaf is None:
-        known = replace(_known(scores, metric, value), method=LinearMethod.INFLUENCE)
-        return known if metric is score_ranking.top_k_accuracy else None
+        # All are right.
+        return replace(_known(scores, metric, value), method=LinearMethod.INFLUENCE)
     if not np.isfinite(value):
         return _known(scores, metric, value)
     if leaf.form.area is not None and not scores.grouped and scores.area_sizes(leaf) is not None:

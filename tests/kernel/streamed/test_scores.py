@@ -7,11 +7,12 @@ import pyarrow as pa
 import pytest
 
 from app.kernel.metrics.card import Explainer, Scope
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families.calibration import calibration_intercept, calibration_slope
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.cells import cells_of_groups
-from app.kernel.streamed.metrics import STREAMED, linearised, streamed_values
+from app.kernel.streamed.metrics import linearised, streamed_values
 from app.kernel.streamed.rows import NotStreamed
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.uncertainty.groups import Grouping
@@ -21,7 +22,7 @@ from app.services.ports import OpenEngine
 from tests.kernel.streamed.problems import PROBLEMS, Problem, drawn, streamed
 
 LINES = {calibration_intercept.key, calibration_slope.key}
-ALL = {one.metric.key for one in STREAMED}
+METRICS = {metric.key: metric for metric in catalogue().of_probabilities.metrics}
 # In an engine all are columns of float64.
 NAMES = [name for name in PROBLEMS if "float32" not in name and name != "one column"]
 WEIGHTED = ["two columns", "one column tied", "one class", "extreme", "at the limits of bins", "three classes tied"]
@@ -41,30 +42,23 @@ def weights_of(problem: Problem, *, weighted: bool) -> Array | None:
 
 
 def check_values(found: StreamedScores, whole: Scores) -> None:
-    values = streamed_values(found, ALL)
-    assert len(values) > 30
-    for one in STREAMED:
-        if one.metric.key not in values:
-            assert whole.n_classes > 2
-            continue
+    values = streamed_values(found, METRICS)
+    assert len(values) > 37 + (whole.n_classes == 2)
+    for key, own in values.items():
         with silently():
-            expected = one.metric.compute(whole)
+            expected = METRICS[key].compute(whole)
         # Lines are those where steps come to an end.
-        rounding = 1e-9 if one.metric.key in LINES else 1e-12
-        np.testing.assert_allclose(values[one.metric.key], expected, rtol=rounding, atol=1e-11, err_msg=one.metric.key)
+        np.testing.assert_allclose(own, expected, rtol=1e-9 if key in LINES else 1e-12, atol=1e-11, err_msg=key)
 
 
 def lines_of(found: StreamedScores, own: Influences) -> Iterator[tuple[str, Linearisation, Linearisation]]:
     """Streamed and in memory, of all that has a closed form."""
-    values = streamed_values(found, ALL)
-    for one in STREAMED:
-        if one.metric.key not in values:
-            continue
-        of_class = one.metric.card.scope is Scope.CLASS
-        for code in range(found.n_classes) if of_class else [None]:
-            first, second = linearised(found, one.metric, code), own.of(one.metric, code)
+    for key in streamed_values(found, METRICS):
+        metric = METRICS[key]
+        for code in range(found.n_classes) if metric.card.scope is Scope.CLASS else [None]:
+            first, second = linearised(found, metric, code), own.of(metric, code)
             if first is not None and second is not None and np.isfinite(second.value):
-                yield f"{one.metric.key}@{code}", first, second
+                yield f"{key}@{code}", first, second
 
 
 @EACH
@@ -148,7 +142,7 @@ def test_scores_of_any_size(engine: OpenEngine, classes: int) -> None:
     found = StreamedScores(rows, classes, probabilities=False)
     whole = Scores.of_scores(y, values[:, 1]) if classes == 2 else Scores.of_class_scores(y, values)
     for key, own in streamed_values(found).items():
-        metric = next(one.metric for one in STREAMED if one.metric.key == key)
+        metric = METRICS[key]
         if not metric.key.startswith("calibration"):
             with silently():
                 np.testing.assert_allclose(own, metric.compute(whole), rtol=1e-12, atol=1e-13, err_msg=key)

@@ -22,7 +22,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.calibration import decompose, spiegelhalter
 from app.kernel.samples.losses import threshold_correct, threshold_incorrect
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.metrics import streamed_values, streams
+from app.kernel.streamed.metrics import is_dear, streamed_values
 from app.kernel.uncertainty.draws import chosen_seed
 from app.services.estimates.report_intervals import (
     ReportEstimates,
@@ -156,7 +156,7 @@ def _undefined(
         metric, *code = metrics[where[0]], *map(int, where[1:])
         label = labels[code[0]] if code else None
         if run.streamed is not None and metric.key not in known and not _has_none(metric, run.streamed):
-            yield Undefined(metric.key, NOT_FOLDED, IF_ASKED if streams(metric, run.streamed) else ALL_AT_ONCE, label)
+            yield Undefined(metric.key, NOT_FOLDED, IF_ASKED if is_dear(metric, run.n_classes) else ALL_AT_ONCE, label)
         else:
             gap = explainer.explain(metric, code[0] if code else None, float(values[tuple(where)]))
             yield Undefined(metric.key, gap.condition.code, reason(gap, labels), label)
