@@ -1,6 +1,7 @@
 """Actual against stated chances of a class: logistic recalibration, and a smooth curve."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ SPAN = 0.75
 _MOST_POINTS = 1000
 _MOST_STEPS = 100
 _CLOSE_ENOUGH = 1e-13
+# Steps of Newton's method become quadratically smaller: after one of this size what is left is rounding.
+_LAST_STEP = 1e-10
 # Mean logarithm of chances that separate the classes: what a slope without bounds comes to.
 _ALL_RIGHT = -1e-7
 
@@ -75,7 +78,19 @@ def line(odds: Array, hit: Mask, weights: Array | None = None) -> tuple[float, f
     spread = float(np.sqrt(weight @ (odds - middle) ** 2 / total))
     columns = np.stack([np.ones(odds.size), (odds - middle) / spread])
     share = float(weight[hit].sum()) / total
-    found = _newton(columns, hit.astype(np.float64), weight, np.array([np.log(share / (1.0 - share)), 0.0]))
+    hits = hit.astype(np.float64)
+
+    def at(found: Array) -> Likelihood:
+        at_line = found @ columns
+        chance = expit(at_line)
+        height = float(weight @ (hits * at_line - np.logaddexp(0.0, at_line)))
+        return Likelihood(
+            height, columns @ (weight * (hits - chance)), (columns * (weight * chance * (1.0 - chance))) @ columns.T
+        )
+
+    found = newton(at, np.array([np.log(share / (1.0 - share)), 0.0]))
+    if found is None:
+        return float("nan"), float("nan")
     b = float(found[1]) / spread
     return float(found[0]) - b * middle, b
 
@@ -105,28 +120,31 @@ def lines_of(stated: Array, hit: Mask, weights: Array | None, clip: float, *, sl
     return found
 
 
-def _newton(columns: Array, hit: Array, weight: Array, found: Array) -> Array:
-    """Coefficients (2) of a logistic regression on columns (2, n); steps are halved so that the
-    likelihood never falls.
+class Likelihood(NamedTuple):
+    """Logarithm of a likelihood, its slope (c) by the coefficients and its curvature (c, c), above 0."""
+
+    height: float
+    slope: Array
+    curvature: Array
+
+
+def newton(at: Callable[[Array], Likelihood], found: Array) -> Array | None:
+    """Most likely coefficients (c), from others on; steps are halved so that the likelihood never falls. None where
+    one has no direction.
     """
-    height = _likelihood(columns, hit, weight, found)
+    here = at(found)
     for _ in range(_MOST_STEPS):
-        chance = expit(found @ columns)
-        slope = columns @ (weight * (hit - chance))
-        curvature = (columns * (weight * chance * (1.0 - chance))) @ columns.T
-        step = np.linalg.solve(curvature, slope)
-        rounding = 1e-11 * abs(height)
-        while (higher := _likelihood(columns, hit, weight, found + step)) < height - rounding:
+        try:
+            step = np.linalg.solve(here.curvature, here.slope)
+        except np.linalg.LinAlgError:
+            return None
+        rounding = 1e-11 * abs(here.height)
+        while (there := at(found + step)).height < here.height - rounding:
             step *= 0.5
-        found, height = found + step, higher
-        if np.abs(step).max() <= _CLOSE_ENOUGH * max(1.0, float(np.abs(found).max())):
+        found, here = found + step, there
+        if np.abs(step).max() <= _LAST_STEP * max(1.0, float(np.abs(found).max())):
             break
     return found
-
-
-def _likelihood(columns: Array, hit: Array, weight: Array, found: Array) -> float:
-    odds = found @ columns
-    return float(weight @ (hit * odds - np.logaddexp(0.0, odds)))
 
 
 def tempered(logs: Array, y: NDArray[np.intp], weights: Array) -> Array | None:

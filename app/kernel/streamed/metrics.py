@@ -28,15 +28,14 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
     """
     if scores.worth is not None:
         return None
-    sloped = metric is calibration.calibration_slope
-    found = scores.fit(code, CLIP, sloped=sloped)
-    influence, about = np.array([np.sqrt(found.variance)]), None
-    if scores.grouped:
-        influence, about = np.full(scores.n_groups, np.nan), np.ones(scores.n_groups)
-        if found.moved is not None:
-            table = found.moved.sums("g", x="x", n="1")
-            codes = table["g"].astype(np.intp)
-            influence, about = (sums_by_code(codes, table[name], scores.n_groups) for name in "xn")
+    sloped, n_groups = metric is calibration.calibration_slope, scores.n_groups
+    moved = scores.fit(code, CLIP, sloped=sloped).moved
+    influence, about = np.full(max(n_groups, 1), np.nan), np.ones(n_groups) if scores.grouped else None
+    if moved is not None and scores.grouped:
+        table = moved.sums("g", x="x", n="1")
+        influence, about = (sums_by_code(table["g"].astype(np.intp), table[name], n_groups) for name in "xn")
+    elif moved is not None:
+        influence = np.sqrt(moved.sums(x="x * x")["x"])
     freedom = max(scores.n_samples - 1.0 - sloped, 1.0)
     known = _known(scores, metric, value)
     return replace(known, influence=influence, about=about, freedom=freedom, method=LinearMethod.INFLUENCE)
