@@ -132,14 +132,14 @@ def linearised(scores: StreamedScores, metric: Metric[Scores], class_index: int 
     value = float(computed if class_index is None else computed[class_index])
     if metric in _LINES and class_index is not None:
         return _of_line(scores, metric, class_index, value)
+    if not np.isfinite(value):
+        return _known(scores, metric, value)
     # By trapezoids it has the sampling error of the same area without.
     of = imcp.au_mcp if metric is imcp.au_mcp_trapezoid else metric
     leaf = Leaf.made(of, class_index)
     if leaf is None:
         # All are right.
         return replace(_known(scores, metric, value), method=LinearMethod.INFLUENCE)
-    if not np.isfinite(value):
-        return _known(scores, metric, value)
     if leaf.form.area is not None and not scores.grouped and scores.area_sizes(leaf) is not None:
         # The order says the variance.
         code = 1 if class_index is None else class_index

@@ -230,14 +230,17 @@ def evaluate(source: MatrixInput, options: Options) -> Report:
     return report_alone(ask(source, options))
 
 
-def report_alone(question: Question, kept: Mapping[SectionName, Section] | None = None) -> Report:
+def report_alone(
+    question: Question, kept: Mapping[SectionName, Section] | None = None, run: RunData | None = None
+) -> Report:
     """The report of one question; the only way to what takes a while: intervals of everything, probabilities, groups.
 
     Args:
         question: Its source is without samples when these were not saved.
         kept: What was said of the samples then.
+        run: What limits are made from, where that is more than the source.
     """
-    source, run = question.source, RunData(question.source)
+    source, run = question.source, run or RunData(question.source)
     if source.task is not None:
         return unit_report(question, source.task, run, kept)
     of_matrix = sections(batch_values([question]))[0]

@@ -30,7 +30,7 @@ from app.domain.inputs.merging import merged
 from app.domain.options import Retain
 from app.services.compare.streamed import of_run
 from app.services.evaluate.evaluations import Merge, NewEvaluation
-from app.services.evaluate.streamed.scores import NoPart
+from app.services.evaluate.streamed.units import NoPart
 from app.services.processes.worker import as_step, each_as_step
 
 

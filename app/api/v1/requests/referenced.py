@@ -27,8 +27,8 @@ from app.domain.inputs.ranking import Ranking
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.streamed.labels import streamed_labels
-from app.services.evaluate.streamed.scores import NoPart, streamed_scores
-from app.services.evaluate.streamed.units import streamed_rankings
+from app.services.evaluate.streamed.scores import streamed_scores
+from app.services.evaluate.streamed.units import NoPart, streamed_rankings
 from app.services.ports import Engine
 from app.services.processes.worker import each_as_step
 
@@ -317,8 +317,6 @@ def streamed(
     with engine.opened(folder) as opened:
         if kind in (Probabilities.kind, Scores.kind):
             return streamed_scores(read, facts_of, engine=opened, budget=budget)
-        # Only classes are ignored.
-        some = (part for part in read if isinstance(part, NewEvaluation))
         if kind == Ranking.kind:
-            return streamed_rankings(some, facts_of, engine=opened, budget=budget, folder=folder)
-        return streamed_labels(some, facts_of, engine=opened, budget=budget)
+            return streamed_rankings(read, facts_of, engine=opened, budget=budget, folder=folder)
+        return streamed_labels(read, facts_of, engine=opened, budget=budget)

@@ -11,11 +11,11 @@ from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally
-from app.kernel.metrics.card import Task
 from app.kernel.streamed.labels import LabelGroups, LabelsOfGroups, LabelSums, StreamedLabels, StreamedLabelScores
 from app.kernel.streamed.rows import Rows
+from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.streamed.units import DATA, StreamedParts, check_groups, check_weights
+from app.services.evaluate.streamed.units import DATA, NoPart, StreamedParts, check_groups, check_weights
 from app.services.ports import OpenEngine
 
 # What an input says of its own rows, and how labels are decided where there are probabilities.
@@ -31,7 +31,7 @@ _SUM_BYTES: Final = 16
 
 
 def streamed_labels(
-    parts: Iterable[NewEvaluation],
+    parts: Iterable[NewEvaluation | NoPart],
     facts_of: Callable[[int], Mapping[str, Any]],
     *,
     engine: OpenEngine,
@@ -51,8 +51,9 @@ def streamed_labels(
             is sent.
         TooLarge: there are too many labels or groups.
     """
-    read = StreamedParts(parts, Task.MULTILABEL, facts_of)
+    read = StreamedParts(parts, facts_of)
     source = read.source
+    read.question(source)
     n_labels, scored, weighted = len(source.labels), _RULE in source.facts, source.is_weighted
     pair = _PAIR_BYTES * (1 + weighted + source.is_grouped)
     left = budget - pair * n_labels**2
@@ -82,7 +83,7 @@ def streamed_labels(
         groups = _groups(rows, sums, n_groups, left - held)
     if rows is not None and scored:
         scores = StreamedLabelScores(rows.where(f"{_WEIGHT} > 0"), sums.moments, n_groups)
-    return read.reported(_whole(source, sums, groups), StreamedLabels(sums, groups, scores))
+    return read.reported(RunData(read.whole(_whole(source, sums, groups)), StreamedLabels(sums, groups, scores)))
 
 
 def _schema(sums: LabelSums, source: MatrixInput) -> pa.Schema:

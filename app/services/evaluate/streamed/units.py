@@ -2,8 +2,9 @@
 and rankings.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -13,19 +14,18 @@ from numpy.typing import NDArray
 
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import InvalidInput, TooLarge
-from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, WEIGHTS_FACT
+from app.domain.inputs.content import DATA_FACT, GROUPS_FACT, IGNORED_FACT, WEIGHTS_FACT
+from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.matrices import MatrixInput, check_entries
 from app.domain.inputs.ranking import RELEVANT_FROM, counted_ranking
 from app.domain.inputs.samples import Samples, Tally, WeightSums
-from app.domain.report import SectionName
 from app.kernel.metrics.card import Task
 from app.kernel.streamed.rows import Rows, Table
-from app.kernel.uncertainty.units import Units
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import report_alone
-from app.services.evaluate.sections.unit import measures_of, unit_section
+from app.services.evaluate.sections.unit import measures_of
 from app.services.ports import OpenEngine
 from app.services.runs.rankings import kept_queries
 
@@ -35,10 +35,12 @@ DATA: Final = "/input/data"
 _BYTES_OF_AREA: Final = 24
 
 
-def with_facts(source: MatrixInput, facts: Mapping[str, Any]) -> MatrixInput:
-    """Return an input with facts of all of its data in place of those of a part."""
-    own = {name: fact for name, fact in source.facts.items() if name != DATA_FACT}
-    return replace(source, facts={**own, **facts})
+@dataclass(frozen=True, slots=True)
+class NoPart:
+    """Rows of which none is left, since all are of classes that are ignored."""
+
+    rows: int
+    fault: NothingLeft
 
 
 def check_groups(n_groups: int, orders: int, held: int, budget: int) -> None:
@@ -84,56 +86,72 @@ def alike(rows: Rows, by: Sequence[str], *, weighted: bool) -> tuple[Table, NDAr
 
 
 class StreamedParts:
-    """Parts of one evaluation of units, with their samples.
+    """Parts of one evaluation, with their samples.
 
     Attributes:
         source: The input of the first part, without its samples.
+        rows: Of all parts that were read.
 
     Raises:
-        InvalidInput, InvalidExpression: there is no part, or what is asked cannot be given. Only one part is read then.
+        InvalidInput: there is no part with samples. Only one part is read then.
     """
 
-    def __init__(
-        self, parts: Iterable[NewEvaluation], task: Task, facts_of: Callable[[int], Mapping[str, Any]]
-    ) -> None:
-        self.rows, self._task, self._facts_of = 0, task, facts_of
-        following = iter(parts)
+    def __init__(self, parts: Iterable[NewEvaluation | NoPart], facts_of: Callable[[int], Mapping[str, Any]]) -> None:
+        self.rows, self._facts_of, self._left_out = 0, facts_of, Counter[str]()
+        self._fault = InvalidInput.at(DATA, "no_samples", "expected at least one row, got none")
+        following = self._read(parts)
         first = next(following, None)
         if first is None:
-            raise InvalidInput.at(DATA, "no_samples", "expected at least one row, got none")
+            raise self._fault
         # How many groups there are, and what weights are worth, is known when all parts are read.
-        samples = first.source.samples
-        facts: dict[str, Any] = {GROUPS_FACT: 2} if first.source.is_grouped else {}
+        samples, facts = first.source.samples, {**first.source.facts}
+        facts |= {GROUPS_FACT: 2} if GROUPS_FACT in facts else {}
         facts |= {WEIGHTS_FACT: 2.0} if samples is not None and samples.weights is not None else {}
-        self.source = replace(first.source, facts={**first.source.facts, **facts}, samples=None)
+        self.source = replace(first.source, samples=None, facts=facts)
         self._first, self._parts = replace(first, source=self.source), chain([first], following)
-        self.question(self.source)
+
+    def _read(self, parts: Iterable[NewEvaluation | NoPart]) -> Iterator[NewEvaluation]:
+        for part in parts:
+            if isinstance(part, NewEvaluation):
+                self.rows += part.source.facts[DATA_FACT]["rows"]
+                self._left_out.update(part.source.facts.get(IGNORED_FACT, {}))
+                yield part
+            else:
+                self.rows += part.rows
+                self._left_out.update(part.fault.left_out)
+                self._fault = part.fault
 
     def question(self, source: MatrixInput) -> Question:
-        """Return the question about an input."""
+        """Return the question about an input; raises InvalidInput, InvalidExpression: it cannot be answered."""
         return ask(source, self._first.options, sliceable=False)
 
-    def samples(self) -> Iterator[Samples]:
-        """Samples of all parts, to be gone through once."""
+    def inputs(self) -> Iterator[tuple[MatrixInput, Samples]]:
+        """The inputs of all parts and their samples, to be gone through once."""
         for part in self._parts:
             if part.source.samples is None:
                 raise ValueError("expected parts with samples")
-            self.rows += part.source.facts[DATA_FACT]["rows"]
-            yield part.source.samples
+            yield part.source, part.source.samples
 
-    def reported(self, source: MatrixInput, units: Units) -> NewEvaluation:
+    def samples(self) -> Iterator[Samples]:
+        """Samples of all parts, to be gone through once."""
+        return (samples for _, samples in self.inputs())
+
+    def whole(self, source: MatrixInput) -> MatrixInput:
+        """All parts as one input, with what is known of all of the data."""
+        facts = {name: fact for name, fact in source.facts.items() if name != DATA_FACT}
+        facts |= {IGNORED_FACT: dict(self._left_out)} if IGNORED_FACT in facts else {}
+        return replace(source, facts={**facts, **self._facts_of(self.rows)})
+
+    def reported(self, run: RunData) -> NewEvaluation:
         """All parts as one input, with no more of its samples than is shown of them, and the report of what is left of
         these.
         """
-        source = with_facts(source, self._facts_of(self.rows))
-        section = unit_section(self.question(source), self._task, RunData(source, units))
-        whole = replace(source, samples=None)
-        report = report_alone(self.question(whole), {SectionName.UNITS: section})
-        return replace(self._first, source=whole, report=report)
+        report = report_alone(self.question(run.source), run=run)
+        return replace(self._first, source=replace(run.source, samples=None), report=report)
 
 
 def streamed_rankings(
-    parts: Iterable[NewEvaluation],
+    parts: Iterable[NewEvaluation | NoPart],
     facts_of: Callable[[int], Mapping[str, Any]],
     *,
     engine: OpenEngine,
@@ -153,7 +171,7 @@ def streamed_rankings(
         InvalidInput: there is no part, or what is asked cannot be given.
         TooLarge: there are too many queries, or too many items of one.
     """
-    read = StreamedParts(parts, Task.RANKING, facts_of)
+    read = StreamedParts(parts, facts_of)
     measures = measures_of(read.question(read.source), Task.RANKING)
     least = read.source.facts.get(RELEVANT_FROM)
     kept = kept_queries(read.samples(), measures, engine, budget, folder, relevant_from=least)
@@ -161,4 +179,5 @@ def streamed_rankings(
     # The items are gone, and the names of the queries are not.
     nothing = np.zeros(0)
     names = Samples(nothing, nothing.astype(np.int64), ids=kept.ids)
-    return read.reported(counted_ranking(kept.counts, read.source.facts["cutoffs"], names, facts), kept.units)
+    source = read.whole(counted_ranking(kept.counts, read.source.facts["cutoffs"], names, facts))
+    return read.reported(RunData(source, kept.units))
