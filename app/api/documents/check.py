@@ -164,6 +164,13 @@ def _plain(value: float) -> str:
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
+def as_decided(one: Json) -> Json:
+    """Return the result of a rule with the limits that decided in place of those of its level, as a picture has it."""
+    if "minimum_samples" in one["rule"] or Demand.UNCHANGED in one["rule"]:
+        return one
+    return {**one, "low": one["decided_on"]["low"], "high": one["decided_on"]["high"]}
+
+
 def estimate_of(one: Json) -> Estimate | str:
     """Return the value that a rule was held against, or the number of samples."""
     if "minimum_samples" in one["rule"]:
@@ -234,7 +241,7 @@ def _rule(one: Json) -> Rule:
         key="" if metric is None else _key(metric),
         demand=rule_words(one["rule"]),
         said=_demand(one["rule"]).strip() or rule_text(one["rule"]),
-        estimate=estimate_of(one),
+        estimate=estimate_of(as_decided(one)),
         limits=limits_of(one),
         decided="" if decided is None else spoken(decided),
         message=naming(one["message"], [key for key in (metric, decided) if key is not None]),

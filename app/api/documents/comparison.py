@@ -1,4 +1,4 @@
-"""Comparisons as documents: which values are better, worse, the same or not settled, and then the numbers."""
+"""Comparisons as documents: which values are better, worse, the same or cannot be told, and then the numbers."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -44,7 +44,7 @@ from app.domain.wording import (
 from app.domain.wording import PAGE as ON_PAGES
 from app.domain.wording import names as listed_names
 
-BETTER, WORSE, EQUAL, OPEN = "Better", "Worse", "The same", "Not settled"
+BETTER, WORSE, EQUAL, OPEN = "Better", "Worse", "The same", "Cannot tell"
 LITTLE_BETTER, LITTLE_WORSE = "Better, too little to matter", "Worse, too little to matter"
 _WORDS: Final = {
     ("better", False): BETTER,
@@ -61,7 +61,7 @@ _TAGS: Final = {
     LITTLE_BETTER: Tag("note", "better, too little to matter", "better, little"),
     LITTLE_WORSE: Tag("note", "worse, too little to matter", "worse, little"),
     EQUAL: Tag("note", "the same", "same"),
-    OPEN: Tag("inconclusive", "not settled", "open"),
+    OPEN: Tag("inconclusive", "cannot tell", "open"),
 }
 # Rows of a text, and those that are looked at first elsewhere.
 _SHORT, _FIRST = 30, 40

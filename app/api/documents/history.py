@@ -34,6 +34,8 @@ LEVEL, _ALPHA = 0.95, 0.05
 _SHORT: Final = 40
 # Changes that are one sentence; of more each has its own.
 _SAID: Final = 3
+# Parts of a difference below it are rounding.
+_NOTHING: Final = 1e-12
 _CAUSES: Final = (
     "Each change is split exactly into class prevalence and how each class is recognised; the parts add up. All "
     "evaluations from the change before up to the claim are taken together."
@@ -137,12 +139,16 @@ def _changes(changes: Sequence[Json]) -> Table:
         size = one["difference"]
         total = Estimate(size["value"], size["low"], size["high"], sign=True)
         rows: list[list[Cell]] = [["before", Estimate(one["before"]), ""]]
-        causes = one.get("causes")
-        if causes is not None and causes["items"] is not None:
-            rows += [[*cause_row(each), ""] for each in causes["items"]]
+        rows += [[*cause_row(each), ""] for each in causes_of(one)]
         rows += [["after", Estimate(one["after"]), ""], ["change", total, p_value(size["p_adjusted"])]]
         groups.append(Group(rows, _message(one)))
     return Table("Changes with their causes", columns, groups, interval_words(LEVEL), short=_SHORT, rest="causes")
+
+
+def causes_of(change: Json) -> list[Json]:
+    """Return the causes of a change where there are several: that of a class prevalence is itself."""
+    items = (change.get("causes") or {}).get("items") or []
+    return items if sum(abs(one["value"]) > _NOTHING for one in items) > 1 else []
 
 
 def _evaluations(items: Sequence[Json], changes: Sequence[Json]) -> Iterator[Table]:

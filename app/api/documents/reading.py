@@ -55,6 +55,13 @@ def with_minus(text: str) -> str:
     return _HYPHEN.sub(PAGE.minus, text)
 
 
+def with_signs(text: str) -> str:
+    """Return a text of the catalogue with the signs that pages have."""
+    for plainly, sign in (("<=", "≤"), (">=", "≥"), ("-inf", "−∞"), ("= inf", "= ∞")):
+        text = text.replace(plainly, sign)
+    return with_minus(text)
+
+
 _HYPHEN: Final = re.compile(r"(?<![^\s(])-(?=\d)")
 
 

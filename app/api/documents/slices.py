@@ -113,7 +113,7 @@ def _table(answer: Json, metric: str) -> Table:
         Column("excess", Kind.NUMBER),
         Column("samples", Kind.NUMBER, only=besides),
         Column("less reference", Kind.VALUE, only=besides),
-        Column("at its prevalence", Kind.VALUE),
+        Column("at its prevalence", Kind.VALUE, only=besides),
         Column("p", Kind.NUMBER, style="nw"),
         Column("verdict"),
     ]
@@ -173,9 +173,9 @@ def _signed(count: float) -> str:
 def _ranges(answer: Json) -> Table:
     columns = [
         Column("metric", Kind.NAME),
-        Column("by"),
-        Column("smallest", Kind.NAME),
-        Column("largest", Kind.NAME),
+        Column("by", only=ALL - TEXT),
+        Column("smallest", Kind.NAME, cut=16),
+        Column("largest", Kind.NAME, cut=16),
         Column("range", Kind.ESTIMATE),
         Column("ratio", Kind.VALUE),
     ]

@@ -278,7 +278,7 @@ def _fitted(printed: list[_Printed], style: Style) -> list[_Printed]:
         given = min(-room, max(0, last.width - _LEAST_WORDS))
         last.width, room = last.width - given, room + given
     if name is not None:
-        longest = _LONGEST_NAME if picture is not None else name.width + min(room, 0)
+        longest = min(name.width + min(room, 0), _LONGEST_NAME if picture is not None else name.width)
         given = max(0, name.width - max(longest, _LEAST_NAME))
         name.width, room = name.width - given, room + given
     if picture is None:

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from app.api.documents.comparison import cause_words
 from app.api.documents.document import Json
-from app.api.documents.history import LEVEL
+from app.api.documents.history import LEVEL, causes_of
 from app.api.documents.slices import held_against
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
@@ -82,7 +82,7 @@ def falls_of_history(answer: Json) -> list[Fall]:
             one["causes"],
         )
         for one in answer["changes"]
-        if any(part["value"] for part in ((one.get("causes") or {}).get("items") or ())[1:])
+        if causes_of(one)
     ]
 
 

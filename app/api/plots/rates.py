@@ -51,9 +51,25 @@ def isocurves(given: FigureData) -> Figure:
     legend: Spec = {"labelLimit": 400, **STROKES, "columns": 1 if several else 2}
     dash = {"strokeDash": marks.named("mean", *zip(*MEANS.values(), strict=True), **legend)}
     marked = [{"run": caption, "x": 1.0 - tnr, "y": tpr} for (tpr, tnr), caption in zip(points, names, strict=True)]
+    # The curves lie between the corner of two right rates and the line of equal arithmetic means.
+    reach = max(2.0 - tpr - tnr for tpr, tnr in points)
+    side = next((one for one in (0.1, 0.25, 0.5) if one >= reach), 1.0)
+    x, y = (
+        marks.quantity(
+            axis,
+            title,
+            domain=(start, start + side),
+            ticks=[start + part * side for part in marks.RATES],
+            format=".3~f",
+        )
+        for axis, title, start in (("x", "false positive rate", 0.0), ("y", "true positive rate", 1.0 - side))
+    )
     return Figure(
         title=f"Curves of equal means through the {'runs' if several else 'run'}",
-        subtitle=(given.heading, f"class {called(label)} against the rest"),
+        subtitle=(
+            given.heading,
+            f"class {called(label)} against the rest{'' if side == 1 else '; axes: the corner of both rates near 1'}",
+        ),
         text=sentences(
             f"Class {called(label)} against the rest.",
             *(
@@ -68,7 +84,7 @@ def isocurves(given: FigureData) -> Figure:
                 marks.curves(rows, {**colour, **dash}, strokeWidth=1.75, strokeCap="butt"),
                 marks.dots(marked, colour, name="runs", size=90),
             ],
-            encoding={"x": marks.rate("x", "false positive rate"), "y": marks.rate("y", "true positive rate")},
+            encoding={"x": x, "y": y},
         ),
     )
 

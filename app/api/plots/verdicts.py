@@ -1,6 +1,6 @@
 """Figure of a gate check: each rule with its limit, the value, its interval and the verdict."""
 
-from app.api.documents.check import axis_of, estimate_of, limits_of, rule_said
+from app.api.documents.check import as_decided, axis_of, estimate_of, limits_of, rule_said
 from app.api.documents.document import Json
 from app.api.documents.text import estimated
 from app.api.plots import marks
@@ -17,7 +17,7 @@ _WIDTH, _HEIGHT, _MOST = 360, 26, 20
 def verdict(given: FigureData) -> Figure:
     """Each rule of a gate on an axis of its own: the limit, the value with its interval, and the verdict."""
     answer = given.check
-    results = [one for one in answer["results"] if one["value"] is not None]
+    results = [as_decided(one) for one in answer["results"] if one["value"] is not None]
     if not results:
         raise NoFigure("expected a rule with a value, and none has one")
     kept = results[:_MOST]

@@ -35,7 +35,7 @@ from app.api.documents.document import (
     Tag,
     Term,
 )
-from app.api.documents.reading import in_names, key_of, with_minus
+from app.api.documents.reading import in_names, key_of, with_minus, with_signs
 from app.api.documents.text import plain
 from app.api.plots.look import BREAKS, Theme, colours_of
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
@@ -153,7 +153,8 @@ def templates(*packages: str) -> Environment:
         trim_blocks=True,
         auto_reload=False,
     )
-    made.filters["day"] = _day
+    made.filters["day"], made.filters["date"] = _day, lambda text: _day(text).split(",")[0]
+    made.filters["signs"] = with_signs
     return made
 
 
@@ -285,7 +286,7 @@ def _heads(column: Column, table: Table, at: At) -> Iterator[dict[str, Any]]:
         # A symbol such as n or p stays small.
         head = escape(sentence(column.head))
     yield {
-        "html": Markup("◆ {}").format(head) if column.style == "bal" else head,
+        "html": Markup("◆\u00a0{}").format(head) if column.style == "bal" else head,
         "style": "r" if column.kind is Kind.NUMBER else "bal" if column.style == "bal" else "",
         "sort": ("t" if column.kind is Kind.NAME else "n") if table.sorted_by and numeric else "",
         "rises": bool(table.sorted_by) and column.head == table.sorted_by,

@@ -230,15 +230,19 @@ class _Compared:
         if not self._of_classes:
             return None
         labels = self._reports[0]["input"]["labels"]
+        alike = len({tuple(sum(row) for row in one["input"]["confusion_matrix"]) for one in self._reports}) == 1
         rows = []
         for place, label in enumerate(labels):
             counts = [one["input"]["confusion_matrix"][place] for one in self._reports]
             right, sizes = [row[place] for row in counts], [sum(row) for row in counts]
             known = [part / size for part, size in zip(right, sizes, strict=True) if size]
             if known:
-                n = whole(sizes[0]) if len(set(sizes)) == 1 else ", ".join(map(whole, sizes))
+                n = whole(sizes[0]) if alike else ""
                 cells = [
-                    (whole(part), bool(size) and part / size == max(known))
+                    (
+                        whole(part) if alike else f"{whole(part)} of {whole(size)}",
+                        bool(size) and part / size == max(known),
+                    )
                     for part, size in zip(right, sizes, strict=True)
                 ]
                 rows.append((min(known), max(known) - min(known), printable(label), n, cells))

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from app.api.bodies.parsing import parse_body
 from app.api.cursors import Cursor, Pages
 from app.api.deps import Context, UseContext
-from app.api.documents.check import axis_of, check_document, estimate_of, limits_of, rule_said
+from app.api.documents.check import as_decided, axis_of, check_document, estimate_of, limits_of, rule_said
 from app.api.documents.document import Json
 from app.api.plots.registry import as_answered
 from app.api.report import tick, view
@@ -101,7 +101,7 @@ def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
     alone: Counter[str] = Counter()
     for place, answer in enumerate(reversed(answers)):
         decisive: dict[str, Json] = {}
-        for one in answer["results"]:
+        for one in map(as_decided, answer["results"]):
             rule = rule_said(one["rule"])
             # Of a rule on several classes the worst verdict counts.
             decisive[rule] = min(decisive.get(rule, one), one, key=lambda each: _WORST.index(each["verdict"]))

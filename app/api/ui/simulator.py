@@ -9,13 +9,13 @@ from starlette.responses import RedirectResponse, Response
 
 from app.api.deps import Context, UseContext
 from app.api.documents.document import Json
-from app.api.documents.reading import in_names, naming, with_minus
+from app.api.documents.reading import in_names, moves_with_prevalence, naming, with_minus
 from app.api.plots.registry import as_answered
 from app.api.ui.web import Web, page_routes, render
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.catalogue import titled
 from app.domain.errors import OutOfReach
-from app.domain.named_metrics import PRECISION, RECALL, SWEPT
+from app.domain.named_metrics import PRECISION, RECALL, SHOWN, SWEPT
 from app.domain.wording import PAGE, dataset_name, percent, printable, rounded, run_name, sentence, significant, whole
 from app.services.project.projection import Marked, Scenario, Sweep
 from app.services.project.simulator import Simulated
@@ -159,15 +159,15 @@ async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, 
         return {"reason": f"{sentence(error.detail)}."}
     found = as_answered(projected)
     named = {found["sweep"]["observed"]: "this data", found["sweep"]["equal"]: "equal prevalence"}
+    metrics = {key: one for key, one in found["metrics"].items() if moves_with_prevalence(key)}
     return {
         "reason": "",
-        "names": [titled(key) for key in found["metrics"]],
+        "names": [titled(key) for key in metrics],
         "level": percent(found["design"]["level"], None).replace(" ", "\u00a0"),
         "rows": [
-            (_percent(share), named.get(share, ""), _cells(found["metrics"], place))
-            for place, share in enumerate(found["grid"])
+            (_percent(share), named.get(share, ""), _cells(metrics, place)) for place, share in enumerate(found["grid"])
         ],
-        "notes": [in_names(naming(sentence(note), found["metrics"])) for note in found["notes"]],
+        "notes": [in_names(naming(sentence(note), {*SHOWN, *found["metrics"]})) for note in found["notes"]],
     }
 
 

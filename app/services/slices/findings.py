@@ -54,7 +54,7 @@ def findings_of(
         )
     small = [one for one in left_out if one.reason.startswith("fewer")]
     if small:
-        names = ", ".join(slice_text(one.where) for one in small[:5])
+        names = "; ".join(slice_text(one.where) for one in small[:5])
         others = f" and {len(small) - 5} more" if len(small) > 5 else ""
         yield Finding.note(
             "slices_too_small",

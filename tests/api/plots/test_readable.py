@@ -225,7 +225,7 @@ def test_a_pair_is_named_once_and_what_has_no_limits_has_no_brackets(client: htt
         metric["differences"][0].update(low=None, high=None)
     figure = PLOTS[Subject.COMPARISON, "differences"].make(FigureData(comparison=made))
     assert figure.text.count("left-model") == 1
-    assert "Accuracy not settled, 0.000; Harmonic mean of the recalls" in figure.text
+    assert "Accuracy cannot tell, 0.000; Harmonic mean of the recalls" in figure.text
     said = [row["said"] for rows in values_of(figure.body, "values") for row in rows if "said" in row]
     assert said
     assert not any("(" in one for one in said)

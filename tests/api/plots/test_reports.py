@@ -219,7 +219,7 @@ def test_a_comparison_of_many_classes_can_be_read(client: httpx.Client) -> None:
     made = client.post("/v1/comparisons", json={"evaluations": runs, "metrics": ["recall@*", "h_mean"]}).json()
     reply = client.get(f"/v1/comparisons/{made['id']}/report")
     page = check_page(reply)
-    assert re.search(r"Not settled: (recall of \S+ \S+ ?){10}and 81 more\.", page.text)
+    assert re.search(r"Cannot tell: (recall of \S+ \S+ ?){10}and 81 more\.", page.text)
     assert page.text.count("The other 51 differences") == 1
     table, _, rest = reply.text.partition('<section id="differences">')[2].partition("</section>")[0].partition("<det")
     assert table.count("<tr") == 1 + 40

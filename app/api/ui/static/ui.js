@@ -216,7 +216,7 @@
       const y = (cost) => up(Math.min(1.05, cost / most));
       const at = (each) => signed(+rates.t[each].toPrecision(2));
       const draw = drawing(figure.querySelector("svg"), () => `Expected cost over the threshold: ${many(costs[place][0])} at ${at(place)}, the least ${many(costs[best][0])} at ${at(best)}.`);
-      frame(draw, [0, Math.floor(costs.length / 2), costs.length - 1].map((each) => [x(each), at(each)]), [0, 0.5, 1].map((one) => [up(one), (+(one * most).toPrecision(2)).toLocaleString("en", { maximumSignificantDigits: 2 })]), "threshold");
+      frame(draw, [0, Math.floor(costs.length / 2), costs.length - 1].map((each) => [x(each), at(each)]), [0, 0.5, 1].map((one) => [up(one), (+(1000 * one * most).toPrecision(2)).toLocaleString("en", { maximumSignificantDigits: 2 })]), "threshold");
       if (known(costs[0][1])) draw.band(costs.map((one, each) => [x(each), y(one[1])]), costs.map((one, each) => [x(each), y(one[2])]));
       draw.line("co", costs.map((one, each) => [x(each), y(one[0])]));
       draw.make("line", { class: "ref", x1: x(best), x2: x(best), y1: TOP, y2: BOTTOM });
