@@ -7,6 +7,7 @@ from typing import Final
 from app.api.documents.comparison import cause_row
 from app.api.documents.document import (
     ALL,
+    SHORT,
     TEXT,
     Cell,
     Column,
@@ -165,7 +166,7 @@ def _evaluations(items: Sequence[Json], changes: Sequence[Json]) -> Iterator[Tab
 def _table(items: Sequence[Json], changes: Sequence[Json], metrics: Sequence[str], only: frozenset[Medium]) -> Table:
     # Where they are all the same, the facts say how many.
     alike = len({item["n_samples"] for item in items}) == 1
-    samples = Column("samples", Kind.NUMBER, only=ALL - TEXT if alike else ALL)
+    samples = Column("samples", Kind.NUMBER, only=SHORT - TEXT if alike else ALL)
     columns = [Column("evaluation", Kind.NAME, style="nw"), Column("version"), samples]
     for metric in metrics:
         columns += [Column((MetricName(metric),), Kind.ESTIMATE, style="strong"), Column("expected", style="ci nw")]
@@ -191,15 +192,17 @@ def _value(one: Json) -> Iterator[Cell]:
     yield "" if band is None else PAGE.estimate(one["value"], band["low"], band["high"])[1]
 
 
-def _claims(changes: Sequence[Json], *, alone: bool) -> Mapping[str, str]:
+def _claims(changes: Sequence[Json], *, alone: bool) -> Mapping[str, Words]:
     """Return what changed at an evaluation, by its id: the first one after the change. A metric that is alone needs no
     name.
     """
     found: dict[str, list[str]] = {}
     for one in changes:
+        said = found.setdefault(one["to"], [])
         moved = "rose" if one["difference"]["value"] > 0 else "fell"
-        found.setdefault(one["to"], []).append(moved if alone else f"{printable(one['metric'])} {moved}")
-    return {identifier: ", ".join(said) for identifier, said in found.items()}
+        said += [", "] if said else []
+        said += [moved] if alone else [MetricName(printable(one["metric"])), f" {moved}"]
+    return {identifier: tuple(said) for identifier, said in found.items()}
 
 
 def _records(items: Sequence[Json], changes: Sequence[Json]) -> Iterator[tuple[str | float | int | None, ...]]:
