@@ -39,9 +39,8 @@ _TAGS: Final = {
     "undecided": Tag("inconclusive", "cannot tell", "open"),
 }
 _SHORT: Final = 40
-_LEDE: Final = (
-    "Sorted by the excess: how many more are lost than the reference would lose of as many. Dashed: the reference."
-)
+_BY_EXCESS: Final = "Sorted by the excess: how many more are lost than the reference would lose of as many."
+_BY_VERDICT: Final = "What is worse stands first, what is better last."
 # What the cases are that a rate counts.
 _COUNTED: Final = {RECALL: "found", PRECISION: "right"}
 _HEADS: Final = (
@@ -83,7 +82,7 @@ def slices_document(answer: Json) -> Document:
                     f"slices-{place}",
                     titled(name, None),
                     [_table(answer, name)],
-                    _LEDE,
+                    f"{_BY_EXCESS if _are_counted(slices, name) else _BY_VERDICT} Dashed: the reference.",
                     _says(answer, name, other),
                 )
                 for place, name in enumerate(metrics)
@@ -99,20 +98,23 @@ def slices_document(answer: Json) -> Document:
     )
 
 
+def _are_counted(slices: Sequence[Json], metric: str) -> bool:
+    return any("counts" in one["metrics"].get(metric, ()) for one in slices)
+
+
 def _table(answer: Json, metric: str) -> Table:
     """Return the slices by one metric, the largest losses first."""
     known = [one for one in answer["slices"] if metric in one["metrics"]]
-    values = [one["metrics"][metric] for one in known]
     ordered = sorted(known, key=lambda one: _order(one["metrics"][metric]), reverse=True)
     # Texts of rates have their counts in place of what follows from these.
-    besides = ALL if all("counts" not in value for value in values) else ALL - TEXT
+    besides = ALL - TEXT if _are_counted(known, metric) else ALL
     columns = [
         Column("slice", Kind.NAME, cut=36, style="nw"),
         Column((MetricName(metric),), Kind.DRAWN, style="big"),
         Column(_COUNTED.get(key_of(metric), "counts"), Kind.NUMBER, style="nw"),
         Column("excess", Kind.NUMBER),
         Column("samples", Kind.NUMBER, only=besides),
-        Column("less reference", Kind.VALUE, only=besides),
+        Column("difference", Kind.VALUE, only=besides),
         Column("at its prevalence", Kind.VALUE, only=besides),
         Column("p", Kind.NUMBER, style="nw"),
         Column("verdict"),

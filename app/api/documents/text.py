@@ -183,7 +183,7 @@ def _fitting(text: str, width: int) -> str:
 
 _GAP = "  "
 # Beside a picture names are shorter; the last column of words has at least so much room.
-_LONGEST_NAME, _LEAST_NAME, _LEAST_WORDS = 26, 12, 20
+_LONGEST_NAME, _LEAST_NAME, _LEAST_WORDS = 26, 11, 20
 _LONGEST_LABEL = 8
 
 

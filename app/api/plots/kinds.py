@@ -162,8 +162,8 @@ def _in_words(spread: UnitSpread, many: str) -> str:
     without = f" {whole(spread.without)} {many} have no value." if spread.without else ""
     return (
         f"{titled(spread.metric)} of {whole(spread.known)} {many}: the median is {number(median)}, the "
-        f"middle half lies between {number(lower)} and {number(upper)}; it is 0 for {whole(spread.lowest)} and 1 for "
-        f"{whole(spread.highest)} of them.{without}"
+        f"middle half lies between {number(lower)} and {number(upper)}; it is 0 for {whole(spread.lowest) if spread.lowest else 'none'} and 1 for "
+        f"{whole(spread.highest) if spread.highest else 'none'} of them.{without}"
     )
 
 

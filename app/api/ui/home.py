@@ -107,7 +107,7 @@ def _choices(runs: Sequence[Json]) -> Sequence[str]:
 def _columns(runs: Sequence[Json]) -> list[tuple[str, str]]:
     """Return keys and headings of the values beside runs: those of their task, where all have the same."""
     kinds = {one["input"]["kind"] for one in runs}
-    of_classes = [(RANKED, "H"), (ACCURACY, "○ Accuracy"), (BALANCED, "◆ equal")]
+    of_classes = [(RANKED, "H"), (ACCURACY, "○\u00a0Accuracy"), (BALANCED, "◆\u00a0equal")]
     if runs and all(key in run["metrics"] for run in runs for key, _ in of_classes):
         return of_classes
     own = _ranked_by(kinds.pop()) if len(kinds) == 1 else []

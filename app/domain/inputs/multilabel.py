@@ -170,8 +170,8 @@ def _findings(source: MatrixInput, _: Subject, values: Values, per_class: PerCla
         if few:
             yield Finding.warning(
                 "labels_with_few_samples",
-                f"Fewer than {_FEW} samples have {names(few)}: little is known of "
-                f"{'these labels' if few[1:] else 'this label'}.",
+                f"Fewer than {_FEW} samples have the label{'s' if few[1:] else ''} {names(few)}: little is known of "
+                f"{'them' if few[1:] else 'it'}.",
                 labels=few[:_MOST_NAMED],
             )
     yield from _hidden(source, values, per_class)
