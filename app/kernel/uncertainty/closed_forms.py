@@ -5,7 +5,7 @@ sampling.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isnan, nan
+from math import isfinite, isnan, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.kernel.matrix.table import AdditiveGradient, Table, stack
 from app.kernel.metrics.card import AnyMetric, Mean, Metric, Scale
-from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently, some, total
+from app.kernel.numerics.arrays import Array, Mask, inner, ones, ratio, silently, some, total
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.designs import (
     Design,
@@ -406,7 +406,7 @@ def spread_of_errors(counts: Array, classes: NDArray[np.intp]) -> Array:
     evenly = np.where(np.arange(counts.shape[-1]) == classes[:, None], 0.0, 1.0)
     errors = np.where(errors.any(axis=-1, keepdims=True), errors, evenly)
     # Row by row, so that a row has the same sum, bit for bit, in any batch.
-    shares: Array = errors / inner(errors, np.ones(errors.shape[-1]))[..., None]
+    shares: Array = errors / inner(errors, ones(errors.shape[-1]))[..., None]
     return shares
 
 
@@ -433,9 +433,8 @@ def equal_share_headlines(table: Table, found: Headlines) -> tuple[tuple[Overall
         low, high = (ends[:, 0] for ends in found.recalls)
         below, above = _reach(table, found.gradients, (low, high), two_sided_z(found.level))
         for (metric, _), down, up in zip(metrics.smooth, below.tolist(), above.tolist(), strict=True):
-            both = metric(table)
             # What has no value as it is has none in its twin: what rounding leaves of 0/0 there is none.
-            values = np.where(np.isfinite(both[:, 0]), both[:, 1], np.nan).tolist()
+            values = [twin if isfinite(value) else nan for value, twin in metric(table).tolist()]
             parts.append([_interval(metric, *ends) for ends in zip(values, down, up, strict=True)])
     return tuple(zip(*parts, strict=True))
 
@@ -464,7 +463,7 @@ def _slopes(gradients: AdditiveGradient, size: int) -> tuple[Array, Array]:
     """Derivatives at the twins in every cell (M, B, K, K), 0 on the diagonal, and those of the diagonal (M, B, K)."""
     diagonal, rows, columns = (part[:, :, 1] for part in (gradients.diagonal, gradients.rows, gradients.columns))
     slopes = rows[..., None] + columns[..., None, :]
-    slopes[..., range(size), range(size)] = 0.0
+    slopes.reshape(*rows.shape[:-1], -1)[..., :: size + 1] = 0.0
     return slopes, diagonal + rows + columns
 
 

@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.matrix.table import AdditiveGradient, Table, WeightedCounts, additive_variance, recall_gradient, stack
 from app.kernel.metrics.card import Gradient, Mean, Metric, Scope
@@ -91,7 +92,7 @@ GIVEN = {
 RECALL = Rate(ConfusionCells.TP, ConfusionCells.ACTUAL, None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CatalogueRates:
     """The rates of the catalogue, and the F quantities that they are: a rate, or what is missing of it to 1.
 
@@ -100,8 +101,8 @@ class CatalogueRates:
         given: What limits of each take as fixed, then those of the overlaps.
         numerators: Of each quantity, a property of a table.
         denominators: The same.
-        places: Which quantity each rate is (R).
-        turned: Is it what is missing of that (R)?
+        places: Which quantity each rate is, then which each of the overlaps follows from (R + O).
+        turned: The rates that are what is missing of that, by place.
         overlaps: By key, the O rising maps to metrics that follow from the share of actual and predicted members that
             are both (F1 = 2 J / (1 + J)): the last of the quantities.
     """
@@ -110,8 +111,8 @@ class CatalogueRates:
     given: tuple[Given, ...]
     numerators: tuple[str, ...]
     denominators: tuple[str, ...]
-    places: tuple[int, ...]
-    turned: tuple[bool, ...]
+    places: NDArray[np.intp]
+    turned: NDArray[np.intp]
     overlaps: Mapping[str, Callable[[Array], Array]]
 
     @property
@@ -137,12 +138,10 @@ class CatalogueRates:
         """Limits (R + O, ...) of the rates and the overlaps, from those of the quantities (F, ...): complements have
         mirrored ones.
         """
-        of_overlaps = [np.array([of(ends[-1]) for of in self.overlaps.values()]) for ends in (low, high)]
-        places = list(self.places)
-        turned = np.array(self.turned).reshape(-1, *(1,) * (low.ndim - 1))
-        low, high = low[places], high[places]
-        of_rates = np.where(turned, 1.0 - high, low), np.where(turned, 1.0 - low, high)
-        low, high = (np.concatenate(ends) for ends in zip(of_rates, of_overlaps, strict=True))
+        low, high, turned = low[self.places], high[self.places], self.turned
+        low[turned], high[turned] = 1.0 - high[turned], 1.0 - low[turned]
+        for place, of in enumerate(self.overlaps.values(), start=len(self.keys)):
+            low[place], high[place] = of(low[place]), of(high[place])
         return low, high
 
 
@@ -161,8 +160,8 @@ def catalogue_rates() -> CatalogueRates:
         given=(*(GIVEN[rate.among] for rate in rates.values()), *(Given.SAMPLES for _ in overlaps)),
         numerators=(*(numerator for numerator, _ in distinct), "tp"),
         denominators=(*(denominator for _, denominator in distinct), "union"),
-        places=tuple(distinct.index(pair) for pair in pairs),
-        turned=tuple(rate.line.slope < 0.0 for rate in rates.values()),
+        places=np.array([*map(distinct.index, pairs), *(len(distinct) for _ in overlaps)]),
+        turned=np.flatnonzero([rate.line.slope < 0.0 for rate in rates.values()]),
         overlaps=overlaps,
     )
 

@@ -173,8 +173,8 @@ def limits_around(
             ends = values / factor, values * factor
         else:
             ends = np.maximum(values - half_widths, bottom), np.minimum(values + half_widths, top)
-        absent = ~(half_widths > 0.0) | ~np.isfinite(ends[0]) | ~np.isfinite(ends[1])
-    return np.where(absent, nan, ends[0]), np.where(absent, nan, ends[1])
+        known = (half_widths > 0.0) & np.isfinite(ends[0]) & np.isfinite(ends[1])
+    return np.where(known, ends[0], nan), np.where(known, ends[1], nan)
 
 
 # From so many rates on the corrections of `_moves_of_sum` outweigh how few values the mean of two takes.
@@ -279,7 +279,8 @@ def mean_limits(
         ends = np.empty((len(means), 2, *rates.shape[:-1]))
         for place, mean in enumerate(means):
             scale = _SCALES[mean]
-            ends[place] = scale.inverse(np.clip(found[:, place] / weights.size, *scale.range))
+            lowest, highest = scale.range
+            ends[place] = scale.inverse(np.minimum(np.maximum(found[:, place] / weights.size, lowest), highest))
         if degenerate:
             some = zero.any(axis=-1) & ~np.isnan(rates.dot(weights))
             for place, mean in enumerate(means):
@@ -334,11 +335,12 @@ def _moves_of_sum(moved: Array, variances: Array, bias: Array, number: int, leve
     if number < _MANY:
         return np.array([-way, way]) * _each_spread(moved, spread)
     half, aside = np.abs(moved[1] - moved[0]) / 2.0, moved.sum(axis=0) / 2.0
-    squares = half**2
-    lacking = np.where(half > 0.0, np.maximum(two_sided_z(level) ** 2 * variances - squares, 0.0), 0.0)
-    squares += lacking * (1.0 - 1.0 / np.maximum(np.count_nonzero(half, axis=-1), 1))[..., None]
+    squares, varies = half**2, half > 0.0
+    lacking = np.where(varies, np.maximum(two_sided_z(level) ** 2 * variances - squares, 0.0), 0.0)
+    squares += lacking * (1.0 - 1.0 / np.maximum(varies.dot(weights), 1.0))[..., None]
+    # Where nothing varies all squares are 0.
     total = squares.dot(weights)[..., None]
-    shares = np.divide(squares, total, out=np.zeros_like(squares), where=total > 0.0)
+    shares = squares / np.where(total > 0.0, total, 1.0)
     centre = (shares * (aside + bias) - bias).dot(weights)
     moves: Array = centre + np.array([-way, way]) * _each_spread(np.sqrt(squares), spread)
     return moves

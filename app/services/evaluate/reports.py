@@ -323,7 +323,8 @@ def build_report(question: Question, of_matrix: Section, of_samples: Mapping[Sec
             whole = _joined(whole, of_samples[name])
     if of_samples:
         whole = replace(whole, requested={text: whole.requested[text] for text in question.options.metrics})
-    whole = replace(whole, findings=about_decisions(whole.findings, question.source))
+    if question.source.is_scored:
+        whole = replace(whole, findings=about_decisions(whole.findings, question.source))
     summary = InputSummary.of(question.source, whole.classes)
     return Report(
         input=summary,
