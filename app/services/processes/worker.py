@@ -22,7 +22,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import pairwise
-from multiprocessing import forkserver, reduction, resource_tracker, spawn, util
+from multiprocessing import forkserver, reduction, spawn, util
 from multiprocessing.connection import Connection
 from pathlib import Path
 from traceback import format_exc
@@ -133,9 +133,8 @@ def fork_from_here(modules: Sequence[str]) -> None:
     before this process has connections and threads that hold locks.
     """
     _CONTEXT.set_forkserver_preload(list(modules))
-    # Also started by `spawnv_passfds`, as a new interpreter.
-    resource_tracker.ensure_running()
     new_interpreter = util.spawnv_passfds
+    # It starts the library's tracker of resources too.
     util.spawnv_passfds = _forked
     try:
         forkserver.ensure_running()
