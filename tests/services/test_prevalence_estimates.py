@@ -91,8 +91,8 @@ def test_no_interval_without_width_at_the_edge() -> None:
     assert found.prevalence["B"] == pytest.approx(0.0, abs=1e-6)
     low, high = ends(found, "B")
     assert low <= found.prevalence["B"]
-    # Two falls together, as a share of 0 is not rejected: -2 log .05 in place of 3.84.
-    assert high == pytest.approx(1 - np.exp(2 * np.log(0.05) / 600), rel=1e-3)
+    # A share of 0 stays 0 whatever the old share: the limit is that of the likelihood, 1.96^2 = 3.84 below its maximum.
+    assert high == pytest.approx(1 - np.exp(-(1.959964**2) / 600), rel=1e-3)
     beyond = estimate_from_labels(record_of([[60, 40], [1, 99]]), np.array([1000.0, 0.0]), level=0.95, seed=0)
     assert beyond.at_vertex
     assert ends(beyond, "B")[1] > 0.001

@@ -9,15 +9,13 @@ from collections.abc import Callable
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.intervals import two_sided_z
+from app.kernel.uncertainty.intervals import two_sided_z, wilson
 
 # A share below this is taken for 0, where the likelihood is highest or beyond.
 _ABSENT = 1e-6
 # Of a share.
 _TOLERANCE = 1e-10
 _STEPS = 100
-# Directions in which the falls of two likelihoods are added by squares: between them a limit moves by 1 % of its reach.
-_ANGLES = np.linspace(-np.pi / 2.0, np.pi / 2.0, 13)
 
 
 def likelihood_limits(
@@ -36,71 +34,30 @@ def likelihood_limits(
     return np.array(ends[0]), np.array(ends[1])
 
 
-def limits_by_labelled(
-    probabilities: Array, old: Array, code: int, labelled: tuple[float, float], level: float
+def moves_by_old(
+    probabilities: Array, shares: Array, old: Array, code: int, labelled: tuple[float, float], level: float
 ) -> tuple[float, float]:
-    """Limits of the share of one class where its old share was counted among labelled samples.
+    """Moves of the share of one class, at most and at least 0, as its old share goes to its Wilson limits.
 
-    A share is rejected if no old share makes the fall of both log likelihoods, of labelled samples and of the others,
-    small enough: the old share is profiled out (Murphy & van der Vaart 2000). Derivatives do not do where shares come
-    near 0, since there an estimate of 0 stays 0. Other old shares keep their proportions. Where all or nothing is not
-    rejected the falls are no squares of normal errors, and have to be as small as of two that are (chi-squared, 2).
+    MOVER adds them by squares (Zou & Donner 2008). Derivatives do not do where shares come near 0. Other old shares
+    keep their proportions.
 
     Args:
         probabilities: (N, K) of the items, calibrated to the old shares.
+        shares: (K) where the likelihood is highest.
         old: (K) as they were counted.
         code: The class.
         labelled: Labelled samples of the class, and of all classes that were counted.
         level: Of the interval.
     """
-    low, high = _limits_by_labelled(probabilities, old, code, labelled, two_sided_z(level))
-    if low > 0.0 and high < 1.0:
-        return low, high
-    return _limits_by_labelled(probabilities, old, code, labelled, float(np.sqrt(-2.0 * np.log1p(-level))))
-
-
-def _limits_by_labelled(
-    probabilities: Array, old: Array, code: int, labelled: tuple[float, float], reach: float
-) -> tuple[float, float]:
-    """Limits where the root of twice both falls together is so large."""
-    places = np.sin(_ANGLES)
-    moved = [_moved(old, code, labelled, float(place) * reach) for place in places]
-    shares, found = old, []
-    for one in moved:
-        shares = _highest(probabilities / one, np.maximum(shares, _ABSENT))
-        found.append(shares)
-    low = high = float(found[places.size // 2][code])
-    # Towards larger old shares estimates rise or fall.
-    rising = bool(found[-1][code] >= found[0][code])
-    for one, at_one, place in zip(moved, found, places.tolist(), strict=True):
-        likelihood = _Likelihood(probabilities / one, at_one, None)
-        left = reach * (1.0 - place * place) ** 0.5
-        if place == 0.0 or (place > 0.0) is rising:
-            high = max(high, likelihood.limit(code, 1.0, left))
-        if place == 0.0 or (place > 0.0) is not rising:
-            low = min(low, likelihood.limit(code, 0.0, left))
-    return low, high
-
-
-def _moved(old: Array, code: int, labelled: tuple[float, float], root: float) -> Array:
-    """Old shares (K) with that of one class where the signed root of twice the fall of the binomial likelihood is so
-    large.
-    """
     hits, total = labelled
-    share, misses = hits / total, total - hits
-    if root == 0.0 or not 0.0 < share < 1.0:
-        return old
-
-    def excess(moved: float) -> float:
-        with silently():
-            fall = float(hits * np.log(np.divide(share, moved)) + misses * np.log(np.divide(1.0 - share, 1.0 - moved)))
-        return float(np.sqrt(max(2.0 * fall, 0.0))) - abs(root)
-
-    moved = _crossing(excess, share, 1.0 if root > 0.0 else 0.0)
-    factors = np.full(old.size, (1.0 - moved) / (1.0 - share))
-    factors[code] = moved / share
-    found: Array = old * factors / (old @ factors)
-    return found
+    moves = []
+    for moved in map(float, wilson(np.asarray(hits), np.asarray(total), level)):
+        factors = np.full(old.size, (total - total * moved) / (total - hits))
+        factors[code] = total * moved / hits
+        ratios = probabilities * (old @ factors) / (old * factors)
+        moves.append(float((_highest(ratios, np.maximum(shares, _ABSENT)) - shares)[code]))
+    return min(*moves, 0.0), max(*moves, 0.0)
 
 
 def _highest(ratios: Array, start: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import hypot
 from uuid import UUID
 
 import numpy as np
@@ -14,15 +15,13 @@ from app.kernel.matrix.prevalence import EstimatedShares, estimate_by_confusion,
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.uncertainty.draws import generator, summarise
 from app.kernel.uncertainty.intervals import two_sided_z
-from app.kernel.uncertainty.shares import likelihood_limits, limits_by_labelled, spread_by_old
+from app.kernel.uncertainty.shares import likelihood_limits, moves_by_old, spread_by_old
 from app.kernel.uncertainty.simulation import draw_matrices
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000
 # Samples times squared classes: limits look at all samples some twenty times for each class. About ten seconds.
 MOST_LOOKED_AT = 500_000_000
-# With more of them the uncertainty of counted old shares is added by derivatives, in place of some 300 looks.
-MOST_PROFILED = MOST_LOOKED_AT // 13
 # Beyond this errors of the rows are blown up so far that little is left of the answer.
 _LARGE_CONDITION = 30.0
 _NOT_FOR_GROUPS = (
@@ -151,8 +150,8 @@ def estimate_from_probabilities(
     """Class shares from predicted probabilities (N, K). Saerens, Latinne & Decaestecker (2002).
 
     The interval counts in the samples, by the likelihood ratio, and what is not known of the old shares where they are
-    those of the labelled samples: that of the class is profiled out, those of others are added by derivatives, as
-    errors that are independent (Zou & Donner 2008).
+    those of the labelled samples, by squares (Zou & Donner 2008): what the share moves by as the old share of its class
+    goes to its limits, and those of others by derivatives.
 
     Args:
         record: the evaluation, for its classes.
@@ -202,20 +201,16 @@ def _probability_limits(
     """Limits (K), (K) of the shares; old shares that were counted are uncertain."""
     ratios, labelled = probabilities / old, record.counts.sum(axis=1)
     low, high = likelihood_limits(ratios, shares, level)
-    several = counted.sum() > 1
-    profiled = several and probabilities.size * old.size <= MOST_PROFILED
-    for code in np.flatnonzero(counted).tolist() if profiled else ():
-        of_class = float(labelled[code]), float(labelled[counted].sum())
-        low[code], high[code] = limits_by_labelled(probabilities, old, code, of_class, level)
-    # What is left: other old shares than that of the class itself.
-    reach = np.zeros(old.size)
-    for code in range(old.size) if several else ():
-        others = counted & (np.arange(old.size) != code) if profiled else counted
+    below, above = shares - low, high - shares
+    for code in range(old.size) if counted.sum() > 1 else ():
+        others = counted & (np.arange(old.size) != code)
         deviations = spread_by_old(ratios, shares, old, _covariance(record, old, others))
-        reach[code] = two_sided_z(level) * deviations[code]
-    return np.maximum(shares - np.hypot(shares - low, reach), 0.0), np.minimum(
-        shares + np.hypot(high - shares, reach), 1.0
-    )
+        reach, moves = two_sided_z(level) * deviations[code], (0.0, 0.0)
+        if counted[code]:
+            of_class = float(labelled[code]), float(labelled[counted].sum())
+            moves = moves_by_old(probabilities, shares, old, code, of_class, level)
+        below[code], above[code] = hypot(below[code], reach, moves[0]), hypot(above[code], reach, moves[1])
+    return np.maximum(shares - below, 0.0), np.minimum(shares + above, 1.0)
 
 
 def _covariance(record: EvaluationRecord, old: Array, counted: Mask) -> Array:

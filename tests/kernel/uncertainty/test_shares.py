@@ -7,7 +7,8 @@ from scipy.stats import chi2
 
 from app.kernel.matrix.prevalence import estimate_by_likelihood
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.shares import _crossing, _highest, likelihood_limits, limits_by_labelled, spread_by_old
+from app.kernel.uncertainty.intervals import wilson
+from app.kernel.uncertainty.shares import _crossing, likelihood_limits, moves_by_old, spread_by_old
 
 
 def calibrated(old: Array, new: Array, size: int, seed: int, apart: float = 1.2) -> Array:
@@ -81,23 +82,17 @@ def test_old_shares_move_the_estimate_as_the_derivative_says() -> None:
         np.testing.assert_allclose(found, np.abs(slope), rtol=1e-3, atol=1e-9)
 
 
-def test_old_shares_are_profiled_out() -> None:
-    """Against a search over all pairs of an old share and a new one: kept where both falls add up to less than 3.84."""
-    probabilities = calibrated(np.array([0.5, 0.5]), np.array([0.6, 0.4]), 400, 5)
-    hits, total = 22.0, 40.0
-    low, high = limits_by_labelled(probabilities, np.array([18.0, 22.0]) / 40.0, 1, (hits, total), 0.95)
-    kept = []
-    for old in np.linspace(0.3, 0.8, 101):
-        ratios = probabilities / np.array([1.0 - old, old])
-        grid = np.linspace(0.001, 0.999, 999)
-        heights = np.log(ratios @ np.array([1.0 - grid, grid])).sum(axis=0)
-        counted = hits * np.log(hits / total / old) + (total - hits) * np.log((1 - hits / total) / (1 - old))
-        kept += grid[2 * (heights.max() - heights) + 2 * counted <= chi2.ppf(0.95, 1)].tolist()
-    assert (low, high) == pytest.approx((min(kept), max(kept)), abs=0.004)
-    shares = estimate_by_likelihood(probabilities, np.array([0.45, 0.55]), tolerance=1e-14).shares
-    np.testing.assert_allclose(
-        _highest(probabilities / np.array([0.45, 0.55]), np.array([0.5, 0.5])), shares, atol=1e-5
-    )
+def test_the_share_moves_as_its_old_share_goes_to_its_limits() -> None:
+    probabilities, old = calibrated(np.array([0.5, 0.5]), np.array([0.6, 0.4]), 400, 5), np.array([0.45, 0.55])
+    shares = estimate_by_likelihood(probabilities, old, tolerance=1e-14).shares
+    below, above = moves_by_old(probabilities, shares, old, 1, (22.0, 40.0), 0.95)
+    ends = [
+        estimate_by_likelihood(probabilities, np.array([1 - end, end]), tolerance=1e-14).shares[1]
+        for end in map(float, wilson(np.array(22.0), np.array(40.0)))
+    ]
+    assert (below, above) == pytest.approx((min(ends) - shares[1], max(ends) - shares[1]), abs=1e-5)
+    # Of two classes one loses what the other gains.
+    assert moves_by_old(probabilities, shares, old, 0, (18.0, 40.0), 0.95) == pytest.approx((-above, -below), abs=1e-5)
 
 
 def test_an_absent_class_is_not_moved_by_old_shares() -> None:
