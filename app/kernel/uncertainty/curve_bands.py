@@ -26,9 +26,9 @@ Codes = NDArray[np.intp]
 _MOST_TOGETHER = 5000
 # Simulated outcomes that are looked at in one go.
 _AT_ONCE = 1 << 18
-# From the samples of a resample, falling, to the heights (m) of its curve at the points asked for.
+# From the samples of a resample, falling, to the heights (h, m) of its curves at the points asked for.
 Reading = Callable[[Ranking], Array]
-# From simulated rates to the lowest and the highest curve (2, m) that they allow at the points asked for.
+# From rates to the lowest and the highest curve (2, m) that they allow at the points asked for.
 Envelope = Callable[["Rates"], Array]
 
 
@@ -52,70 +52,24 @@ class BandSettings:
     level: float
 
 
-def tpr_at(fpr: Array) -> Reading:
-    """True positive rates at false positive rates (m), on the straight lines between cuts, the upper end of steps."""
-
-    def read(ranking: Ranking) -> Array:
-        cuts = cuts_of(ranking)
-        return np.interp(fpr, cuts.fp / cuts.negatives, cuts.tp / cuts.positives)
-
-    return read
-
-
-def fnr_at(fpr: Array) -> Reading:
-    """False negative rates at false positive rates (m)."""
-    found = tpr_at(fpr)
-    return lambda ranking: 1.0 - found(ranking)
-
-
-def precision_at(recall: Array) -> Reading:
-    """Precision (m) at the first cut with at least a recall (m)."""
-
-    def read(ranking: Ranking) -> Array:
-        cuts = cuts_of(ranking)
-        reached = cuts.tp / cuts.positives
-        place = np.searchsorted(reached, recall * (1.0 - 1e-12), side="left")
-        place = np.maximum(place, np.searchsorted(cuts.tp + cuts.fp, 0.0, side="right"))
-        place = np.minimum(place, reached.size - 1)
-        return cuts.tp[place] / (cuts.tp[place] + cuts.fp[place])
-
-    return read
-
-
-def net_benefit_at(threshold: Array, prevalence: float | None) -> Reading:
-    """Net benefit (m) of acting from threshold probabilities (m) on, at a share of the class or at the observed one.
-
-    TP/n - FP/n t/(1-t), Vickers & Elkin (2006).
-    """
-    odds = threshold / (1.0 - threshold)
-
-    def read(ranking: Ranking) -> Array:
-        cuts = cuts_of(ranking)
-        falling = cuts.thresholds[1:]
-        place = falling.size - np.searchsorted(falling[::-1], threshold, side="left")
-        share = cuts.positives / (cuts.positives + cuts.negatives) if prevalence is None else prevalence
-        tpr, fpr = cuts.tp[place] / cuts.positives, cuts.fp[place] / cuts.negatives
-        return share * tpr - (1.0 - share) * fpr * odds
-
-    return read
-
-
 def frequency_in(bins: int, filled: Codes) -> Reading:
-    """Observed frequencies in those of so many bins of equal width that hold samples (m)."""
+    """Observed frequencies in those of so many bins of equal width that hold samples (1, m)."""
 
     def read(ranking: Ranking) -> Array:
         found = equal_width(ranking, bins)
-        return found.observed[filled] / found.weight[filled]
+        observed: Array = found.observed[filled] / found.weight[filled]
+        return observed[None]
 
     return read
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rates of the population at every cut of the samples, simulated.
+    """Rates of the population at every cut of the samples.
 
-    Between two neighbours of n ordered samples lies a share of their population that is Dirichlet(1, ..., 1), n + 1
-    shares in all; whatever the share at a cut itself, it is between two sums of these.
+    Simulated, between two neighbours of n ordered samples lies a share of their population, n + 1 shares in all that
+    are Dirichlet(1, ..., 1); whatever the share at a cut itself, it is between two sums of these. Of a resample it is
+    known.
 
     Attributes:
         tpr: (2, c) lowest and highest true positive rate at each cut, from the empty one on.
@@ -128,6 +82,13 @@ class Rates:
     fpr: Array
     share: float
     thresholds: Array
+
+    @classmethod
+    def of(cls, ranking: Ranking) -> "Rates":
+        """Those of the samples themselves; NaN without members, or without others."""
+        cuts = cuts_of(ranking)
+        tpr, fpr = (np.stack([one, one]) for one in (cuts.tp / cuts.positives, cuts.fp / cuts.negatives))
+        return cls(tpr, fpr, cuts.positives / (cuts.positives + cuts.negatives), cuts.thresholds)
 
 
 def tpr_between(fpr: Array) -> Envelope:
@@ -153,7 +114,7 @@ def precision_between(recall: Array) -> Envelope:
     """Lowest and highest precision (2, m) at recalls (m) by Bayes' rule; the highest is NaN at a recall of 0."""
 
     def read(rates: Rates) -> Array:
-        last = np.searchsorted(rates.tpr[1], recall, side="right") - 1
+        last = np.searchsorted(rates.tpr[1], recall, side="left") - 1
         first = np.minimum(np.searchsorted(rates.tpr[0], recall, side="right"), rates.thresholds.size - 1)
         fpr = np.stack([rates.fpr[1].take(first), np.where(last < 0, 0.0, rates.fpr[0].take(last))])
         hits = rates.share * recall
@@ -165,7 +126,7 @@ def precision_between(recall: Array) -> Envelope:
 def net_benefit_between(threshold: Array, prevalence: float | None) -> Envelope:
     """Net benefit (2, m) of acting from threshold probabilities (m) on, at a share of the class or at the population's.
 
-    As of ``net_benefit_at``.
+    TP/n - FP/n t/(1-t), Vickers & Elkin (2006).
     """
     odds = threshold / (1.0 - threshold)
 
@@ -176,6 +137,11 @@ def net_benefit_between(threshold: Array, prevalence: float | None) -> Envelope:
         return share * rates.tpr[:, place] - (1.0 - share) * rates.fpr[::-1, place] * odds
 
     return read
+
+
+def of_rates(read: Envelope) -> Reading:
+    """Return the curves that the rates of a resample allow."""
+    return lambda ranking: read(Rates.of(ranking))
 
 
 def simulated_band(ranking: Ranking, read: Envelope, settings: BandSettings, *, draws: int, seed: int) -> Limits:
@@ -220,17 +186,17 @@ def _between(counts: Codes, random: np.random.Generator) -> Array:
 def resampled_band(
     ranking: Ranking, order: Codes, read: Reading, weights: Iterator[Array], settings: BandSettings
 ) -> Limits:
-    """Limits (m) of a curve from its resamples.
+    """Limits (m) of a curve from its resamples; NaN at points where it has no height.
 
     Args:
         ranking: The samples, falling.
         order: (n) places of the samples in that order.
-        read: The curve at the points.
+        read: The curves at the points.
         weights: Batches (d, n) of how often each sample is drawn, in the order of the samples.
         settings: What is asked.
     """
     with silently():
-        drawn = np.stack(
+        drawn = np.concatenate(
             [
                 read(Ranking(ranking.values, ranking.members, one, distinct=ranking.ends is None))
                 for batch in weights
@@ -238,7 +204,7 @@ def resampled_band(
             ]
         )
     # A resample without the class, or without others, has no curve.
-    return read_band(drawn[np.isfinite(drawn).all(axis=1)], settings)
+    return band_around(drawn[np.isfinite(drawn).any(axis=1)], settings)
 
 
 def consistency_band(ranking: Ranking, *, draws: int, seed: int, at: Array, settings: BandSettings) -> Limits:

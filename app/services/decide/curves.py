@@ -39,16 +39,13 @@ from app.kernel.uncertainty.curve_bands import (
     Codes,
     bins_band,
     consistency_band,
-    fnr_at,
     fnr_between,
     frequency_in,
-    net_benefit_at,
     net_benefit_between,
-    precision_at,
+    of_rates,
     precision_between,
     resampled_band,
     simulated_band,
-    tpr_at,
     tpr_between,
 )
 from app.kernel.uncertainty.draws import chosen_seed, generator
@@ -365,11 +362,11 @@ def _refuse_beyond_kept(question: CurveQuestion, source: StreamedInput) -> None:
         )
 
 
-# How heights are read of resamples, and of simulated rates, by the curve.
+# How heights are read of rates, by the curve.
 _HEIGHTS = {
-    CurveName.ROC: (tpr_at, tpr_between),
-    CurveName.DET: (fnr_at, fnr_between),
-    CurveName.PR: (precision_at, precision_between),
+    CurveName.ROC: tpr_between,
+    CurveName.DET: fnr_between,
+    CurveName.PR: precision_between,
 }
 
 
@@ -407,25 +404,19 @@ def _with_band(
             raise CurveUndefined("there is no consistency band for samples with weights or groups")
         found = consistency_band(ranking, draws=made.draws, seed=seed, at=curve.x, settings=settings)
         return answered(found, "consistency", made.draws)
-    if plain:
-        envelope = (
-            net_benefit_between(curve.x, question.prevalence)
-            if question.name is CurveName.DECISION
-            else _HEIGHTS[question.name][1](curve.x)
-        )
-        return answered(
-            simulated_band(ranking, envelope, settings, draws=made.draws, seed=seed), "posterior", made.draws
-        )
+    if bins is not None:
+        reading = frequency_in(bins, _filled(ranking, bins))
+    else:
+        decides = question.name is CurveName.DECISION
+        envelope = net_benefit_between(curve.x, question.prevalence) if decides else _HEIGHTS[question.name](curve.x)
+        if plain:
+            found = simulated_band(ranking, envelope, settings, draws=made.draws, seed=seed)
+            return answered(found, "posterior", made.draws)
+        reading = of_rates(envelope)
     read_at, method = settings, "bootstrap"
     if grouping is not None:
         method = "cluster_bootstrap"
         read_at = BandSettings(settings.form, expanded_level(settings.level, grouping.effective_groups))
-    if bins is not None:
-        reading = frequency_in(bins, _filled(ranking, bins))
-    elif question.name is CurveName.DECISION:
-        reading = net_benefit_at(curve.x, question.prevalence)
-    else:
-        reading = _HEIGHTS[question.name][0](curve.x)
     weights = _weights(question, view, grouping, made, seed)
     return answered(resampled_band(ranking, order, reading, weights, read_at), method, made.draws)
 

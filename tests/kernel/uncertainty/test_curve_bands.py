@@ -13,20 +13,17 @@ from app.kernel.uncertainty.curve_bands import (
     BandForm,
     BandSettings,
     Envelope,
-    Reading,
+    Rates,
     bins_band,
     consistency_band,
     consistent_curves,
-    fnr_at,
     fnr_between,
-    net_benefit_at,
     net_benefit_between,
-    precision_at,
+    of_rates,
     precision_between,
     read_band,
     resampled_band,
     simulated_band,
-    tpr_at,
     tpr_between,
 )
 from app.kernel.uncertainty.draws import generator
@@ -42,19 +39,25 @@ POINTWISE = BandSettings(BandForm.POINTWISE, 0.9)
 SIMULTANEOUS = BandSettings(BandForm.SIMULTANEOUS, 0.9)
 
 
-def test_rates_on_the_curve_are_those_of_scikit_learn() -> None:
+def test_curves_of_the_samples_lie_within_what_their_rates_allow() -> None:
     fpr, tpr, _ = sk.roc_curve(TRUTH, VALUES, drop_intermediate=False)
-    grid = np.linspace(0, 1, 41)
-    np.testing.assert_allclose(tpr_at(grid)(RANKING), np.interp(grid, fpr, tpr), rtol=1e-12)
-    np.testing.assert_allclose(fnr_at(grid)(RANKING), 1 - np.interp(grid, fpr, tpr), atol=1e-12)
+    grid, rates = np.linspace(0, 1, 41), Rates.of(RANKING)
+    for read, expected in ((tpr_between, np.interp(grid, fpr, tpr)), (fnr_between, 1 - np.interp(grid, fpr, tpr))):
+        low, high = read(grid)(rates)
+        assert (low <= expected + 1e-12).all()
+        assert (expected <= high + 1e-12).all()
+    # Between cuts no other rates are known than those at the next ones.
+    low, high = tpr_between(fpr[5:6] + 1e-9)(rates)
+    assert (low[0], high[0]) == (tpr[fpr == fpr[5]].max(), tpr[fpr > fpr[5]].min())
 
 
-def test_precision_is_that_of_the_first_cut_which_reaches_a_recall() -> None:
+def test_precision_is_that_of_the_cuts_beside_a_recall() -> None:
     precision, recall, _ = sk.precision_recall_curve(TRUTH, VALUES)
-    for wanted in (0.1, 0.5, 0.73, 1.0):
+    reached = np.unique(recall[recall > 0])[[3, 20, -2]]
+    low, high = precision_between(reached)(Rates.of(RANKING))
+    for wanted, least, most in zip(reached, low, high, strict=True):
         # scikit-learn goes from the lowest threshold up.
-        expected = precision[np.flatnonzero(recall >= wanted)[-1]]
-        assert precision_at(np.array([wanted]))(RANKING)[0] == pytest.approx(expected, rel=1e-12)
+        assert least <= precision[np.flatnonzero(recall >= wanted)[-1]] <= most + 1e-12
 
 
 @pytest.mark.parametrize("prevalence", [None, 0.1])
@@ -64,7 +67,8 @@ def test_net_benefit_by_its_definition(prevalence: float | None) -> None:
         acted = cut <= VALUES
         tpr, fpr = acted[TRUTH == 1].mean(), acted[TRUTH == 0].mean()
         expected = share * tpr - (1 - share) * fpr * cut / (1 - cut)
-        assert net_benefit_at(np.array([cut]), prevalence)(RANKING)[0] == pytest.approx(expected, rel=1e-12)
+        found = net_benefit_between(np.array([cut]), prevalence)(Rates.of(RANKING))
+        assert found.ravel() == pytest.approx([expected, expected], rel=1e-12)
 
 
 def test_isotonic_values_are_those_of_scikit_learn() -> None:
@@ -91,12 +95,11 @@ def test_simulated_isotonic_curves_are_those_of_scikit_learn() -> None:
 
 def test_limits_are_quantiles_of_curves_in_resamples() -> None:
     weights = RANDOM.multinomial(200, np.full(200, 1 / 200), 300).astype(float)
-    grid = np.array([0.1, 0.3, 0.6])
-    low, high = resampled_band(RANKING, ORDER, tpr_at(grid), iter([weights[:100], weights[100:]]), POINTWISE)
-    curves = []
-    for row in weights:
-        fpr, tpr, _ = sk.roc_curve(TRUTH, VALUES, sample_weight=row, drop_intermediate=False)
-        curves.append(np.interp(grid, fpr, tpr))
+    cuts = np.array([0.2, 0.4, 0.6])
+    read = of_rates(net_benefit_between(cuts, 1 - 1e-12))
+    low, high = resampled_band(RANKING, ORDER, read, iter([weights[:100], weights[100:]]), POINTWISE)
+    hits = (cuts <= VALUES[:, None]) & (TRUTH == 1)[:, None]
+    curves = np.repeat(weights @ hits / (weights @ (TRUTH == 1))[:, None], 2, axis=0)
     np.testing.assert_allclose([low, high], np.quantile(curves, [0.05, 0.95], axis=0), rtol=1e-9)
 
 
@@ -190,16 +193,16 @@ def test_limits_of_a_single_rate_are_those_of_two_beta_distributions() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("read", "resampled"),
+    "read",
     [
-        (tpr_between(np.array([0.1, 0.4, 0.7])), tpr_at(np.array([0.1, 0.4, 0.7]))),
-        (fnr_between(np.array([0.1, 0.4, 0.7])), fnr_at(np.array([0.1, 0.4, 0.7]))),
-        (precision_between(np.array([0.2, 0.5, 0.8])), precision_at(np.array([0.2, 0.5, 0.8]))),
-        (net_benefit_between(np.array([0.2, 0.4, 0.6]), None), net_benefit_at(np.array([0.2, 0.4, 0.6]), None)),
-        (net_benefit_between(np.array([0.2, 0.4, 0.6]), 0.1), net_benefit_at(np.array([0.2, 0.4, 0.6]), 0.1)),
+        tpr_between(np.array([0.1, 0.4, 0.7])),
+        fnr_between(np.array([0.1, 0.4, 0.7])),
+        precision_between(np.array([0.2, 0.5, 0.8])),
+        net_benefit_between(np.array([0.2, 0.4, 0.6]), None),
+        net_benefit_between(np.array([0.2, 0.4, 0.6]), 0.1),
     ],
 )
-def test_with_many_samples_both_ways_agree(read: Envelope, resampled: Reading) -> None:
+def test_with_many_samples_both_ways_agree(read: Envelope) -> None:
     random = np.random.default_rng(2)
     truth = random.integers(0, 2, 20_000)
     values = np.clip(random.normal(0.35 + 0.3 * truth, 0.2), 0.001, 0.999)
@@ -207,7 +210,7 @@ def test_with_many_samples_both_ways_agree(read: Envelope, resampled: Reading) -
     ranking = Ranking(values[order], truth[order] == 1)
     found = np.array(simulated_band(ranking, read, POINTWISE, draws=600, seed=3))
     weights = item_weights(np.zeros(20_000, dtype=np.int64), draws=600, random=random)
-    expected = np.array(resampled_band(ranking, order, resampled, weights, POINTWISE))
+    expected = np.array(resampled_band(ranking, order, of_rates(read), weights, POINTWISE))
     np.testing.assert_allclose(found, expected, atol=0.15 * (expected[1] - expected[0]).max() + 2e-4)
 
 
