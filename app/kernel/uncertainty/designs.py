@@ -24,7 +24,7 @@ from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.draws import MOST_UNDEFINED
 from app.kernel.uncertainty.groups import GroupedCounts, group_variance
-from app.kernel.uncertainty.intervals import Spread, independent, two_sided_z
+from app.kernel.uncertainty.intervals import Spread, correlated, independent, two_sided_z
 
 # Hits and numbers of samples for intervals of proportions, each (...).
 Counts = tuple[Array, Array]
@@ -567,20 +567,11 @@ class Grouped(Design):
 
     @property
     def spread(self) -> Spread:
-        """Function from the moves of single recalls to the move of their sum: in standard errors, moves weigh errors
-        that groups correlate (Zou 2008). A recall that does not vary between groups has no correlation.
-        """
-        error = np.sqrt(self._ratios.variance[catalogue_rates().of_recall])
-
-        def spread(moved: Array) -> Array:
-            varies = error > 0
-            shares = np.where(varies, moved / error, 0.0)
-            together = self.variances(stack([recall_gradient(self.table, row) for row in shares]))
-            alone = np.where(varies, 0.0, moved)
-            found: Array = np.sqrt(together + (alone * alone).sum(axis=-1))
-            return found
-
-        return spread
+        """Function from the moves of single recalls to the move of their sum, whose errors groups correlate."""
+        errors = np.sqrt(self._ratios.variance[catalogue_rates().of_recall])
+        return correlated(
+            errors, lambda rows: self.variances(stack([recall_gradient(self.table, row) for row in rows]))
+        )
 
     @property
     def samples_per_weight(self) -> float:

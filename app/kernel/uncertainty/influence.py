@@ -23,7 +23,14 @@ from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW
 from app.kernel.uncertainty.designs import RECALL, RatesInGroups, surer, worth_of
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.intervals import ProportionInterval, jeffreys, limits_around, proportion_limits, two_sided_z
+from app.kernel.uncertainty.intervals import (
+    ProportionInterval,
+    correlated,
+    jeffreys,
+    limits_around,
+    proportion_limits,
+    two_sided_z,
+)
 from app.kernel.uncertainty.units import WeightedLabels
 
 Bounds = tuple[float | None, float | None]
@@ -538,20 +545,10 @@ class LabelInfluences(UnitInfluences):
         table = self.table
         with silently():
             per_sample = 1.0 / table.actual
-        with silently():
             hits, among, variance = self._recalls(level)
-        error = np.sqrt(variance)
-
-        def spread(moved: Array) -> Array:
-            """For several moves (M, L): moves in standard errors are weights of the errors of the recalls."""
-            varies = error > 0
-            with silently():
-                shares = np.where(varies, moved / error, 0.0) * per_sample
-            alone = np.where(varies, 0.0, moved)
-            together = [self._of_recalls(row) for row in shares]
-            found: Array = np.sqrt(np.array(together) + (alone * alone).sum(axis=-1))
-            return found
-
+        spread = correlated(
+            np.sqrt(variance), lambda rows: np.array([self._of_recalls(row * per_sample) for row in rows])
+        )
         with silently():
             recall = table.recall
         ends = intervals.mean_limits(recall, *jeffreys(hits, among, level), among, level=level, spread=spread)

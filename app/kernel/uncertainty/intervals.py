@@ -189,6 +189,25 @@ def independent(moved: Array) -> Array:
     return root
 
 
+def correlated(errors: Array, variances: Callable[[Array], Array]) -> Spread:
+    """Return how far sums move whose parts have errors that go together: in standard errors moves weigh these (Zou
+    2008). A part that does not vary has no correlation.
+
+    Args:
+        errors: Standard errors (K) of the parts.
+        variances: From weights (N, K) of the parts to the variances (N) of their sums.
+    """
+
+    def spread(moved: Array) -> Array:
+        varies = errors > 0
+        with silently():
+            weights = np.where(varies, moved / errors, 0.0)
+        found: Array = np.sqrt(variances(weights) + np.where(varies, 0.0, moved * moved).sum(axis=-1))
+        return found
+
+    return spread
+
+
 @dataclass(frozen=True, slots=True)
 class _Scale:
     """The scale on which a mean of rates is a sum, and what of x hits among n has next to no bias on it.

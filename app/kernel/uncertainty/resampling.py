@@ -12,7 +12,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes, sums_by_code
 from app.kernel.uncertainty.draws import ClassCounts, Summary, generator, quantile_error, summarise
 from app.kernel.uncertainty.groups import Grouping, expanded_level
-from app.kernel.uncertainty.simulation import item_weights
+from app.kernel.uncertainty.simulation import item_weights, unit_weights
 from app.kernel.uncertainty.units import Units
 
 # Halvings of the range in which a scale is looked for, and how often the range is doubled to hold it.
@@ -323,7 +323,7 @@ def resamples(
         return
     if run.multiplicities is not None:
         strata = y if fixed else np.zeros_like(y)
-        yield None, None, _of_cells(run.multiplicities, strata, made.draws, batch, random)
+        yield None, None, unit_weights(run.multiplicities, strata, draws=made.draws, random=random, batch=batch)
         return
     if made.of_all:
         strata = (y if fixed else np.zeros(y.size)).astype(np.int64)
@@ -339,33 +339,5 @@ def resamples(
             [random.choice(of, size, replace=False) for of, size in zip(members, sizes.tolist(), strict=True)]
         )
         stands_for = np.repeat(counts / np.maximum(sizes, 1), sizes)
-        yield chosen, stands_for, _subset_weights(counts, sizes, draws, batch, random, fixed=fixed)
-
-
-def _of_cells(counts: Array, strata: Codes, draws: int, batch: int, random: np.random.Generator) -> Iterator[Array]:
-    """Batches (d, n) of how many samples each unit has in a resample of as many as all in its stratum stand for."""
-    members = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
-    for start in range(0, draws, batch):
-        drawn = np.zeros((min(batch, draws - start), counts.size))
-        for places in members:
-            total = counts[places].sum()
-            if total > 0:
-                drawn[:, places] = random.multinomial(int(total), counts[places] / total, len(drawn))
-        yield drawn
-
-
-def _subset_weights(
-    counts: Codes, sizes: Codes, draws: int, batch: int, random: np.random.Generator, *, fixed: bool
-) -> Iterator[Array]:
-    """Batches (d, b) of how often each sample of a subset is drawn in n draws, class by class."""
-    for start in range(0, draws, batch):
-        count = min(batch, draws - start)
-        totals = np.tile(counts, (count, 1))
-        if not fixed:
-            totals = random.multinomial(counts.sum(), counts / counts.sum(), count)
-        parts = [
-            random.multinomial(totals[:, code], np.full(size, 1.0 / size))
-            for code, size in enumerate(sizes.tolist())
-            if size
-        ]
-        yield np.concatenate(parts, axis=1).astype(np.float64)
+        strata = y[chosen] if fixed else np.zeros_like(chosen)
+        yield chosen, stands_for, unit_weights(stands_for, strata, draws=draws, random=random, batch=batch)

@@ -165,26 +165,33 @@ def resample(counts: Array, *, draws: int, random: np.random.Generator, stratifi
     counts = np.asarray(counts, dtype=np.float64)
     if not (counts == np.round(counts)).all() or counts.sum() == 0:
         raise ValueError("only whole counts of at least one sample can be resampled")
-    size = counts.shape[-1]
+    rows = np.indices(counts.shape)[0].ravel() if stratified else np.zeros(counts.size, np.intp)
     batch = max(1, CELLS_PER_BATCH // counts.size)
+    drawn = unit_weights(counts.ravel(), rows, draws=draws, random=random, batch=batch)
+    return (each.reshape(-1, *counts.shape) for each in drawn)
+
+
+def unit_weights(
+    times: Array, strata: NDArray[np.intp], *, draws: int, random: np.random.Generator, batch: int
+) -> Iterator[Array]:
+    """Batches (d, n) of how many samples each unit has in a resample, of as many in each stratum as its units stand
+    for; ``draws`` in total.
+
+    Args:
+        times: (n) samples that each unit stands for.
+        strata: (n) stratum of each; all the same for an unstratified bootstrap.
+        draws: how many.
+        random: source of the random numbers.
+        batch: replicates at a time.
+    """
+    members = [np.flatnonzero((strata == stratum) & (times > 0)) for stratum in np.unique(strata)]
     for start in range(0, draws, batch):
-        count = min(batch, draws - start)
-        yield (_rows(counts, count, random) if stratified else _cells(counts, count, random)).reshape(count, size, size)
-
-
-def _cells(counts: Array, count: int, random: np.random.Generator) -> Array:
-    filled = np.flatnonzero(counts)
-    weights = counts.ravel()[filled]
-    resampled = np.zeros((count, counts.size))
-    resampled[:, filled] = random.multinomial(int(weights.sum()), weights / weights.sum(), size=count)
-    return resampled
-
-
-def _rows(counts: Array, count: int, random: np.random.Generator) -> Array:
-    actual = counts.sum(axis=-1)
-    shares = counts / np.maximum(actual, 1.0)[:, None]
-    shares[actual == 0, 0] = 1.0
-    return random.multinomial(actual.astype(np.int64), shares, size=(count, actual.size)).astype(np.float64)
+        drawn = np.zeros((min(batch, draws - start), times.size))
+        for units in members:
+            total = times[units].sum()
+            if total > 0:
+                drawn[:, units] = random.multinomial(round(total), times[units] / total, len(drawn))
+        yield drawn
 
 
 def item_weights(

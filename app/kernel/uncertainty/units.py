@@ -116,14 +116,9 @@ class Run(Units):
 
     def part(self, chosen: Codes) -> "Run":
         """Some of the samples."""
-        return self._with(
-            self.scores.y.take(chosen), self.scores.probabilities.take(chosen, axis=0), self.predicted.take(chosen)
-        )
-
-    def _with(self, y: Codes, probabilities: Array, predicted: Codes) -> "Run":
-        scores = Scores(y, probabilities)
+        scores = Scores(self.scores.y.take(chosen), self.scores.probabilities.take(chosen, axis=0))
         scores.are_probabilities = self.scores.are_probabilities
-        return Run(scores, predicted)
+        return Run(scores, self.predicted.take(chosen))
 
 
 @dataclass(frozen=True, eq=False)
