@@ -1,39 +1,52 @@
-"""The mid-p of sums with signs by fair coins, against McNemar's test and enumeration."""
+"""Sums with signs by fair coins, against enumeration, McNemar's test and simulation."""
 
 from itertools import product
+from math import comb
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from app.kernel.compare.paired.effects import PairedScore, swaps_tail, weighted_rate_effects
+from app.kernel.compare.paired.effects import swaps_tail
 from app.kernel.compare.paired.tests import mcnemar_mid_p
-from app.kernel.numerics.scipy_bridge import normal_cdf
 
 
 @pytest.mark.parametrize(("b", "c"), [(1, 0), (4, 0), (5, 1), (7, 7), (12, 4), (40, 20), (0, 9), (9_000, 8_800)])
 def test_equal_sizes_are_mcnemars_test(b: int, c: int) -> None:
-    found = swaps_tail(np.array([0.3 * (b - c)]), np.array([[0.3], [-0.3]]), np.array([b, c], dtype=np.float64))
-    assert 2 * found[0] == pytest.approx(float(mcnemar_mid_p(b, c)), rel=1e-9)
+    found = swaps_tail(0.3 * abs(b - c), np.array([0.3, -0.3]), np.array([float(b), float(c)]))
+    assert 2 * found == pytest.approx(float(mcnemar_mid_p(b, c)), rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_the_test_keeps_its_level_for_other_sizes(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(5))
+def test_few_terms_are_enumerated(seed: int) -> None:
     random = np.random.default_rng(seed)
-    sizes = random.random(3).repeat(4)
-    sums = np.array([*product((-1, 1), repeat=12)]) @ sizes
-    tails = np.nan_to_num(swaps_tail(sums, np.repeat(sizes[:, None], sums.size, axis=1), np.ones(12)))
-    assert (2 * tails < 0.05).mean() < 0.06
-    assert (2 * tails < 0.1).mean() == pytest.approx(0.1, abs=0.04)
+    sizes, counts = random.random(4) * [1.0, 1.0, 0.1, 0.01], random.integers(0, 5, 4)
+    sums, chances = [], []
+    for ups in product(*(range(count + 1) for count in counts)):
+        sums.append(sum(a * (2 * x - m) for a, x, m in zip(sizes, ups, counts, strict=True)))
+        chances.append(np.prod([comb(int(m), x) / 2**m for x, m in zip(ups, counts, strict=True)]))
+    for statistic in random.choice(sums, 5):
+        away = np.array(sums) - statistic
+        expected = np.array(chances) @ ((away > 1e-12) + 0.5 * (np.abs(away) <= 1e-12))
+        assert swaps_tail(float(statistic), sizes, counts.astype(np.float64)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_many_terms_of_many_sizes() -> None:
+    random = np.random.default_rng(0)
+    sizes = np.concatenate([random.random(60), np.full(3, 8.0)])
+    signs = random.integers(0, 2, (200_000, sizes.size)) * 2.0 - 1.0
+    sums = signs @ sizes
+    for statistic in (10.0, 16.0, 24.0, 30.0):
+        error = 4 * np.sqrt((sums > statistic).mean() / sums.size)
+        assert swaps_tail(statistic, sizes, np.ones(63)) == pytest.approx((sums > statistic).mean(), abs=error)
+
+
+def test_what_is_left_of_many_terms_is_normal() -> None:
+    sizes = np.linspace(0.5, 1.0, 3_000)
+    deviation = np.sqrt((sizes**2).sum())
+    for z in (0.0, 1.0, 2.0, 3.0, 8.0):
+        assert swaps_tail(z * deviation, sizes, np.ones(3_000)) == pytest.approx(norm.sf(z), rel=0.01)
 
 
 def test_nothing_to_flip() -> None:
-    assert swaps_tail(np.zeros(1), np.zeros((2, 1)), np.ones(2)).tolist() == [0.5]
-
-
-def test_a_sum_beyond_that_of_so_many_equal_items_is_left_to_the_score() -> None:
-    """One item that weighs as much as nine others: they count as 3.6 items, which have no such sum."""
-    sizes = np.array([9.0] + [1.0] * 50)
-    assert np.isnan(swaps_tail(np.array([sizes.sum()]), sizes[:, None], np.ones(51)))
-    effects = weighted_rate_effects(sizes / 200, np.ones(51), members=100.0, unit=0.01)
-    score = PairedScore(effects)
-    assert score.p == pytest.approx(2 * normal_cdf(-score.score))
+    assert swaps_tail(0.0, np.array([]), np.array([])) == 0.5

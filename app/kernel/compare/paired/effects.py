@@ -14,45 +14,50 @@ from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, Mask, rising_root, silently, some
-from app.kernel.numerics.scipy_bridge import normal_cdf
+from app.kernel.numerics.scipy_bridge import fair_binomial_mass, normal_cdf
 from app.kernel.uncertainty.closed_forms import cell_slopes, spread_of_errors
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.intervals import two_sided_z
 
-# Parts of the largest effect on a value, and of items: less is rounding.
-_NOTHING = 1e-6
+# Outcomes of the largest terms of a sum that are looked at one by one.
+_MOST_OUTCOMES = 1 << 14
+# Relative to the largest sum, outcomes that are closer are equal, reached by other additions.
+_TIE = 1e-9
+# Parts of the largest effect on a value: effects that differ by less are equal, and smaller ones are rounding.
+_EQUAL = 1e-6
 
 
-def swaps_tail(totals: Array, changes: Array, counts: Array) -> Array:
-    """P(S > |s|) + P(S = |s|) / 2 (V) of sums S of changes with signs by fair coins: the mid-p of a test by swaps.
+def swaps_tail(statistic: float, changes: Array, counts: Array) -> float:
+    """P(S > s) + P(S = s) / 2 of the sum S of changes with signs by fair coins: the one-sided mid-p of a test by swaps.
 
-    Items count as so many that change the value by the same, with the variance and the fourth cumulant of the sum. That
-    is McNemar's test, and exact where all do change it by the same; 1/2 where none does. NaN of a sum beyond that of
-    all of so many items: the score decides then, see `PairedScore`.
+    The outcomes of as many of the largest terms as are few are looked at one by one, the rest of the sum is taken as
+    normal; changes of one size are McNemar's test. 1/2 without any change.
 
     Args:
-        totals: s (V).
-        changes: What an item of each combination adds to the values, (P, V).
-        counts: Items (P).
+        statistic: s, at least 0.
+        changes: What an item of each combination adds to the value, (P).
+        counts: Items (P), whole numbers.
     """
-    squares, fourths = (_sums(counts, changes**power) for power in (2, 4))
-    with silently():
-        items = squares * squares / fourths
-        smaller = (items - np.abs(totals) * np.sqrt(items / squares)) / 2.0
-        beyond = smaller < -_NOTHING * items
-        smaller = np.maximum(smaller, 0.0)
-        tail = np.where(beyond, np.nan, mcnemar_mid_p(items - smaller, smaller) / 2.0)
-    return np.where(squares > 0.0, tail, 0.5)
+    sizes, members = np.unique(np.abs(changes), return_inverse=True)
+    items = np.bincount(members, weights=counts, minlength=sizes.size).astype(np.float64)
+    sums, chances, left = np.zeros(1), np.ones(1), items * sizes**2
+    for place in range(sizes.size - 1, -1, -1):
+        size, count = float(sizes[place]), float(items[place])
+        if chances.size > 1 and chances.size * (count + 1.0) > _MOST_OUTCOMES:
+            break
+        up = np.arange(count + 1.0)
+        sums = (sums[:, None] + size * (2.0 * up - count)).ravel()
+        chances = (chances[:, None] * fair_binomial_mass(up, count)).ravel()
+        left[place] = 0.0
+    away = sums - statistic
+    if left.any():
+        return float(chances @ normal_cdf(away / np.sqrt(left.sum())))
+    tie = np.abs(away) <= _TIE * float(items @ sizes)
+    return float(chances[(away > 0) & ~tie].sum() + 0.5 * chances[tie].sum())
 
 
 # Relative to each other, weights of samples by numeric derivatives that differ by less are equal.
 _EQUAL_WEIGHTS = 1e-5
-
-
-def _sums(counts: Array, values: Array) -> Array:
-    """Sums (V) over items of values (P, V), value by value, so that none depends on how many there are."""
-    found: Array = np.ascontiguousarray((counts[:, None] * values).T).sum(axis=1)
-    return found
 
 
 # Parts of a difference, or of its deviation, by which it may lie beside the sum that stands for it.
@@ -132,7 +137,7 @@ def weighted_rate_effects(changes: Array, counts: Array, *, members: float, unit
     both = max(present, abs(surplus))
     gap = np.array([linear])
     sides = np.array([[(both + surplus) / 2.0]]), np.array([[(both - surplus) / 2.0]])
-    tail = swaps_tail(gap, changes[:, None], counts)
+    tail = np.array([swaps_tail(abs(linear), changes, counts)])
     return Effects(gap, gap, tail, *sides, np.array([[weight]]), np.array([[members]]))
 
 
@@ -181,10 +186,10 @@ class PairSlopes:
         right = joint.correct()[:, differing]
         turned = right[0] != right[1]
         absent = ~np.isfinite(difference) | ~np.isfinite(changes).all(axis=0)
-        changes = np.where(absent, 0.0, changes)
-        changes[np.abs(changes) <= _NOTHING * np.abs(changes).max(axis=0, initial=0.0)] = 0.0
-        linear = _sums(counts, changes)
-        tail = swaps_tail(linear, changes, counts)
+        changes = _rounded(np.where(absent, 0.0, changes))
+        # Summed value by value, so that none depends on how many there are.
+        linear = np.ascontiguousarray((counts[:, None] * changes).T).sum(axis=1)
+        tail = [swaps_tail(abs(float(total)), column, counts) for total, column in zip(linear, changes.T, strict=True)]
 
         def by_class(values: Array) -> Array:
             """Sums (V, K) of what is known of every combination (P, V)."""
@@ -202,9 +207,9 @@ class PairSlopes:
             surplus = np.where(weights > 0, by_class(changes) / weights, 0.0)
             both = np.where(weights > 0, np.maximum(square / weights**2, np.abs(surplus)), 0.0)
         better, worse = (
-            np.where(side > _NOTHING, side, 0.0) for side in ((both + surplus) / 2.0, (both - surplus) / 2.0)
+            np.where(side > _EQUAL, side, 0.0) for side in ((both + surplus) / 2.0, (both - surplus) / 2.0)
         )
-        linear, tails = (np.where(absent, np.nan, one) for one in (linear, tail))
+        linear, tails = (np.where(absent, np.nan, one) for one in (linear, np.array(tail)))
         sizes = np.broadcast_to(joint.members(), weights.shape)
         return _pooled(Effects(difference, linear, tails, better, worse, weights, sizes))
 
@@ -260,6 +265,14 @@ def coupled(first: Array, second: Array, slopes: Array, *, opposed: bool) -> Joi
     left, right = (np.searchsorted(end, middles) for end in ends)
     predictions = np.stack([orders[0].ravel()[left], orders[1].ravel()[right]])
     return JointCounts(len(first), left // len(first), predictions, items)
+
+
+def _rounded(changes: Array) -> Array:
+    """Effects (P, V) without what numeric derivatives leave of equal ones."""
+    unit = _EQUAL * np.abs(changes).max(axis=0, initial=0.0)
+    steps = np.divide(changes, unit, out=np.zeros_like(changes), where=unit > 0)
+    rounded: Array = np.round(steps) * unit
+    return rounded
 
 
 def _unseen(middle: Array, functional: Functional, scales: Array) -> Array:
@@ -360,9 +373,8 @@ class _Part:
         self._near = _Side(*sides, weights, effects.sizes[:, used], total)
         self._far = _Side(*sides[::-1], weights, effects.sizes[:, used], -total)
         self.score = self._near.score_of(np.zeros(total.shape))
-        alone = ((effects.weights > 0).sum(axis=1) == 1) & np.isfinite(effects.tail)
-        tail = np.where(alone, effects.tail, np.fmax(effects.tail, normal_cdf(-self.score)))
-        tail = np.where(np.isnan(linear), np.nan, tail)
+        alone = (effects.weights > 0).sum(axis=1) == 1
+        tail = np.where(alone, effects.tail, np.maximum(effects.tail, normal_cdf(-self.score)))
         self.p = np.minimum(2.0 * tail, 1.0)
 
     def limits(self, level: float) -> tuple[Array, Array]:
