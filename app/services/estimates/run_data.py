@@ -31,6 +31,7 @@ from app.kernel.metrics.expression import (
     of_probabilities,
     value_over_slices,
 )
+from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.samples.areas import area_variance
 from app.kernel.samples.calibration import ErrorByChance
@@ -356,6 +357,20 @@ class RunData:
         if self.groups is not None:
             return Grouped(self.groups)
         return Independent(Table(self.counts)) if self.weighted is None else Weighted(self.weighted)
+
+    def counted(self, rates: Sequence[Rate], level: float) -> tuple[Array, Array]:
+        """Hits and totals (V) of rates of one form for intervals of proportions at a level: numbers of samples, or
+        effective numbers of those in weights or groups.
+        """
+        if self.source.task is None:
+            hits, among = np.array([self.design.counts(rate, level) for rate in rates], dtype=np.float64).T
+            return hits, among
+        labels, influences = [rate.of for rate in rates if rate.of is not None], self.label_influences
+        if influences is None or influences.designed is None:
+            hits, among = (getattr(self.table, cells.column) for cells in (rates[0].hits, rates[0].among))
+        else:
+            hits, among = influences.designed.rates(rates[0]).as_counts(level)
+        return hits[labels], among[labels]
 
     @kept
     def closed_forms(self, level: float) -> Headlines:

@@ -1,6 +1,5 @@
 """Limits of metrics of samples with labels that need no resampling: rates of single labels, and functions of all."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import hypot, isfinite, isnan
 
@@ -8,14 +7,13 @@ import numpy as np
 
 from app.kernel.metrics.card import Part
 from app.kernel.metrics.expression import Measure, usual_measure
-from app.kernel.metrics.proportion import ConfusionCells, Rate
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import silently
 from app.kernel.uncertainty.closed_forms import Method
 from app.kernel.uncertainty.designs import GIVEN, Given
 from app.kernel.uncertainty.influence import LabelInfluences
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods.of_matrix import by_proportions, given_of, limits_of_counts
+from app.services.estimates.methods.of_matrix import by_proportions, given_of, limits_of_counts, of_overlaps, of_rates
 from app.services.estimates.methods.of_samples import of_sum
 from app.services.estimates.run_data import RunData
 
@@ -28,9 +26,9 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
         if fact.part is not None:
             return _of_part(estimand, expression, fact.part, run, settings)
         if fact.overlap is not None and usual_measure(expression):
-            return _of_overlaps(estimand, expression, fact.overlap, run, settings)
+            return of_overlaps(estimand, expression, fact.overlap, run, settings)
     if estimand.rates is not None:
-        return _of_rates(estimand, estimand.rates, run, settings)
+        return of_rates(estimand, estimand.rates, run, settings)
     influences = run.label_influences
     of_one_label = isinstance(expression, Measure) and expression.of is not None
     # What went by cannot be resampled.
@@ -43,25 +41,6 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     return of_recalls or _of_tables(estimand, influences, run, settings)
 
 
-def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
-    """Rates of each of some labels.
-
-    A label is there or not in every sample, so its rates are those of two classes, with the same limits.
-    """
-    ends = rates[0].line.limits(*limits_of_counts(_counted(rates, run, settings.level_of_each), settings))
-    return by_proportions(estimand, ends, given_of(GIVEN[rates[0].among], run), run, settings)
-
-
-def _of_overlaps(
-    estimand: Estimand, expression: Measure, overlap: Callable[[Array], Array], run: RunData, settings: LimitSettings
-) -> Estimates:
-    """F1 or the Jaccard index of labels, from the share of samples with a label, actual or predicted, that are both."""
-    labels = [expression.of] if isinstance(expression.of, int) else range(run.n_classes)
-    rates = [Rate(ConfusionCells.TP, ConfusionCells.UNION, label) for label in labels]
-    low, high = limits_of_counts(_counted(rates, run, settings.level_of_each), settings)
-    return by_proportions(estimand, (overlap(low), overlap(high)), given_of(Given.SAMPLES, run), run, settings)
-
-
 def _of_part(estimand: Estimand, expression: Measure, part: Part, run: RunData, settings: LimitSettings) -> Estimates:
     """Return the limits of the share of one part."""
     counted = part.of(run.subject.parts[expression.metric.card.inputs], **expression.parameters)
@@ -69,20 +48,6 @@ def _of_part(estimand: Estimand, expression: Measure, part: Part, run: RunData, 
     hits, among = (np.atleast_1d(one)[chosen] for one in counted)
     ends = limits_of_counts((hits, among), settings)
     return by_proportions(estimand, ends, given_of(GIVEN[part.among], run), run, settings)
-
-
-def _counted(rates: Sequence[Rate], run: RunData, level: float) -> tuple[Array, Array]:
-    """Return hits and totals (V) for intervals of proportions: numbers of samples, or effective numbers of those in
-    weights or groups.
-    """
-    influences = run.label_influences
-    # One rate of some labels.
-    labels = [rate.of for rate in rates if rate.of is not None]
-    if influences is None or influences.designed is None:
-        hits, among = (getattr(run.table, cells.column)[labels] for cells in (rates[0].hits, rates[0].among))
-        return hits, among
-    of_all = influences.designed.rates(rates[0]).as_counts(level)
-    return of_all[0][labels], of_all[1][labels]
 
 
 def _mean_of_recalls(

@@ -11,11 +11,11 @@ import numpy as np
 from app.domain.options import DRAWS, FEWEST_DRAWS, IntervalMethod, Sampling
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Measure, usual_measure
-from app.kernel.metrics.proportion import Rate
+from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty import simulation
 from app.kernel.uncertainty.closed_forms import Method, delta_interval, headline_limits
-from app.kernel.uncertainty.designs import GIVEN, Design, Given, Independent
+from app.kernel.uncertainty.designs import GIVEN, Given, Independent
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary, chosen_seed
 from app.kernel.uncertainty.groups import group_intervals
 from app.kernel.uncertainty.intervals import Limits, proportion_limits
@@ -88,15 +88,17 @@ _VALUES_AT_ONCE = 1 << 23
 
 
 def of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
-    """An estimand that is a rate or follows from one: the same limits by whatever name the rate is asked for."""
-    ends = np.array([_rate_limits(rate, run.design, settings) for rate in rates]).T
-    return by_proportions(estimand, (ends[0], ends[1]), given_of(GIVEN[rates[0].among], run), run, settings)
+    """An estimand that is a rate or follows from one: the same limits by whatever name the rate is asked for. A label
+    is there or not in every sample, so its rates are those of two classes.
+    """
+    ends = _on_line(rates[0], limits_of_counts(run.counted(rates, settings.level_of_each), settings), run.table)
+    return by_proportions(estimand, ends, given_of(GIVEN[rates[0].among], run), run, settings)
 
 
-def _rate_limits(rate: Rate, design: Design, settings: LimitSettings) -> Limits:
-    """Limits (...) of a rate of each matrix of a design."""
-    times = design.table.counts.sum(axis=(-2, -1)) if rate.counted else 1.0
-    low, high = rate.line.limits(*limits_of_counts(design.counts(rate, settings.level_of_each), settings))
+def _on_line(rate: Rate, ends: Limits, table: Table) -> Limits:
+    """Limits of what is a line of a rate, or of rates of the same form, from those of the rate."""
+    times = table.counts.sum(axis=(-2, -1)) if rate.counted else 1.0
+    low, high = rate.line.limits(*ends)
     return times * low, times * high
 
 
@@ -107,12 +109,16 @@ def limits_of_many(estimand: Estimand, table: Table, settings: LimitSettings) ->
     design, expression = Independent(table), usual_measure(estimand.expression)
     with silently():
         if estimand.rates is not None:
-            return _rate_limits(estimand.rates[0], design, settings)
+            (rate, *_), level = estimand.rates, settings.level_of_each
+            return _on_line(rate, limits_of_counts(design.counts(rate, level), settings), table)
         if expression is None:
             return None
         inference = expression.metric.card.inference
         if inference.overlap is not None and isinstance(expression.of, int):
-            return _overlap_limits(inference.overlap, expression.of, design, settings)
+            hits, among = design.rates(settings.level_of_each)
+            counts = hits[-1][..., expression.of], among[-1][..., expression.of]
+            low, high = map(inference.overlap, limits_of_counts(counts, settings))
+            return low, high
         found = headline_limits(expression.metric, design, settings.level_of_each)
     if found is not None and inference.over_classes:
         found = np.where((table.actual == 0).any(axis=-1), nan, found[0]), found[1]
@@ -144,29 +150,23 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
         return None
     inference = expression.metric.card.inference
     if inference.overlap is not None:
-        return _of_overlaps(estimand, expression, inference.overlap, run, settings)
+        return of_overlaps(estimand, expression, inference.overlap, run, settings)
     form = run.closed_forms(settings.level_of_each).of(expression.metric) if inference.headline else None
     if form is None:
         return None
     return (Estimate.of(form, float(run.values(estimand)[0]), settings.level),)
 
 
-def _of_overlaps(
+def of_overlaps(
     estimand: Estimand, expression: Measure, overlap: Callable[[Array], Array], run: RunData, settings: LimitSettings
 ) -> Estimates:
-    """F1 or the Jaccard index, of one class or of all, from the share of actual and predicted members that are both."""
-    of = slice(None) if not isinstance(expression.of, int) else [expression.of]
-    ends = _overlap_limits(overlap, of, run.design, settings)
-    return by_proportions(estimand, ends, given_of(Given.SAMPLES, run), run, settings)
-
-
-def _overlap_limits(
-    overlap: Callable[[Array], Array], of: int | slice | list[int], design: Design, settings: LimitSettings
-) -> Limits:
-    """Limits of what follows from the share of actual and predicted members that are both, of some classes."""
-    hits, among = design.rates(settings.level_of_each)
-    low, high = limits_of_counts((hits[-1][..., of], among[-1][..., of]), settings)
-    return overlap(low), overlap(high)
+    """F1 or the Jaccard index, of one class or label or of all, from the share of actual and predicted members that are
+    both.
+    """
+    classes = [expression.of] if isinstance(expression.of, int) else range(run.n_classes)
+    rates = [Rate(ConfusionCells.TP, ConfusionCells.UNION, of) for of in classes]
+    low, high = map(overlap, limits_of_counts(run.counted(rates, settings.level_of_each), settings))
+    return by_proportions(estimand, (low, high), given_of(Given.SAMPLES, run), run, settings)
 
 
 def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
