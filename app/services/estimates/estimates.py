@@ -74,24 +74,49 @@ def estimate(estimands: Sequence[Estimand], run: RunData, settings: LimitSetting
     The limits of a value follow from the run and the settings alone, whatever else is asked: everything that is
     simulated sees the same draws.
     """
+    return [at_once for (at_once,) in estimate_at(estimands, run, None, settings)]
+
+
+def estimate_at(
+    estimands: Sequence[Estimand], run: RunData, shares: ClassShares | None, settings: LimitSettings = _DEFAULTS
+) -> list[list[Estimates]]:
+    """Estimate at another class prevalence: for every estimand its values at each of the G points; without shares there
+    is one, the run as it is.
+
+    What prevalence does not move has there what it has everywhere. What it moves and has no closed form is simulated,
+    and all points see the same draws.
+    """
     estimands = [_in_one_form(estimand, run) for estimand in estimands]
-    found = [_without_simulation(estimand, run, settings) for estimand in estimands]
-    resampled_all = of_samples.resampled_all if run.streamed is None else of_streamed.resampled_all
-    for of_samples_too, simulate in ((False, of_matrix.simulated), (True, resampled_all)):
-        open_places = [
-            place
-            for place, (estimand, known) in enumerate(zip(estimands, found, strict=True))
-            if known is None and estimand.scored is of_samples_too
-        ]
-        if open_places:
-            drawn = simulate([estimands[place] for place in open_places], run, settings)
-            for place, estimates in zip(open_places, drawn, strict=True):
-                found[place] = estimates
+    found: dict[int, list[Estimates | None]] = {}
+    if shares is not None:
+        still = [place for place, estimand in enumerate(estimands) if shares.leave(estimand)]
+        for place, own in zip(still, estimate([estimands[place] for place in still], run, settings), strict=True):
+            found[place] = [own] * len(shares)
+    for place, estimand in enumerate(estimands):
+        if place not in found:
+            found[place] = _without_simulation(estimand, run, shares, settings)
+    from_samples = [one.scored if shares is None else shares.from_samples(one) for one in estimands]
+    for of_samples_too in (False, True):
+        places = [place for place, known in found.items() if None in known and from_samples[place] is of_samples_too]
+        drawn = _simulated([estimands[place] for place in places], run, shares, settings) if places else []
+        for place, points in zip(places, drawn, strict=True):
+            found[place] = [one or simulated for one, simulated in zip(found[place], points, strict=True)]
     return [
-        tuple(one.opened(settings.alternative, estimand.bounds) for one in estimates)
-        for estimand, estimates in zip(estimands, found, strict=True)
-        if estimates is not None
+        [tuple(one.opened(settings.alternative, estimand.bounds) for one in point or ()) for point in found[place]]
+        for place, estimand in enumerate(estimands)
     ]
+
+
+def _simulated(
+    estimands: Sequence[Estimand], run: RunData, shares: ClassShares | None, settings: LimitSettings
+) -> list[list[Estimates]]:
+    """Estimands that are all computed from samples, or all from the matrix, at each point by simulation."""
+    if shares is not None:
+        return shifted.simulated(estimands, run, shares, settings)
+    if not estimands[0].scored:
+        return [[one] for one in of_matrix.simulated(estimands, run, settings)]
+    resampled_all = of_samples.resampled_all if run.streamed is None else of_streamed.resampled_all
+    return [[one] for one in resampled_all(estimands, run, settings)]
 
 
 def limits_of_many(
@@ -107,42 +132,6 @@ def limits_of_many(
         return None
     with silently():
         return estimand.functional(table), *found
-
-
-def estimate_at(
-    estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings = _DEFAULTS
-) -> list[list[Estimates]]:
-    """Estimate at another class prevalence: for every estimand its values at each of the G points.
-
-    What prevalence does not move has there what it has everywhere. What it moves and has no closed form is simulated,
-    and all points see the same draws.
-    """
-    estimands = [_in_one_form(estimand, run) for estimand in estimands]
-    found: dict[int, list[Estimates]] = {}
-    still = [place for place, estimand in enumerate(estimands) if shares.leave(estimand)]
-    for place, estimates in zip(still, estimate([estimands[place] for place in still], run, settings), strict=True):
-        found[place] = [estimates] * len(shares)
-    open_points: dict[int, list[Estimates | None]] = {}
-    for place, estimand in enumerate(estimands):
-        if place not in found and isinstance(estimand.expression, Sliced | OverSlices):
-            found[place] = _of_slices(estimand, run, shares, settings)
-        elif place not in found:
-            known = _at_without_simulation(estimand, run, shares, settings)
-            complete = [one for one in known if one is not None]
-            if len(complete) == len(known):
-                found[place] = complete
-            else:
-                open_points[place] = known
-    for of_samples_too in (False, True):
-        places = [place for place in open_points if shares.from_samples(estimands[place]) is of_samples_too]
-        if places:
-            drawn = shifted.simulated([estimands[place] for place in places], run, shares, settings)
-            for place, own in zip(places, drawn, strict=True):
-                found[place] = [one or simulated for one, simulated in zip(open_points[place], own, strict=True)]
-    return [
-        [tuple(one.opened(settings.alternative, estimand.bounds) for one in at_point) for at_point in found[place]]
-        for place, estimand in enumerate(estimands)
-    ]
 
 
 def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> Array:
@@ -173,7 +162,7 @@ def work_of(estimand: Estimand, run: RunData, settings: LimitSettings = _DEFAULT
         return 2.0 * len(slices) * work_of(inside, largest, settings)
     if isinstance(expression, Combination) and is_of_slices(expression):
         return 2.0 * sum(work_of(part, run, settings) for part in estimands_in(estimand, expression, run.source.labels))
-    if _without_simulation(_in_one_form(estimand, run), run, settings) is not None:
+    if None not in _without_simulation(_in_one_form(estimand, run), run, None, settings):
         return 0.0
     if not estimand.scored:
         return of_matrix.work_of(run, settings)
@@ -185,15 +174,27 @@ def _in_one_form(estimand: Estimand, run: RunData) -> Estimand:
     return replace(estimand, expression=canonical(estimand.expression, run.source.labels))
 
 
-def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
-    """The values of an estimand with limits that need no simulation; None where they do."""
+def _without_simulation(
+    estimand: Estimand, run: RunData, shares: ClassShares | None, settings: LimitSettings
+) -> list[Estimates | None]:
+    """The values of an estimand with limits that need no simulation, point by point; None where one does."""
     if isinstance(estimand.expression, Sliced | OverSlices):
-        return _of_slices(estimand, run, None, settings)[0]
-    reason = _refusal(estimand, run)
-    if reason is not None:
-        return values_alone(estimand, run, settings, reason)
+        return [*_of_slices(estimand, run, shares, settings)]
+    biased = shares is not None and shares.from_samples(estimand) and is_biased(estimand.expression)
+    reason = NoLimits.BIASED if biased else _refusal(estimand, run)
+    if reason is not None and shares is None:
+        return [values_alone(estimand, run, settings, reason)]
+    if reason is not None and shares is not None:
+        form = Estimate(value=np.nan, level=settings.level).without_limits(reason)
+        return [form.of_values(values) for values in values_at_shares(estimand, run, shares)]
     if _follows_from_parts(estimand.expression):
-        return _of_parts(estimand, estimand.expression, run, None, settings)[0]
+        return [*_of_parts(estimand, estimand.expression, run, shares, settings)]
+    if shares is not None:
+        return shifted.in_closed_form(estimand, run, shares, settings)
+    return [_in_closed_form(estimand, run, settings)]
+
+
+def _in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     if estimand.task is not None:
         return of_labels.in_closed_form(estimand, run, settings) or of_samples.in_closed_form(estimand, run, settings)
     if estimand.scored:
@@ -203,20 +204,6 @@ def _without_simulation(estimand: Estimand, run: RunData, settings: LimitSetting
     if estimand.rates is not None:
         return of_matrix.of_rates(estimand, estimand.rates, run, settings)
     return None if settings.simulate else of_matrix.in_closed_form(estimand, run, settings)
-
-
-def _at_without_simulation(
-    estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings
-) -> list[Estimates | None]:
-    """Estimates at another class prevalence that need no simulation, point by point; None where one does."""
-    biased = shares.from_samples(estimand) and is_biased(estimand.expression)
-    reason = NoLimits.BIASED if biased else _refusal(estimand, run)
-    if reason is not None:
-        form = Estimate(value=np.nan, level=settings.level).without_limits(reason)
-        return [form.of_values(values) for values in values_at_shares(estimand, run, shares)]
-    if _follows_from_parts(estimand.expression):
-        return [*_of_parts(estimand, estimand.expression, run, shares, settings)]
-    return shifted.in_closed_form(estimand, run, shares, settings)
 
 
 def _follows_from_parts(expression: Expression) -> TypeGuard[Combination]:
@@ -261,15 +248,6 @@ def values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, reas
     return form.without_limits(reason).of_values(run.values(estimand))
 
 
-def _at(
-    estimands: Sequence[Estimand], run: RunData, shares: ClassShares | None, settings: LimitSettings
-) -> list[list[Estimates]]:
-    """For every estimand its values at each point; without shares there is one, the run as it is."""
-    if shares is None:
-        return [[one] for one in estimate(estimands, run, settings)]
-    return estimate_at(estimands, run, shares, settings)
-
-
 def _of_parts(
     estimand: Estimand, expression: Combination, run: RunData, shares: ClassShares | None, settings: LimitSettings
 ) -> list[Estimates]:
@@ -277,13 +255,13 @@ def _of_parts(
     parts, pick = estimands_in(estimand, expression, run.source.labels), expression.card.picks
     values = run.values(estimand)[None] if shares is None else values_at_shares(estimand, run, shares)
     of_any = settings.of_any(sum(len(part.names) for part in parts))
-    together = [_flat(one) for one in zip(*_at(parts, run, shares, of_any), strict=True)]
+    together = [_flat(one) for one in zip(*estimate_at(parts, run, shares, of_any), strict=True)]
     if pick is None:
         return [
             (_mean(estimand, expression, float(value[0]), far, settings),)
             for value, far in zip(values, together, strict=True)
         ]
-    alone = [_flat(one) for one in zip(*_at(parts, run, shares, settings), strict=True)]
+    alone = [_flat(one) for one in zip(*estimate_at(parts, run, shares, settings), strict=True)]
     return [
         (_pick(estimand, pick, float(value[0]), one, far, settings),)
         for value, one, far in zip(values, alone, together, strict=True)
@@ -316,7 +294,7 @@ def _of_slices(
 
     @cache
     def at(asked: LimitSettings) -> list[list[Estimates]]:
-        return [_at([inside], one, shares, asked)[0] for one in slices]
+        return [estimate_at([inside], one, shares, asked)[0] for one in slices]
 
     if not isinstance(expression, OverSlices):
         if slices:
