@@ -18,10 +18,8 @@ from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
-from app.kernel.metrics.card import Inputs, Task
-from app.kernel.metrics.catalogue import catalogue
 from app.kernel.samples.label_units import LabelSets
-from app.kernel.streamed.labels import OF_ORDERS, OF_SETS, LabelMoments, LabelSums, StreamedLabels
+from app.kernel.streamed.labels import LabelMoments, LabelSums, StreamedLabels
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import NewEvaluation, evaluate_alone
 from app.services.evaluate.streamed.labels import streamed_labels
@@ -223,18 +221,12 @@ def test_labels_that_nobody_or_everybody_has_have_no_areas(what: str, tmp_path: 
     assert found["intervals"]["roc_auc_ovr_macro"]["reason"] == "the metric is undefined for these samples"
 
 
-def test_all_metrics_of_samples_are_added_up() -> None:
-    for inputs, metrics in ((Inputs.LABELS, OF_SETS), (Inputs.LABEL_SCORES, OF_ORDERS)):
-        known = catalogue().reported_of(Task.MULTILABEL, frozenset({inputs})).metrics
-        assert [metric.key for metric in metrics] == [metric.key for metric in known]
-
-
 def test_sums_of_weights_are_those_of_brute_force() -> None:
     random = np.random.default_rng(7)
     truth, predicted, each = random.random((60, 3)) < 0.5, random.random((60, 3)) < 0.5, random.random(60)
     found = LabelMoments(3, weighted=True)
     for part in (slice(0, 25), slice(25, 60)):
-        found.add(truth[part], predicted[part], each[part])
+        found.add_labels(truth[part], predicted[part], each[part])
     values, own = random.normal(size=(3, 4)), LabelSets(truth, predicted)
     summed = own.pairs.sums(values)
     away = summed - each @ summed / each.sum()

@@ -12,21 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import LabelTable
-from app.kernel.metrics.card import Inputs, Metric
+from app.kernel.metrics.card import Inputs, Metric, Task
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Expression, Subject
 from app.kernel.metrics.families import score_ranking
-from app.kernel.metrics.families.label_sets import (
-    coverage_error,
-    hamming_loss,
-    label_ranking_average_precision,
-    label_ranking_loss,
-    one_error,
-    samples_f1,
-    samples_jaccard,
-    samples_precision,
-    samples_recall,
-    subset_accuracy,
-)
 from app.kernel.numerics.arrays import Array, Mask, lazy
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.label_units import CELLS, LabelScores, LabelSets
@@ -41,21 +30,6 @@ from app.kernel.uncertainty.designs import RatesInGroups
 from app.kernel.uncertainty.influence import LabelInfluences, Linearisation
 from app.kernel.uncertainty.units import Units, WeightedLabels
 
-# Means over samples, of values that all of them have: of their sets of labels, and of the order of their labels.
-OF_SETS: Final[tuple[Metric[Any], ...]] = (
-    subset_accuracy,
-    hamming_loss,
-    samples_precision,
-    samples_recall,
-    samples_f1,
-    samples_jaccard,
-)
-OF_ORDERS: Final[tuple[Metric[Any], ...]] = (
-    label_ranking_average_precision,
-    label_ranking_loss,
-    coverage_error,
-    one_error,
-)
 # Entries of cells of labels, and of probabilities, that are looked at together.
 _CELLS_TOGETHER: Final = 1 << 22
 _TOGETHER: Final = 1 << 17
@@ -63,42 +37,54 @@ _TOGETHER: Final = 1 << 17
 _ROUNDING: Final = 1e-14
 
 
-class LabelMoments:
-    """Sums over samples in two cells of L labels at once: of weights, and of their squares.
+@dataclass(frozen=True, slots=True, eq=False)
+class Products:
+    """Products (c, c) of numbers, the first of which is 1, summed over samples or groups, beside sums (c) in the
+    weights that means are of.
+    """
+
+    products: Array
+    sums: Array
+
+    def about_mean(self, slopes: Array, start: int = 0) -> float:
+        """Sum of squared deviations of the other numbers, from one on times these slopes, from their mean."""
+        each = np.zeros(self.sums.size)
+        each[1 + start : 1 + start + slopes.size] = slopes
+        mean = float(each @ self.sums) / float(self.sums[0])
+        found = each @ self.products @ each - 2.0 * mean * self.products[0] @ each + mean * mean * self.products[0, 0]
+        scale = np.abs(each) @ np.abs(self.products) @ np.abs(each)
+        return float(found) if found > _ROUNDING * scale else 0.0
+
+    def squares(self, values: Array) -> float:
+        """The same of sums of values (L, 4) by cell; the numbers are all cells of labels but that of neither."""
+        return self.about_mean((values[:, 1:] - values[:, :1]).T.ravel())
+
+    def deviations(self, values: Array) -> Array:
+        """One number: the root of `squares`."""
+        return np.sqrt([self.squares(values)])
+
+
+class WeightedProducts:
+    """Sums over samples of products of c numbers, the first of which is 1: in weights, and in their squares.
 
     Attributes:
         ends: The smallest weight above 0 and the largest.
     """
 
-    def __init__(self, n_labels: int, *, weighted: bool) -> None:
-        # A first cell that all samples are in, and for each label all cells but that of neither.
-        size = 1 + (CELLS - 1) * n_labels
-        self.n_labels, self.ends = n_labels, (np.inf, -np.inf)
-        self._used = np.zeros(size)
+    def __init__(self, size: int, *, weighted: bool) -> None:
+        self.ends, self.used = (np.inf, -np.inf), np.zeros(size)
         # Of weights of 1 the squares are the same.
         self._sums = np.zeros((2 if weighted else 1, size, size))
 
-    def add(self, truth: Mask, predicted: Mask, weights: Array | None) -> None:
-        """Add samples, before anything is asked: labels that they have and that were predicted (n, L), and weights (n)
-        above 0, None for 1 each.
-        """
-        rows = max(_CELLS_TOGETHER // self._used.size, 1)
-        for start in range(0, len(truth), rows):
-            part = slice(start, start + rows)
-            self._add(truth[part], predicted[part], None if weights is None else weights[part])
-
-    def _add(self, truth: Mask, predicted: Mask, weights: Array | None) -> None:
-        every = np.ones((len(truth), 1), dtype=np.bool_)
-        found = np.concatenate([every, predicted & ~truth, truth & ~predicted, truth & predicted], axis=1)
-        # Sums of less than 2^24 ones are exact in float32.
-        cells: NDArray[Any] = found.astype(np.float32 if weights is None else np.float64)
-        self._used += found.sum(axis=0)
+    def add(self, numbers: NDArray[Any], weights: Array | None) -> None:
+        """Add samples: numbers (n, c) and weights (n) above 0, None for 1 each."""
+        self.used += numbers.sum(axis=0)
         if weights is None:
-            self._sums[0] += cells.T @ cells
+            self._sums[0] += numbers.T @ numbers
             return
         self.ends = min(self.ends[0], float(weights.min())), max(self.ends[1], float(weights.max()))
         for own, each in zip(self._sums, (weights, weights * weights), strict=True):
-            own += (cells * each[:, None]).T @ cells
+            own += (numbers * each[:, None]).T @ numbers
 
     @property
     def is_weighted(self) -> bool:
@@ -106,25 +92,65 @@ class LabelMoments:
         return len(self._sums) > 1
 
     @property
-    def cells(self) -> Array:
-        """Weight (L, 4) in each cell of each label, as `LabelPairs` counts them."""
-        return _cells(self._sums[0, 0])
-
-    @property
     def whole(self) -> Side:
         """All samples."""
-        return Side(float(self._sums[0, 0, 0]), float(self._sums[-1, 0, 0]), int(self._used[0]))
+        return Side(float(self._sums[0, 0, 0]), float(self._sums[-1, 0, 0]), int(self.used[0]))
 
     @property
     def worth(self) -> tuple[int, float] | None:
         """Number of samples with weights, and their effective number (Kish 1965); None without weights."""
         return (self.whole.used, self.whole.effective) if self.is_weighted else None
 
+    @property
+    def plain(self) -> Products:
+        """In weights."""
+        return Products(self._sums[0], self._sums[0, 0])
+
+    @property
+    def centred(self) -> Products:
+        """In squared weights: of weighted deviations."""
+        return Products(self._sums[-1], self._sums[0, 0])
+
+    def design_effect(self, squares: float, plain: float) -> float | None:
+        """Variance of a mean relative to that of equally many samples of one weight; NaN where it is 0, None without
+        weights. Sums of squared deviations are in squared weights, and in weights.
+        """
+        if not self.is_weighted:
+            return None
+        return self.whole.used * squares / (self.whole.weight * plain) if squares and plain else float("nan")
+
+
+class LabelMoments(WeightedProducts):
+    """Sums over samples in two cells of L labels at once: a first cell that all samples are in, and for each label all
+    cells but that of neither.
+    """
+
+    def __init__(self, n_labels: int, *, weighted: bool) -> None:
+        super().__init__(1 + (CELLS - 1) * n_labels, weighted=weighted)
+        self.n_labels = n_labels
+
+    def add_labels(self, truth: Mask, predicted: Mask, weights: Array | None) -> None:
+        """Add samples: labels that they have and predicted ones (n, L), and weights (n) above 0, None for 1 each."""
+        rows = max(_CELLS_TOGETHER // self.used.size, 1)
+        for start in range(0, len(truth), rows):
+            there, said = truth[start : start + rows], predicted[start : start + rows]
+            every = np.ones((len(there), 1), dtype=np.bool_)
+            cells = np.concatenate([every, said & ~there, there & ~said, there & said], axis=1)
+            # Sums of less than 2^24 ones are exact in float32.
+            numbers = cells.astype(np.float32 if weights is None else np.float64)
+            self.add(numbers, None if weights is None else weights[start : start + rows])
+
+    @property
+    def cells(self) -> Array:
+        """Weight (L, 4) in each cell of each label, as `LabelPairs` counts them."""
+        others = self._sums[0, 0, 1:].reshape(CELLS - 1, -1).T
+        return np.concatenate([self._sums[0, 0, 0] - others.sum(axis=1, keepdims=True), others], axis=1)
+
     def sides(self, label: int) -> tuple[Side, Side]:
         """Samples with a label, and without it."""
         # Missed and found.
         own = [1 + place * self.n_labels + label for place in (1, 2)]
-        used = int(self._used[own].sum())
+        used = int(self.used[own].sum())
         weight, squares = (float(sums[0, own].sum()) for sums in (self._sums[0], self._sums[-1]))
         whole, none = self.whole, Side(0.0, 0.0, 0)
         others = Side(whole.weight - weight, whole.squares - squares, whole.used - used)
@@ -138,75 +164,7 @@ class LabelMoments:
     @property
     def weighted(self) -> WeightedLabels | None:
         """The tables of samples that have weights; None without."""
-        if not self.is_weighted:
-            return None
-        return WeightedLabels(self.table, _table(self._sums[1, 0]), _table(self._used))
-
-    @cached_property
-    def plain(self) -> "CentredProducts":
-        """In weights."""
-        return CentredProducts(self._sums[0], self._sums[0, 0])
-
-    @cached_property
-    def centred(self) -> "CentredProducts":
-        """In squared weights: of weighted deviations."""
-        return CentredProducts(self._sums[-1], self._sums[0, 0])
-
-    def design_effect(self, squares: float, plain: float) -> float:
-        """Variance of a mean relative to that of equally many samples of one weight; NaN where it is 0.
-
-        Sums of squared deviations are in squared weights, and in weights.
-        """
-        return self.whole.used * squares / (self.whole.weight * plain) if squares and plain else float("nan")
-
-
-class CentredProducts:
-    """Products of numbers in a first cell that all is in, and in all cells of labels but that of neither: sums (1 + 3
-    L, 1 + 3 L) over samples or groups, beside sums (1 + 3 L) of the numbers in the weights that means are of.
-    """
-
-    def __init__(self, products: Array, sums: Array) -> None:
-        self.sums, means = sums, sums / sums[0]
-        crossed = products[0, :, None] * means
-        self._around = products - crossed - crossed.T + np.outer(means, means) * products[0, 0]
-        self._plain = products
-
-    def squares(self, values: Array) -> float:
-        """Sum of squared deviations from the mean of sums of values (L, 4) by cell."""
-        each = np.concatenate([[0.0], (values[:, 1:] - values[:, :1]).T.ravel()])
-        found, scale = each @ self._around @ each, np.abs(each) @ self._plain @ np.abs(each)
-        return float(found) if found > _ROUNDING * scale else 0.0
-
-    def deviations(self, values: Array) -> Array:
-        """One number: the root of `squares`."""
-        return np.sqrt([self.squares(values)])
-
-
-class LabelsOfGroups:
-    """Samples with labels in groups: rates of the labels, and products of the sums within groups."""
-
-    def __init__(self, moments: LabelMoments) -> None:
-        self._moments = moments
-        self.rates = RatesInGroups(moments.n_labels, moments.whole.used / moments.whole.weight)
-        size = 1 + (CELLS - 1) * moments.n_labels
-        self._products = np.zeros((size, size))
-
-    def add(self, sums: Array) -> None:
-        """Add groups (G, 1 + 3 L): their weight, and of each label that predicted alone, actual alone and both."""
-        self._products += sums.T @ sums
-        false, missed, hits = sums[:, 1:].T.reshape(CELLS - 1, -1, len(sums))
-        for label, parts in enumerate(zip(hits, missed, false, strict=True)):
-            self.rates.add(label, np.array(parts), sums[:, 0])
-
-    @cached_property
-    def centred(self) -> CentredProducts:
-        """Sums that the samples of groups deviate by."""
-        return CentredProducts(self._products, self._moments.plain.sums)
-
-
-def _cells(sums: Array) -> Array:
-    others = sums[1:].reshape(CELLS - 1, -1).T
-    return np.concatenate([sums[0] - others.sum(axis=1, keepdims=True), others], axis=1)
+        return WeightedLabels(self.table, _table(self._sums[1, 0]), _table(self.used)) if self.is_weighted else None
 
 
 def _table(sums: Array) -> LabelTable:
@@ -217,22 +175,17 @@ def _table(sums: Array) -> LabelTable:
 class SampleMeans(WeightedUnits):
     """Means over samples of what metrics say of each of them, as if all samples were one."""
 
-    def __init__(self, metrics: Sequence[Metric[Any]]) -> None:
+    def __init__(self, metrics: Sequence[Metric[Any]], *, weighted: bool) -> None:
         super().__init__(1)
         self.metrics, self.places = metrics, {metric.key: place for place, metric in enumerate(metrics)}
+        self.moments = WeightedProducts(1 + len(metrics), weighted=weighted)
         # Deviations from the values of one sample are added up, so that what does not vary has no variance.
-        self._about = np.zeros((len(metrics), 1))
-        # By weights and by their squares: of 1, of deviations, and of their squares.
-        self._sums = np.zeros((2, 3, len(metrics)))
+        self._about: Array | None = None
 
     def add(self, values: Array, weights: Array | None) -> None:
         """Add samples: values (m, n) and weights (n) above 0; None is 1 each."""
-        if not self._sums.any():
-            self._about = values[:, :1].copy()
-        away = values - self._about
-        powers = np.stack([np.ones_like(away), away, away * away])
-        each = np.ones(values.shape[1]) if weights is None else weights
-        self._sums += np.stack([powers @ each, powers @ (each * each)])
+        self._about = values[:, :1].copy() if self._about is None else self._about
+        self.moments.add(np.vstack([np.ones(values.shape[1]), values - self._about]).T, weights)
 
     def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - nothing can be made
         """The mean of what a metric says; raises KeyError where that was not added up."""
@@ -242,19 +195,8 @@ class SampleMeans(WeightedUnits):
 
     def mean(self, key: str) -> float:
         """Weighted mean of what a metric says."""
-        place = self.places[key]
-        count, first, _ = self._sums[0, :, place]
-        return float(self._about[place, 0] + first / count)
-
-    def squares(self, key: str) -> tuple[float, float]:
-        """Sums of weights, and of squared weights, times squared deviations from the mean."""
-        plain, own = self._sums[:, :, self.places[key]]
-        away = plain[1] / plain[0]
-        found = []
-        for count, first, second in (plain, own):
-            squares, scale = second - 2.0 * away * first + away * away * count, second + away * away * count
-            found.append(float(squares) if squares > _ROUNDING * scale else 0.0)
-        return found[0], found[1]
+        sums, place = self.moments.plain.sums, self.places[key]
+        return float(sums[1 + place] / sums[0]) + (0.0 if self._about is None else float(self._about[place, 0]))
 
 
 class LabelSums:
@@ -265,9 +207,11 @@ class LabelSums:
     """
 
     def __init__(self, n_labels: int, *, weighted: bool, scored: bool) -> None:
-        self.moments = LabelMoments(n_labels, weighted=weighted)
-        self.means = SampleMeans((*OF_SETS, *OF_ORDERS) if scored else OF_SETS)
-        self.rows = 0
+        self.moments, self.rows = LabelMoments(n_labels, weighted=weighted), 0
+        # Means over samples, of values that all of them have: of their sets of labels, and of the order of these.
+        inputs = (Inputs.LABELS, Inputs.LABEL_SCORES) if scored else (Inputs.LABELS,)
+        known = [catalogue().reported_of(Task.MULTILABEL, frozenset({one})).metrics for one in inputs]
+        self.means = SampleMeans([metric for metrics in known for metric in metrics], weighted=weighted)
 
     def add(self, truth: Mask, predicted: Mask, scores: Array | None, weights: Array | None) -> Array:
         """Add samples, and return what metrics say of each (m, n).
@@ -283,31 +227,40 @@ class LabelSums:
         step = max(_TOGETHER // self.moments.n_labels, 1)
         for start in range(0, len(truth), step):
             part = slice(start, start + step)
-            units: list[WeightedUnits] = [LabelSets(truth[part], predicted[part])] * len(OF_SETS)
+            units: dict[Inputs, WeightedUnits] = {Inputs.LABELS: LabelSets(truth[part], predicted[part])}
             if scores is not None:
-                units += [LabelScores(truth[part], scores[part])] * len(OF_ORDERS)
-            for row, metric, own in zip(values, self.means.metrics, units, strict=True):
+                units[Inputs.LABEL_SCORES] = LabelScores(truth[part], scores[part])
+            for row, metric in zip(values, self.means.metrics, strict=True):
                 terms: Any = metric.card.inference.terms
-                row[part] = terms(own).above
+                row[part] = terms(units[metric.card.inputs]).above
         used = slice(None) if weights is None else np.flatnonzero(weights)
         if len(truth[used]):
             each = None if weights is None else weights[used]
-            self.moments.add(truth[used], predicted[used], each)
+            self.moments.add_labels(truth[used], predicted[used], each)
             self.means.add(values[:, used], each)
         return values
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LabelGroups:
-    """Sums within groups: samples (G), those with a weight above 0 (G), their weight (G), sums (m, G) of weights times
-    what metrics say of a sample, and products of those of the labels.
+    """Sums within groups: rates of the labels, and products of weights and of what lies in cells and metrics say.
+
+    Attributes:
+        sizes: Samples (G) of each group.
+        used: Those (G) of a weight above 0.
     """
 
-    sizes: Array
-    used: Array
-    weights: Array
-    values: Array
-    labels: LabelsOfGroups
+    def __init__(self, moments: LabelMoments, sizes: Array, used: Array) -> None:
+        self.sizes, self.used, self._n_labels = sizes, used, moments.n_labels
+        self.rates = RatesInGroups(moments.n_labels, moments.whole.used / moments.whole.weight)
+        self.products = Products(np.zeros(()), np.zeros(()))
+
+    def add(self, sums: Array) -> None:
+        """Add groups (G, c): their weight, what lies in cells predicted, actual and both, and what metrics say."""
+        found = self.products
+        self.products = Products(found.products + sums.T @ sums, found.sums + sums.sum(axis=0))
+        cells = sums[:, 1 : 1 + (CELLS - 1) * self._n_labels].T.reshape(CELLS - 1, -1, len(sums))
+        for label, (false, missed, hits) in enumerate(cells.transpose(1, 0, 2)):
+            self.rates.add(label, np.array([hits, missed, false]), sums[:, 0])
 
 
 class StreamedLabelScores(StreamedScores):
@@ -433,8 +386,8 @@ class StreamedLabels(Units):
     def influences(self) -> "StreamedLabelInfluences":
         """Return the sampling errors of metrics."""
         moments, groups = self.sums.moments, self.groups
-        pairs, designed = (moments, moments.weighted) if groups is None else (groups.labels, groups.labels.rates)
-        given = self.subject(), self.n_units, moments.n_labels, pairs.centred, designed
+        found = (moments.centred, moments.weighted) if groups is None else (groups.products, groups.rates)
+        given = self.subject(), self.n_units, moments.n_labels, *found
         return StreamedLabelInfluences(*given, moments=moments, groups=groups)
 
 
@@ -462,16 +415,15 @@ class StreamedLabelInfluences(LabelInfluences):
         return linearised(data, metric, class_index)
 
     def _mean(self, metric: Metric[Any], means: SampleMeans) -> Linearisation:
-        (total, _, known), value = self.moments.whole, means.mean(metric.key)
-        plain, squares = means.squares(metric.key)
-        scale = (known / (known - 1.0)) ** 0.5 / total if known > 1 else np.nan
-        influence, about = np.sqrt([squares]), None
+        (total, _, known), slope, place = self.moments.whole, np.ones(1), means.places[metric.key]
+        plain, squares = (one.about_mean(slope, place) for one in (means.moments.plain, means.moments.centred))
+        spread, about = squares, None
         if self.groups is not None:
-            away = self.groups.values[means.places[metric.key]] - value * self.groups.weights
-            influence, about = (away, self.groups.used) if squares else (0.0 * away, 0.0 * away)
-        effect = self.moments.design_effect(squares, plain) if self.moments.is_weighted else None
-        found = self._of_mean(metric, value, scale * influence, known, self._worth)
-        return replace(found, about=about, design_effect=effect)
+            spread = self.groups.products.about_mean(slope, self.moments.used.size - 1 + place) if squares else 0.0
+            about = self.groups.used if squares else 0.0 * self.groups.used
+        influence = np.sqrt([spread * known / (known - 1.0)]) / total if known > 1 else np.array([np.nan])
+        found = self._of_mean(metric, means.mean(metric.key), influence, known, self._worth)
+        return replace(found, about=about, design_effect=means.moments.design_effect(squares, plain))
 
     @property
     def _worth(self) -> tuple[int, float] | None:
@@ -483,10 +435,8 @@ class StreamedLabelInfluences(LabelInfluences):
         return found if found is None or self.groups is None else replace(found, about=self.groups.used)
 
     def _design(self, by_cell: Array) -> float | None:
-        moments = self.moments
-        if not moments.is_weighted:
-            return None
-        return moments.design_effect(moments.centred.squares(by_cell), moments.plain.squares(by_cell))
+        squares, plain = (one.squares(by_cell) for one in (self.moments.centred, self.moments.plain))
+        return self.moments.design_effect(squares, plain)
 
     def _centred(self, by_cell: Array) -> Array:
         size = self.moments.whole.used

@@ -29,7 +29,7 @@ def test_two_labels_are_not_taken_for_two_classes(engine: OpenEngine, n_labels: 
     truth = random.random((3000, n_labels)) < np.linspace(0.3, 0.6, n_labels)
     scores = random.normal(size=truth.shape) + truth * np.linspace(0.3, 2.0, n_labels)
     moments = LabelMoments(n_labels, weighted=False)
-    moments.add(truth, scores > 0, None)
+    moments.add_labels(truth, scores > 0, None)
     columns = {f"p{code}": own for code, own in enumerate(scores.T)}
     table = pa.table(columns | {f"t{code}": own for code, own in enumerate(truth.T)})
     streamed = StreamedLabelScores(engine.take(table.schema, table.to_batches()), moments)

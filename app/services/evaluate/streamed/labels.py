@@ -11,7 +11,7 @@ from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally
-from app.kernel.streamed.labels import LabelGroups, LabelsOfGroups, LabelSums, StreamedLabels, StreamedLabelScores
+from app.kernel.streamed.labels import LabelGroups, LabelSums, StreamedLabels, StreamedLabelScores
 from app.kernel.streamed.rows import Rows
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
@@ -76,7 +76,7 @@ def streamed_labels(
     groups, scores, n_groups = None, None, 0
     if rows is not None and source.is_grouped:
         rows, n_groups = rows.coded(_GROUP, _CODE)
-        held = _SUM_BYTES * n_groups * (3 + len(sums.means.metrics))
+        held = 2 * _SUM_BYTES * n_groups
         check_groups(n_groups, n_labels if scored else 0, held, left)
         # Read again for each label.
         rows = rows.kept() if scored else rows
@@ -121,18 +121,17 @@ def _batches(parts: Iterable[Samples], sums: LabelSums, schema: pa.Schema) -> It
 
 
 def _groups(rows: Rows, sums: LabelSums, n_groups: int, left: int) -> LabelGroups:
-    """Sums within groups; those of labels of so many groups at once as fit into the bytes that are left."""
-    weighed: Mapping[str, str] = {name: f"{_WEIGHT} * {name}" for name in _values(sums)}
-    found = rows.sums(_CODE, sizes="1", used=f"({_WEIGHT} > 0)::INT", weights=_WEIGHT, **weighed)
-    values = np.stack([found[name] for name in weighed])
-    labels, places = LabelsOfGroups(sums.moments), range(sums.moments.n_labels)
-    cells = {f"a{cell}_{place}": f"{_WEIGHT} * (c{place} = {cell})::INT" for cell in (1, 2, 3) for place in places}
-    step = max(left // (_SUM_BYTES * (1 + len(cells))), 1)
+    """Sums within groups, of so many groups at once as fit into the bytes that are left."""
+    sizes = rows.sums(_CODE, sizes="1", used=f"({_WEIGHT} > 0)::INT")
+    found, places = LabelGroups(sums.moments, sizes["sizes"], sizes["used"]), range(sums.moments.n_labels)
+    asked = {f"a{cell}_{place}": f"{_WEIGHT} * (c{place} = {cell})::INT" for cell in (1, 2, 3) for place in places}
+    asked = {"weights": _WEIGHT, **asked, **{name: f"{_WEIGHT} * {name}" for name in _values(sums)}}
+    step = max(left // (_SUM_BYTES * len(asked)), 1)
     for start in range(0, n_groups, step):
         some = rows if step >= n_groups else rows.where(f"{_CODE} >= {start} AND {_CODE} < {start + step}")
-        of_some = some.sums(_CODE, weights=_WEIGHT, **cells)
-        labels.add(np.column_stack([of_some["weights"], *(of_some[name] for name in cells)]))
-    return LabelGroups(found["sizes"], found["used"], found["weights"], values, labels)
+        of_some = some.sums(_CODE, **asked)
+        found.add(np.column_stack([of_some[name] for name in asked]))
+    return found
 
 
 def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> MatrixInput:
