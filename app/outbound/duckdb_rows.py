@@ -162,7 +162,7 @@ class DuckDB:
 
     def check_room(self) -> None:
         """Raises SpillFull: the rows, or all orders in files, take more than they may."""
-        orders = sum(one.stat().st_size for one in self.own.glob(f"*{SPOOL}"))
+        orders = sum(one.stat().st_size for one in self.own.glob(f"*{SPOOL}/*"))
         if max(self._rows.stat().st_size, orders) > self.spill_bytes:
             raise SpillFull(_FULL)
 

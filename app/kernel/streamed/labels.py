@@ -274,7 +274,6 @@ class StreamedLabelScores(StreamedScores):
         self._moments = moments
         # Calibration is looked at of classes alone.
         super().__init__(rows, moments.n_labels, probabilities=False, weighted=moments.is_weighted, n_groups=n_groups)
-        self._one_score = self.mirrored = False
         # Labels are put in one order whatever their scores are, and however many; samples have several.
         self.have_entries, self.in_one_order, self.n_strata = True, True, 1
 

@@ -49,14 +49,15 @@ class StreamedScores(Scores):
     ``Scores``, and the others raise ``NotStreamed``.
 
     Args:
-        rows: One for each sample of weight above 0: the class ``y``, and ``p0``, ``p1``, ... of all classes; scores of
-            two classes have one ``s``, higher for class 1. A weight ``w`` and a code ``g`` of a group, where there are
+        rows: One for each sample of weight above 0: the class ``y``, and ``p0``, ``p1``, ... of all classes; mirrored
+            scores have one ``s``, higher for class 1. A weight ``w`` and a code ``g`` of a group, where there are
             some.
         n_classes: K.
         probabilities: Are they, or else any real scores?
         weighted: Is there a ``w``?
         n_groups: How many groups there are; 0 where samples are independent.
-        mirrored: Is ``p0`` equal to ``1 - p1`` in every row?
+        mirrored: Does the score of one of two classes say that of the other, probabilities adding up to 1 and scores to
+            0, in every row?
         n_samples: How many samples there are with those that weigh nothing; None: as many as rows.
         outputs: What the names of the columns of all classes begin with.
     """
@@ -76,9 +77,10 @@ class StreamedScores(Scores):
         self.n_classes, self.n_groups, self.are_probabilities = n_classes, n_groups, probabilities
         self.grouped, self.threads = n_groups > 0, rows.threads
         self.weights = _AWAY if weighted else None
-        self._rows, self._weighted, self._weight = rows, weighted, "w" if weighted else "1"
-        self._outputs, self._one_score = outputs, n_classes == _TWO and not probabilities and outputs == "p"
-        self.mirrored = mirrored or self._one_score
+        self._weighted, self._weight, self._outputs = weighted, "w" if weighted else "1", outputs
+        # One score stands for both classes.
+        self._rows = rows.having(s="p1") if mirrored and probabilities else rows
+        self.mirrored = mirrored
         # Do scores of all classes compare with each other, and can they be put in one order?
         self.have_entries, self.in_one_order = probabilities, probabilities and n_classes <= MOST_CLASSES
         # Samples are in one class each.
@@ -174,8 +176,11 @@ class StreamedScores(Scores):
 
     def _turned(self, batch: Table) -> Table:
         """Scores and members of class 0, of those of class 1."""
-        scores = 1.0 - batch["s"] if self.are_probabilities else -batch["s"]
-        return {**batch, "s": scores, "m": ~batch["m"]}
+        return {**batch, "s": self._of_other(batch["s"]), "m": ~batch["m"]}
+
+    def _of_other(self, scores: Array) -> Array:
+        """Scores of class 0, of those of class 1."""
+        return 1.0 - scores if self.are_probabilities else -scores
 
     def _member(self, code: int) -> str:
         """SQL of the members of a class."""
@@ -188,8 +193,8 @@ class StreamedScores(Scores):
 
     def _score(self, code: int) -> str:
         """SQL of the score of a class."""
-        if self._one_score:
-            return "s" if code else "-s"
+        if self.mirrored:
+            return "s" if code else "1.0 - s" if self.are_probabilities else "-s"
         return f"{self._outputs}{code}"
 
     @property
@@ -243,7 +248,7 @@ class StreamedScores(Scores):
     @cached_property
     def _of_actual(self) -> Mapping[str, float]:
         """Ends of the probabilities of actual classes, and how many are hardly any."""
-        own = " ".join(f"WHEN {code} THEN {name}" for code, name in enumerate(self.names))
+        own = " ".join(f"WHEN {code} THEN {self._score(code)}" for code in range(self.n_classes))
         rows = self._rows.having(t=f"CASE y {own} END")
         found = rows.totals((), {"clipped": f"(t < {CLIP!r})::INT"}, {"lowest": "t", "highest": "-t"})
         return {name: float(one[0]) for name, one in found.items()}
@@ -257,7 +262,7 @@ class StreamedScores(Scores):
         if self.mirrored:
             orders = [_predicted(self._in_order(code), code) for code in (0, 1)]
             return joined(orders, weighted=self._weighted, threads=1)
-        names = [f"p{code}" for code in range(self.n_classes)]
+        names = self.names
         # The first of equals is predicted.
         first = [
             " AND ".join([f"{own} > {one}" for one in names[:code]] + [f"{own} >= {one}" for one in names[code + 1 :]])
@@ -351,7 +356,8 @@ class StreamedScores(Scores):
     def ends(self) -> Array:
         """Lowest and highest probability of the non-members and of the members of each class, shape (K, 2, 2)."""
         signs = {"a": "", "b": "-"}
-        asked = {f"{name}{code}": f"{sign}p{code}" for code in range(self.n_classes) for name, sign in signs.items()}
+        scores = [*map(self._score, range(self.n_classes))]
+        asked = {f"{name}{code}": f"{sign}({own})" for code, own in enumerate(scores) for name, sign in signs.items()}
         found = self._rows.totals(["y"], {}, asked)
         made = np.full((self.n_classes, _TWO, _TWO), [np.inf, -np.inf])
         for place, actual in enumerate(found["y"].tolist()):
@@ -559,12 +565,7 @@ class StreamedScores(Scores):
         if not self.mirrored:
             return pieces(self._rows.batches(*columns))
         # Places of scores are found sooner where these are in order.
-        return pieces(map(self._of_order, self._order(1).batches()))
-
-    def _of_order(self, batch: Table) -> Table:
-        """Columns of all samples, of those of their order."""
-        own = {"s": batch["s"]} if self._one_score else {"p0": 1.0 - batch["s"], "p1": batch["s"]}
-        return {**batch, "y": batch["m"].astype(np.int32), **own}
+        return pieces({**batch, "y": batch["m"].astype(np.int32)} for batch in self._order(1).batches())
 
     @property
     def read_columns(self) -> Sequence[str]:
@@ -574,11 +575,12 @@ class StreamedScores(Scores):
     @property
     def names(self) -> Sequence[str]:
         """Columns of scores."""
-        return ["s"] if self._one_score else [self._score(code) for code in range(self.n_classes)]
+        return ["s"] if self.mirrored else [self._score(code) for code in range(self.n_classes)]
 
     def outputs_of(self, part: Table) -> Array:
         """The scores (K, b) of all classes."""
-        return np.stack([-part["s"], part["s"]] if self._one_score else [part[name] for name in self.names])
+        columns = [part[name] for name in self.names]
+        return np.stack([self._of_other(*columns), *columns] if self.mirrored else columns)
 
     def __getattr__(self, name: str) -> Any:
         raise NotStreamed(f"{name} needs the samples, which were streamed")

@@ -139,7 +139,7 @@ def test_scores_of_any_size(engine: OpenEngine, classes: int) -> None:
     columns = {"s": values[:, 1]} if classes == 2 else {f"p{code}": own for code, own in enumerate(values.T)}
     table = pa.table({"y": y, **columns})
     rows = engine.take(table.schema, table.to_batches())
-    found = StreamedScores(rows, classes, probabilities=False)
+    found = StreamedScores(rows, classes, probabilities=False, mirrored=classes == 2)
     whole = Scores.of_scores(y, values[:, 1]) if classes == 2 else Scores.of_class_scores(y, values)
     for key, own in streamed_values(found).items():
         metric = METRICS[key]

@@ -81,7 +81,7 @@ class _Taken:
 
     Attributes:
         n_samples: Of all parts.
-        mirrored: Are there two classes, and is one probability 1 less the other in every row?
+        mirrored: Are there two classes, and does one score say the other in every row?
     """
 
     def __init__(self, source: MatrixInput) -> None:
