@@ -30,6 +30,8 @@ from app.kernel.uncertainty.designs import RatesInGroups
 from app.kernel.uncertainty.influence import LabelInfluences, Linearisation
 from app.kernel.uncertainty.units import Units, WeightedLabels
 
+# Cells from this one on are those of samples that have the label.
+_ACTUAL: Final = 2
 # Entries of cells of labels, and of probabilities, that are looked at together.
 _CELLS_TOGETHER: Final = 1 << 22
 _TOGETHER: Final = 1 << 17
@@ -266,7 +268,7 @@ class LabelGroups:
 class StreamedLabelScores(StreamedScores):
     """Probabilities of labels of samples that an engine holds. Each label is a class of its own against its absence.
 
-    Rows are those of samples of weight above 0: ``p0``, ``p1``, ... and whether it has the label, ``t0``, ``t1``, ...;
+    Rows are those of samples of weight above 0: ``p0``, ``p1``, ... and the cells of the labels, ``c0``, ``c1``, ...;
     the weight ``w`` and the code ``g`` of one of some groups, where there are some.
     """
 
@@ -290,16 +292,16 @@ class StreamedLabelScores(StreamedScores):
         return self._moments.sides(code)
 
     def _member(self, code: int) -> str:
-        return f"t{code}"
+        return f"c{code} >= {_ACTUAL}"
 
     def inside(self, part: Table, code: int) -> Mask:
         """Samples (b) with a label among those that were read."""
-        found: Mask = part[f"t{code}"]
+        found: Mask = part[f"c{code}"] >= _ACTUAL
         return found
 
     @property
     def _truth(self) -> Sequence[str]:
-        return [f"t{code}" for code in range(self.n_classes)]
+        return [f"c{code}" for code in range(self.n_classes)]
 
     def strata(self, part: Table) -> Codes:
         """All samples are in one stratum."""

@@ -31,7 +31,7 @@ def test_two_labels_are_not_taken_for_two_classes(engine: OpenEngine, n_labels: 
     moments = LabelMoments(n_labels, weighted=False)
     moments.add_labels(truth, scores > 0, None)
     columns = {f"p{code}": own for code, own in enumerate(scores.T)}
-    table = pa.table(columns | {f"t{code}": own for code, own in enumerate(truth.T)})
+    table = pa.table(columns | {f"c{code}": own for code, own in enumerate(2 * truth.T.astype(np.uint8))})
     streamed = StreamedLabelScores(engine.take(table.schema, table.to_batches()), moments)
     found = linearised(streamed, roc_auc_ovr_macro)
     whole = LabelScores(truth, scores)

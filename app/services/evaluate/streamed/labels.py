@@ -15,13 +15,13 @@ from app.kernel.streamed.labels import LabelGroups, LabelSums, StreamedLabels, S
 from app.kernel.streamed.rows import Rows
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.streamed.units import DATA, NoPart, StreamedParts, check_groups, check_weights
+from app.services.evaluate.streamed.units import DATA, NoPart, StreamedParts, check_groups, check_weights, taken
 from app.services.ports import OpenEngine
 
 # What an input says of its own rows, and how labels are decided where there are probabilities.
 _ROWS: Final = "rows"
 _RULE: Final = "rule"
-# Columns of the engine, beside a probability and a truth of each label.
+# Columns of the engine, beside the cell and the probability of each label, and what metrics say of a sample.
 _GROUP, _CODE, _WEIGHT = "group", "g", "w"
 # Bytes for each pair of labels: 9 pairs of cells, in sums and in what is made of them; as much again with weights, and
 # with groups.
@@ -64,60 +64,43 @@ def streamed_labels(
             pointer=DATA,
         )
     sums = LabelSums(n_labels, weighted=weighted, scored=scored)
-    rows: Rows | None = None
-    if scored or source.is_grouped:
-        schema = _schema(sums, source)
-        rows = engine.take(schema, _batches(read.samples(), sums, schema))
-    else:
-        for samples in read.samples():
-            _add(sums, samples)
+    rows = taken(engine, _batches(read.samples(), sums))
     if not sums.moments.whole.used:
         raise InvalidInput.at(DATA, "no_samples", "sample_weight: expected at least one sample, got none above 0")
     groups, scores, n_groups = None, None, 0
-    if rows is not None and source.is_grouped:
+    if source.is_grouped:
         rows, n_groups = rows.coded(_GROUP, _CODE)
         held = 2 * _SUM_BYTES * n_groups
         check_groups(n_groups, n_labels if scored else 0, held, left)
         # Read again for each label.
         rows = rows.kept() if scored else rows
         groups = _groups(rows, sums, n_groups, left - held)
-    if rows is not None and scored:
+    if scored:
         scores = StreamedLabelScores(rows.where(f"{_WEIGHT} > 0"), sums.moments, n_groups)
     return read.reported(RunData(read.whole(_whole(source, sums, groups)), StreamedLabels(sums, groups, scores)))
-
-
-def _schema(sums: LabelSums, source: MatrixInput) -> pa.Schema:
-    columns: dict[str, pa.DataType] = {_WEIGHT: pa.float64()}
-    if source.is_grouped:
-        columns |= {_GROUP: pa.string()} | dict.fromkeys(_values(sums), pa.float64())
-        columns |= {f"c{place}": pa.uint8() for place in range(len(source.labels))}
-    if _RULE in source.facts:
-        for place in range(len(source.labels)):
-            columns |= {f"p{place}": pa.float64(), f"t{place}": pa.bool_()}
-    return pa.schema(list(columns.items()))
 
 
 def _values(sums: LabelSums) -> list[str]:
     return [f"v{place}" for place in range(len(sums.means.metrics))]
 
 
-def _add(sums: LabelSums, samples: Samples) -> Any:
-    return sums.add(samples.truth.view(bool), samples.predicted.view(bool), samples.outputs, samples.weights)
-
-
-def _batches(parts: Iterable[Samples], sums: LabelSums, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(parts: Iterable[Samples], sums: LabelSums) -> Iterator[pa.RecordBatch]:
     """Add up each part, and yield the columns of it that go into the engine."""
     for samples in parts:
-        columns: dict[str, Any] = dict(zip(_values(sums), _add(sums, samples), strict=True))
-        columns[_WEIGHT] = np.ones(samples.size) if samples.weights is None else samples.weights
+        truth, predicted = samples.truth.view(bool), samples.predicted.view(bool)
+        values = sums.add(truth, predicted, samples.outputs, samples.weights)
+        columns: dict[str, Any] = {_WEIGHT: np.ones(samples.size) if samples.weights is None else samples.weights}
         if samples.groups is not None:
-            columns[_GROUP] = pa.array(samples.groups).cast(pa.string())
-            cells = 2 * samples.truth.astype(np.uint8) + samples.predicted.astype(np.uint8)
+            columns |= {
+                _GROUP: pa.array(samples.groups).cast(pa.string()),
+                **dict(zip(_values(sums), values, strict=True)),
+            }
+        if samples.groups is not None or samples.outputs is not None:
+            cells = 2 * truth.astype(np.uint8) + predicted
             columns |= {f"c{place}": np.ascontiguousarray(own) for place, own in enumerate(cells.T)}
         if samples.outputs is not None:
-            for place, (score, truth) in enumerate(zip(samples.outputs.T, samples.truth.T, strict=True)):
-                columns |= {f"p{place}": np.ascontiguousarray(score), f"t{place}": truth.astype(bool)}
-        yield pa.record_batch([pa.array(columns[name]) for name in schema.names], schema=schema)
+            columns |= {f"p{place}": np.ascontiguousarray(own) for place, own in enumerate(samples.outputs.T)}
+        yield pa.record_batch({name: pa.array(column) for name, column in columns.items()})
 
 
 def _groups(rows: Rows, sums: LabelSums, n_groups: int, left: int) -> LabelGroups:

@@ -1,9 +1,8 @@
 """Probabilities or scores of any number of samples: parts of an input go into an engine."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +19,7 @@ from app.kernel.streamed.rows import Rows
 from app.kernel.streamed.scores import StreamedScores
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.streamed.units import NoPart, StreamedParts, alike, check_groups, check_weights
+from app.services.evaluate.streamed.units import NoPart, StreamedParts, alike, check_groups, check_weights, taken
 from app.services.ports import OpenEngine
 
 # Facts of a part that are numbers of samples.
@@ -50,9 +49,9 @@ def streamed_scores(
         EngineError: the engine fails.
     """
     read = StreamedParts(parts, facts_of)
-    taken = _Taken(read.source)
-    rows = taken.into(engine, read.inputs())
-    whole, names = read.whole(taken.whole), rows.names
+    summed = _Summed(read.source)
+    rows = taken(engine, (summed.columns(*part) for part in read.inputs()))
+    whole, names = read.whole(summed.whole), rows.names
     weighted, grouped, size, n_groups = "w" in names, "g" in names, len(whole.labels), 0
     if grouped:
         rows, n_groups = rows.coded("g", "c")
@@ -70,13 +69,13 @@ def streamed_scores(
         probabilities=not whole.has_scores,
         weighted=weighted,
         n_groups=n_groups,
-        mirrored=taken.mirrored,
-        n_samples=taken.n_samples,
+        mirrored=summed.mirrored,
+        n_samples=summed.n_samples,
     )
     return read.reported(RunData(whole, streamed=scores))
 
 
-class _Taken:
+class _Summed:
     """Parts as batches for an engine, and what adds up of them meanwhile.
 
     Attributes:
@@ -93,13 +92,7 @@ class _Taken:
         """All parts as one input, without samples."""
         return replace(self._first, counts=self._counts, facts={**self._first.facts, **self._counted})
 
-    def into(self, engine: OpenEngine, parts: Iterator[tuple[MatrixInput, Samples]]) -> Rows:
-        """The samples of all parts in an engine."""
-        batches = (self._columns(*part) for part in parts)
-        first = next(batches)
-        return engine.take(first.schema, chain([first], batches))
-
-    def _columns(self, source: MatrixInput, samples: Samples) -> pa.RecordBatch:
+    def columns(self, source: MatrixInput, samples: Samples) -> pa.RecordBatch:
         """One row for each sample: its class, its scores, its group, its weight and what was decided."""
         outputs = samples.outputs
         if outputs is None:

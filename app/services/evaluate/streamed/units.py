@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.data import MOST_GROUPS
@@ -83,6 +84,12 @@ def alike(rows: Rows, by: Sequence[str], *, weighted: bool) -> tuple[Table, NDAr
         return found, None, Tally(times)
     each = WeightSums(found["squares"], found["used"].astype(np.int64), found["lightest"], -found["heaviest"])
     return found, found["weight"], Tally(times, each)
+
+
+def taken(engine: OpenEngine, batches: Iterator[pa.RecordBatch]) -> Rows:
+    """Rows of batches, at least one, all with the columns of the first."""
+    first = next(batches)
+    return engine.take(first.schema, chain([first], batches))
 
 
 class StreamedParts:
