@@ -6,16 +6,14 @@ only.
 """
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -25,6 +23,7 @@ from app.kernel.streamed.spool import SPOOL
 from app.outbound.batches import columns_of, even_batches
 
 _FULL: Final = "expected rows that take at most PREVAIL_SPILL_BYTES in files; a filter chooses fewer"
+_ROWS: Final = "rows"
 # For each thread: with less it fails where it could use files.
 _LEAST: Final = 128 << 20
 # For each number of a row that is sorted at once. With two thirds of it 300 million rows still went through, and with a
@@ -71,57 +70,52 @@ class DuckEngine:
     spill_bytes: int = 1 << 40
     threads: int | None = None
 
-    def opened(self, folder: Path) -> "DuckDB":
-        """A database in a folder of its own within a folder, which is made if need be."""
+    @contextmanager
+    def opened(self, folder: Path) -> Iterator["DuckDB"]:
+        """A database in a folder of its own within a folder, which is made if need be; both files go with it."""
+        # Imported when data is beyond memory: it is 20 MB and a tenth of a second.
+        import duckdb
+
         folder.mkdir(parents=True, exist_ok=True)
         memory = max(self.memory_bytes, _LEAST)
         threads = self.threads or max(min(os.cpu_count() or 1, memory // _LEAST), 1)
-        return DuckDB(folder, memory, self.spill_bytes, threads)
+        with TemporaryDirectory(prefix="rows-", dir=folder, ignore_cleanup_errors=True) as name:
+            own = Path(name)
+            settings: dict[str, Any] = {
+                "memory_limit": f"{memory}B",
+                "threads": threads,
+                "temp_directory": str(own / "spilled"),
+                # Without it DuckDB 2.0 gives batches of an order out of order.
+                "preserve_insertion_order": True,
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "python_enable_replacements": False,
+            }
+            # In memory it could not sort tables of eight times that: it keeps blocks of them that sorting needs.
+            with duckdb.connect(str(own / _ROWS), config=settings) as connection:
+                # In the configuration DuckDB 2.0 passes it over.
+                connection.execute(f"SET max_temp_directory_size = '{self.spill_bytes}B'")
+                # Where it thinks that somebody looks it draws bars between the lines of the log.
+                connection.execute("SET enable_progress_bar = false")
+                # Its file is gone with it.
+                connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+                connection.execute("SET enable_external_access = false")
+                connection.execute("SET lock_configuration = true")
+                yield DuckDB(connection, own, memory, self.spill_bytes, threads)
 
 
 @dataclass(slots=True)
 class DuckDB:
-    """A database with a folder of its own, which goes with it, and an end; the rest is that of
-    `DuckEngine`.
-    """
+    """An open database in a folder of its own; the rest is that of `DuckEngine`."""
 
-    folder: Path
+    connection: Any
+    own: Path
     memory_bytes: int
     spill_bytes: int
     threads: int
     # Kahan's.
-    sum_of_reals: str = field(default="fsum", init=False)
-    own: Path = field(init=False)
-    _rows: Path = field(init=False)
-    _connection: Any = field(init=False)
-    _numbers: Any = field(default_factory=count, init=False)
-
-    def __post_init__(self) -> None:
-        # Imported when data is beyond memory: it is 20 MB and a tenth of a second.
-        import duckdb
-
-        self.own = Path(tempfile.mkdtemp(prefix="rows-", dir=self.folder))
-        self._rows = self.own / "rows"
-        settings: dict[str, Any] = {
-            "memory_limit": f"{self.memory_bytes}B",
-            "threads": self.threads,
-            "temp_directory": str(self.own / "spilled"),
-            # Without it DuckDB 2.0 gives batches of an order out of order.
-            "preserve_insertion_order": True,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-            "python_enable_replacements": False,
-        }
-        # In memory it could not sort tables of eight times that: it keeps blocks of them that sorting needs.
-        self._connection = duckdb.connect(str(self._rows), config=settings)
-        # In the configuration DuckDB 2.0 passes it over.
-        self._connection.execute(f"SET max_temp_directory_size = '{self.spill_bytes}B'")
-        # Where it thinks that somebody looks it draws bars between the lines of the log.
-        self._connection.execute("SET enable_progress_bar = false")
-        # Its file is gone with it.
-        self._connection.execute("PRAGMA disable_checkpoint_on_shutdown")
-        self._connection.execute("SET enable_external_access = false")
-        self._connection.execute("SET lock_configuration = true")
+    sum_of_reals: str = "fsum"
+    _numbers: Any = field(default_factory=count)
 
     def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Rows:
         """Rows of batches, written once. Raises what comes of making the batches."""
@@ -141,17 +135,15 @@ class DuckDB:
                     return
                 yield batch
 
-        connection = self._connection.cursor()
-        connection.register("incoming", pa.RecordBatchReader.from_batches(schema, told()))
         try:
-            return self.keep("SELECT * FROM incoming", connection)
+            with self.connection.cursor() as connection:
+                connection.register("incoming", pa.RecordBatchReader.from_batches(schema, told()))
+                return self.keep("SELECT * FROM incoming", connection)
         except (EngineError, MemoryError, SpillFull):
             # The engine knows the words of a fault only.
             if faults:
                 raise faults[0] from None
             raise
-        finally:
-            connection.close()
 
     def keep(self, query: str, connection: Any = None) -> Rows:
         """Rows of a query, written once; by a connection that alone knows what is asked."""
@@ -163,14 +155,14 @@ class DuckDB:
     def check_room(self) -> None:
         """Raises SpillFull: the rows, or all orders in files, take more than they may."""
         orders = sum(one.stat().st_size for one in self.own.glob(f"*{SPOOL}/*"))
-        if max(self._rows.stat().st_size, orders) > self.spill_bytes:
+        if max((self.own / _ROWS).stat().st_size, orders) > self.spill_bytes:
             raise SpillFull(_FULL)
 
     def answer(self, query: str, connection: Any = None) -> Any:
         """Execute a query."""
         with _told():
             # A cursor each: questions are asked, and answers read, beside each other.
-            return (connection or self._connection.cursor()).execute(query)
+            return (connection or self.connection.cursor()).execute(query)
 
     def columns(self, query: str) -> Mapping[str, str]:
         """Types of the columns of a query by name."""
@@ -183,19 +175,10 @@ class DuckDB:
     def table(self, query: str) -> Table:
         """Return a small answer whole."""
         with _told():
-            return columns_of(self._connection.cursor().sql(query).to_arrow_table())
+            return columns_of(self.connection.cursor().sql(query).to_arrow_table())
 
     def batches(self, *queries: str) -> Iterator[Table]:
         """Large answers, one after the other, in even batches."""
         with _told():
-            answers = (self._connection.cursor().sql(query).to_arrow_reader(BATCH_ROWS) for query in queries)
+            answers = (self.connection.cursor().sql(query).to_arrow_reader(BATCH_ROWS) for query in queries)
             yield from even_batches(chain.from_iterable(answers))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
-        shutil.rmtree(self.own, ignore_errors=True)

@@ -8,14 +8,14 @@ of this machine (``local[2]``) are spoken to. Expressions are translated by sqlg
 import os
 import shutil
 import socket
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import import_module
 from itertools import chain, count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,26 +42,22 @@ class SparkEngine:
     address: str
     shared: Path | None = None
 
-    def opened(self, folder: Path) -> AbstractContextManager["Spark"]:
+    @contextmanager
+    def opened(self, folder: Path) -> Iterator["Spark"]:
         """A session whose files are in a folder; at the end its rows are gone, and the files too."""
-        return _opened(self.address, self.shared or folder)
-
-
-@contextmanager
-def _opened(address: str, folder: Path) -> Iterator["Spark"]:
-    with _asked():
-        session = _session(address)
-    folder.mkdir(parents=True, exist_ok=True)
-    own = Path(tempfile.mkdtemp(prefix="rows-", dir=folder))
-    # The cluster may write there as another user.
-    own.chmod(0o777)
-    try:
-        yield Spark(session, own)
-    finally:
-        # A server that is gone has nothing left to let go of.
-        with suppress(ClusterUnavailable), _asked():
-            session.stop()
-        shutil.rmtree(own, ignore_errors=True)
+        with _asked():
+            session = _session(self.address)
+        shared = self.shared or folder
+        shared.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="rows-", dir=shared, ignore_cleanup_errors=True) as own:
+            # The cluster may write there as another user.
+            Path(own).chmod(0o777)
+            try:
+                yield Spark(session, Path(own))
+            finally:
+                # A server that is gone has nothing left to let go of.
+                with suppress(ClusterUnavailable), _asked():
+                    session.stop()
 
 
 def _session(address: str) -> Any:
