@@ -44,10 +44,31 @@ class Side(NamedTuple):
     squares: float
     used: int
 
+    @classmethod
+    def summed(cls, sides: Sequence["Side"]) -> "Side":
+        """All samples of several sides."""
+        weights, squares, used = zip(*sides, strict=True)
+        return cls(fsum(weights), fsum(squares), sum(used))
+
     @property
     def effective(self) -> float:
         """Effective number of samples (Kish), 0 of none."""
         return self.weight**2 / self.squares if self.squares else 0.0
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the variance of a mean."""
+        return max(self.effective - 1.0, 1.0)
+
+    @property
+    def scale(self) -> float:
+        """Root of n / (n - 1): deviations from a mean times it have squares that add up to a variance without bias."""
+        return float((self.used / max(self.used - 1, 1)) ** 0.5)
+
+    @property
+    def scale_of_mean(self) -> float:
+        """The same of deviations from a mean over the weight; 0 without samples."""
+        return self.scale / self.weight if self.weight else 0.0
 
     def variance(self, sums: tuple[float, float, float]) -> float:
         """Variance of the weighted mean of values, drawn with replacement, times n / (n - 1); 0 where it is rounding.
@@ -61,7 +82,7 @@ class Side(NamedTuple):
         excess = square - 2.0 * mean * own + mean * mean * self.squares
         if excess <= _ROUNDING * max(square, mean * mean * self.squares):
             return 0.0
-        return excess / self.weight**2 * self.used / max(self.used - 1, 1)
+        return excess * self.scale_of_mean**2
 
 
 class Cuts(NamedTuple):
@@ -402,8 +423,8 @@ class Along:
         spread += others_twice - 2.0 * lost * of_others + lost * lost * squares[1]
         # What is a rounding of its parts is none.
         size = members_twice + gained * gained * squares[0] + others_twice + lost * lost * squares[1]
-        used = self.members.used + self.others.used
-        return 0.0 if spread <= _ROUNDING * size else spread / self.members.weight**2 * used / max(used - 1, 1)
+        scale = Side.summed([self.members, self.others]).scale
+        return 0.0 if spread <= _ROUNDING * size else spread * (scale / self.members.weight) ** 2
 
     @property
     def precision_slopes(self) -> tuple[float, float]:
@@ -477,7 +498,7 @@ def placements(curve: Along, scores: Array, members: Mask, scales: tuple[float, 
     others; None: by which squares add up to the variance.
     """
     (known, (lost, won, *_)), area, away = curve.places, curve.area, np.zeros(scores.size)
-    scales = scales or (_scale(curve.members), _scale(curve.others))
+    scales = scales or (curve.members.scale_of_mean, curve.others.scale_of_mean)
     of_members, of_others = curve.variances
     # Where all places are equal they are so without a rounding.
     if of_members:
@@ -498,10 +519,4 @@ def precision_placements(curve: Along, scores: Array, members: Mask) -> Array:
         at, others = np.flatnonzero(members), np.flatnonzero(~members)
         away[at] = np.interp(scores.take(at), known, terms) + gained
         away[others] = np.interp(scores.take(others), known, moved) - lost
-    used = curve.members.used + curve.others.used
-    return away * float(np.sqrt(used / max(used - 1, 1)) / curve.members.weight)
-
-
-def _scale(side: Side) -> float:
-    """Factor of a deviation, by which squares of influences add up to the variance of a mean."""
-    return float(np.sqrt(side.used / max(side.used - 1, 1))) / side.weight
+    return away * (Side.summed([curve.members, curve.others]).scale / curve.members.weight)

@@ -150,12 +150,12 @@ class Read(NamedTuple):
         moments, sums = self.moments, self.sums.moments
         # Of a skill score the loss is what is left of 1.
         size = ROUNDING * max(abs(part.value), abs(1.0 - part.value))
-        noise = size * size * moments.squares.sum() / moments.masses.sum() ** 2
+        noise = size * size * moments.whole.squares / moments.whole.weight**2
         spread = self.covariance([part])[0]
         spread = np.where(spread <= noise, 0.0, spread)
         influence, about = np.sqrt(spread), None
         if sums.n_groups:
-            concerned = (part.influence.reshape(moments.masses.size, -1) != 0.0).any(axis=1)
+            concerned = (part.influence.reshape(len(moments.sides), -1) != 0.0).any(axis=1)
             influence = sums.in_groups(self.places, part.influence[None])[0]
             about = sums.sizes.reshape(sums.n_groups, -1) @ concerned
             influence, about = (np.where(spread == 0.0, 0.0, one) for one in (influence, about))
@@ -186,7 +186,7 @@ class RunInfluences:
     @property
     def n_units(self) -> int:
         """Number of coefficients."""
-        return self._read.moments.masses.size * (len(self._read.places) + 1)
+        return len(self._read.moments.sides) * (len(self._read.places) + 1)
 
     def of(
         self, metric: Any, class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
@@ -197,7 +197,7 @@ class RunInfluences:
             return None
         at = self._places[leaf.key]
         made = self._of_area(leaf, at) if leaf.form.area is not None else _made(leaf, moments, at)
-        coefficients = np.zeros((moments.masses.size, len(self._read.places) + 1))
+        coefficients = np.zeros((len(moments.sides), len(self._read.places) + 1))
         coefficients[:, at], coefficients[:, -1] = made.slopes, made.levels
         if not np.isfinite(made.value):
             coefficients[:] = np.nan
@@ -215,7 +215,7 @@ class RunInfluences:
         )
 
     def _of_area(self, leaf: Leaf, at: int) -> _Made:
-        means, size = np.nan_to_num(self._read.moments.means[:, at]), self._read.moments.masses.size
+        means, size = np.nan_to_num(self._read.moments.means[:, at]), len(self._read.moments.sides)
         slope = 1.0 if leaf.form.area is None else leaf.form.area.slope
         made = _Made(self._run.value(leaf), np.full(size, slope), slope * means, sizes=self._run.area_sizes(leaf))
         of_precision = leaf.form.area is not None and leaf.form.area.of_precision
@@ -231,14 +231,14 @@ def _made(leaf: Leaf, moments: ClassMoments, at: int) -> _Made:
         return _of_skill(leaf.form.skill, moments, at)
     if _by_class(leaf):
         return _of_classes(leaf, moments, at)
-    each, freedom = _scale(moments), np.inf if leaf.form.is_share else _freedom(moments)
-    slopes = np.full(moments.counts.size, each)
+    each, freedom = moments.whole.scale_of_mean, np.inf if leaf.form.is_share else moments.whole.freedom
+    slopes = np.full(len(moments.sides), each)
     return _Made(float(moments.overall[at]), slopes, each * moments.away[:, at], freedom)
 
 
 def _of_skill(skill: Skill, moments: ClassMoments, at: int) -> _Made:
-    each, mean = _scale(moments), float(moments.overall[at])
-    shares = moments.masses / moments.masses.sum()
+    each, mean = moments.whole.scale_of_mean, float(moments.overall[at])
+    shares = np.array([side.weight for side in moments.sides]) / moments.whole.weight
     with silently():
         reference, moves = skill.reference(shares)
     if not reference > 0.0:
@@ -246,39 +246,23 @@ def _of_skill(skill: Skill, moments: ClassMoments, at: int) -> _Made:
     moves = np.where(shares > 0.0, moves, 0.0)
     moved = mean / reference**2 * (moves - float(shares @ moves))
     slopes, levels = np.full(shares.size, -each / reference), -moments.away[:, at] / reference + moved
-    return _Made(1.0 - mean / reference, slopes, each * levels, _freedom(moments))
+    return _Made(1.0 - mean / reference, slopes, each * levels, moments.whole.freedom)
 
 
 def _of_classes(leaf: Leaf, moments: ClassMoments, at: int) -> _Made:
     """The mean of one class, or that of all classes."""
-    n_classes = moments.counts.size
+    n_classes = len(moments.sides)
     codes = [*range(n_classes)] if leaf.of is None else [leaf.of]
     squares, means = moments.products[:, at, at], moments.means[:, at]
     # Of a class without variance all of it is rounding.
-    varies = squares > moments.squares * (ROUNDING * means) ** 2
+    weighed = np.array([side.squares for side in moments.sides])
+    varies = squares > weighed * (ROUNDING * means) ** 2
     slopes = np.zeros(n_classes)
-    slopes[codes] = [_scale(moments, code) / len(codes) for code in codes]
+    slopes[codes] = [moments.sides[code].scale_of_mean / len(codes) for code in codes]
     slopes = np.where(varies, slopes, 0.0)
-    freedom = _freedom(moments, leaf.of)
-    if leaf.of is None:
+    if leaf.of is not None:
+        freedom = moments.sides[leaf.of].freedom
+    else:
         parts = np.where(varies, slopes**2 * squares, 0.0)
-        freedom = welch(parts, _effective(moments.masses, moments.squares))
+        freedom = welch(parts, np.array([side.effective for side in moments.sides]))
     return _Made(float(means[codes].mean()), slopes, np.zeros(n_classes), freedom)
-
-
-def _scale(moments: ClassMoments, code: int | None = None) -> float:
-    """Factor from deviations times weights to influences on the mean over all classes, or over one."""
-    size, mass = (float(one.sum() if code is None else one[code]) for one in (moments.counts, moments.masses))
-    return float(np.sqrt(size / max(size - 1.0, 1.0))) / mass if mass else 0.0
-
-
-def _freedom(moments: ClassMoments, code: int | None = None) -> float:
-    """Degrees of freedom of the variance of that mean."""
-    mass, squares = (one.sum() if code is None else one[code] for one in (moments.masses, moments.squares))
-    return max(float(_effective(mass, squares)) - 1.0, 1.0)
-
-
-def _effective(masses: Array, squares: Array) -> Array:
-    """Kish's effective numbers of samples (...) from sums of weights and of their squares; 0 where there are none."""
-    found: Array = np.divide(masses * masses, squares, out=np.zeros_like(masses), where=squares > 0)
-    return found

@@ -7,15 +7,14 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.losses import Codes
+from app.kernel.streamed.along import Side
 
 
 class ClassMoments(NamedTuple):
     """Moments of V values of n samples of K classes, which weigh w.
 
     Attributes:
-        counts: (K) samples.
-        masses: (K) sums of w.
-        squares: (K) sums of w^2.
+        sides: (K) samples of each class.
         means: (K, V) in the weights; NaN without samples.
         away: (K, V) the mean of the class less that of all samples; 0 without samples.
         products: (K, V, V) sums of w^2 times products of deviations from the means of the class.
@@ -23,14 +22,17 @@ class ClassMoments(NamedTuple):
         overall: (V) means of all samples in the weights.
     """
 
-    counts: Array
-    masses: Array
-    squares: Array
+    sides: Sequence[Side]
     means: Array
     away: Array
     products: Array
     leaning: Array
     overall: Array
+
+    @property
+    def whole(self) -> Side:
+        """All samples."""
+        return Side.summed(self.sides)
 
     def covariance(self, coefficients: Array) -> Array:
         """Covariance (R, R) of influences (R, K (V + 1)): coefficients of the deviations of the values, and a constant
@@ -42,10 +44,10 @@ class ClassMoments(NamedTuple):
         # What is not known is of the runs without a value.
         products, leaning = (np.where(np.isnan(one), 0.0, one) for one in (self.products, self.leaning))
         found = np.zeros((len(coefficients), len(coefficients)))
-        for code, square in enumerate(self.squares):
+        for code, side in enumerate(self.sides):
             inner, means = by_class[:, code, :width], by_class[:, code, width]
             mixed = np.outer(inner @ leaning[code], means)
-            found += inner @ products[code] @ inner.T + mixed + mixed.T + square * np.outer(means, means)
+            found += inner @ products[code] @ inner.T + mixed + mixed.T + side.squares * np.outer(means, means)
         found[unknown, :] = found[:, unknown] = np.nan
         return found
 
@@ -146,7 +148,8 @@ class Moments:
                 means[code, value] = overall[value] = worth
                 away[code, value] = crossed[code, value, :] = crossed[code, :, value] = np.nan
         leaning[np.isnan(crossed).any(axis=2)] = np.nan
-        return ClassMoments(self.counts, self._masses, self._squares, means, away, crossed, leaning, overall)
+        each = zip(self._masses.tolist(), self._squares.tolist(), self.counts.astype(np.int64).tolist(), strict=True)
+        return ClassMoments([Side(*one) for one in each], means, away, crossed, leaning, overall)
 
     def in_groups(self, places: Sequence[int], coefficients: Array) -> Array:
         """Influences (R, G) of groups, from coefficients (R, K (V + 1)) as those of `ClassMoments.covariance`."""

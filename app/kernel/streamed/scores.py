@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import permutations
-from math import fsum
 from typing import Any
 
 import numpy as np
@@ -106,11 +105,11 @@ class StreamedScores(Scores):
     @cached_property
     def whole(self) -> Side:
         """All samples."""
-        return summed_sides(self.sides)
+        return Side.summed(self.sides)
 
     def both_sides(self, code: int) -> tuple[Side, Side]:
         """The members of a class, and all others."""
-        return self.sides[code], summed_sides([side for other, side in enumerate(self.sides) if other != code])
+        return self.sides[code], Side.summed([side for other, side in enumerate(self.sides) if other != code])
 
     @property
     def worth(self) -> tuple[int, float] | None:
@@ -309,7 +308,7 @@ class StreamedScores(Scores):
     def _of_all(self) -> tuple[Along, Sequence[Iterable[Table]]]:
         """The curve of all scores in one order, and the orders of single classes, which are there."""
         members, others = zip(*map(self.both_sides, range(self.n_classes)), strict=True)
-        curve = Along(summed_sides(members), summed_sides(others), self.n_classes)
+        curve = Along(Side.summed(members), Side.summed(others), self.n_classes)
         return curve, [self._in_order(code) for code, _ in enumerate(self.rankings)]
 
     @property
@@ -499,7 +498,7 @@ class StreamedScores(Scores):
 
     def _of_shares(self, values: Array, part: Table) -> Array:
         """Influence (b) of samples on the mean of values (K) by how frequent the classes are."""
-        away = (values - float(self.frequencies @ values)) * _more(self.whole) / float(self.actual.sum())
+        away = (values - float(self.frequencies @ values)) * self.whole.scale / float(self.actual.sum())
         return sum((own * self.inside(part, code) for code, own in enumerate(away)), np.zeros(1))
 
     def _of_entries(self, part: Table, outputs: Array, *, of_precision: bool) -> Array:
@@ -510,16 +509,16 @@ class StreamedScores(Scores):
         inside = [self.inside(part, code) for code in range(self.n_classes)]
         if of_precision:
             placed = [precision_placements(joint, own, members) for members, own in zip(inside, outputs, strict=True)]
-            return sum(placed, np.zeros(1)) * _more(whole) / _more(summed_sides([joint.members, joint.others]))
+            return sum(placed, np.zeros(1)) * (whole.scale / Side.summed([joint.members, joint.others]).scale)
         if not any(joint.variances):
             return np.zeros(outputs.shape[1])
         if self.is_mirrored:
             # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
             known, (lost, *_) = joint.places
             away = (1.0 - np.interp(np.where(inside[1], outputs[1], outputs[0]), known, lost)) - joint.area
-            sums: Array = 2.0 * away * _more(whole) / whole.weight
+            sums: Array = 2.0 * away * whole.scale_of_mean
             return sums
-        scales = _more(whole) / joint.members.weight, _more(whole) / joint.others.weight
+        scales = whole.scale / joint.members.weight, whole.scale / joint.others.weight
         placed = [placements(joint, own, members, scales) for members, own in zip(inside, outputs, strict=True)]
         return sum(placed, np.zeros(1))
 
@@ -590,10 +589,6 @@ def _code_of(leaf: Leaf) -> int:
     return 1 if leaf.of is None else leaf.of
 
 
-def _more(side: Side) -> float:
-    return float(np.sqrt(side.used / max(side.used - 1, 1)))
-
-
 def _predicted(batches: Iterable[Table], code: int) -> Iterator[Table]:
     """Yield the samples predicted as one of two classes, by its falling probability."""
     for batch in batches:
@@ -602,9 +597,3 @@ def _predicted(batches: Iterable[Table], code: int) -> Iterator[Table]:
         yield {name: column[:stop] for name, column in batch.items()}
         if stop < rising.size:
             return
-
-
-def summed_sides(sides: Sequence[Side]) -> Side:
-    """All samples of several sides."""
-    weights, squares, used = zip(*sides, strict=True)
-    return Side(fsum(weights), fsum(squares), sum(used))
