@@ -25,7 +25,7 @@ QUERY, GRADE, SCORE = "query", "relevance", "score"
 # Columns of queries that are no metrics.
 SIZES, RELEVANT, RELEVANCE = "sizes", "relevant_items", "ideal_relevance"
 RETRIEVED, UNJUDGED = "retrieved_items", "unjudged_items"
-_ATTRIBUTES: Final = (RELEVANT, "tied_items", RETRIEVED, "retrieved_relevant")
+_ATTRIBUTES: Final = (SIZES, RELEVANT, "irrelevant_items", "tied_items", RETRIEVED, "retrieved_relevant", UNJUDGED)
 # Items whose metrics are computed together, so that what is made of them stays small.
 _TOGETHER: Final = 1 << 17
 # Values of metrics that stay in memory; more are read again each time.
@@ -55,9 +55,7 @@ def query_values(
 
 
 def _columns(queries: Queries) -> Iterator[tuple[Hashable, Array]]:
-    yield from ((name, getattr(queries, name)) for name in _ATTRIBUTES)
-    yield SIZES, queries.sizes.astype(np.float64)
-    yield UNJUDGED, queries.unjudged_items
+    yield from ((name, getattr(queries, name).astype(np.float64)) for name in _ATTRIBUTES)
     yield RELEVANCE, queries.sums(queries.ideal)
     yield from ((name, found.of_units) for name, found in queries.known_terms.items())
 
@@ -94,14 +92,8 @@ class QueryValues(WeightedUnits):
         other.__dict__.update({name: one for name, one in self.__dict__.items() if name != "weights"})
         return other
 
-    @property
-    def irrelevant_items(self) -> Array:
-        """Number of irrelevant items (Q)."""
-        irrelevant: Array = self._columns[SIZES] - self._columns[RELEVANT]
-        return irrelevant
-
     def __getattr__(self, name: str) -> Array:
-        if name not in (SIZES, *_ATTRIBUTES):
+        if name not in _ATTRIBUTES:
             raise AttributeError(name)
         return self._columns[name]
 

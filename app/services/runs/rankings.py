@@ -42,23 +42,16 @@ class KeptQueries(NamedTuple):
 
     Attributes:
         ids: (Q) in order.
-        columns: Their values.
-        n_items: Of all queries together.
+        units: The queries in the form that metrics take.
     """
 
     ids: NDArray[Any]
-    columns: Spool
-    n_items: int
-
-    @property
-    def units(self) -> QueryValueUnits:
-        """The queries in the form that metrics take."""
-        return QueryValueUnits(self.columns, self.n_items)
+    units: QueryValueUnits
 
     @property
     def counts(self) -> RankingCounts:
         """Sums over the queries."""
-        return RankingCounts.of(*(self.columns[name] for name in (SIZES, RELEVANT, RETRIEVED, UNJUDGED)))
+        return RankingCounts.of(*(self.units.columns[name] for name in (SIZES, RELEVANT, RETRIEVED, UNJUDGED)))
 
 
 def kept_queries(
@@ -108,8 +101,8 @@ def kept_queries(
             pointer=_DATA,
         )
     coded, _ = items.coded(_NAME, QUERY)
-    columns = Spool(query_values(coded, measures, relevant_from), folder)
-    return KeptQueries(ids if kinds == {"i"} else ids.astype(np.str_), columns, int(sizes.sum()))
+    units = QueryValueUnits(Spool(query_values(coded, measures, relevant_from), folder), int(sizes.sum()))
+    return KeptQueries(ids if kinds == {"i"} else ids.astype(np.str_), units)
 
 
 def check_queries(n_queries: float, budget: int, runs: int = 1) -> None:

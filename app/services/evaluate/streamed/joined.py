@@ -26,30 +26,25 @@ def joined(engine: OpenEngine, samples: Batches, labels: Batches) -> Iterator[Ta
         labels: Columns `ID`, `LABEL_PLACE` and others, whose names samples do not have. One row for each id.
 
     Raises:
-        InvalidInput: an id comes twice, or a sample has no label, which is known once all were read.
+        InvalidInput: an id comes twice, or a sample has no label.
         EngineError: there is no room for the rows.
     """
     here, there = engine.take(*samples), engine.take(*labels)
     _refuse_repeated(here, PLACE, "samples")
     _refuse_repeated(there, LABEL_PLACE, "labels")
-    found, first = 0, -1
     both = here.joined(there, ID).kept()
-    for table in both.ordered(PLACE, columns=[name for name in both.names if name not in (ID, LABEL_PLACE)]):
-        places = table[PLACE]
-        expected = np.arange(found, found + len(places))
-        if first < 0 and places[-1] != expected[-1]:
-            first = found + int(np.argmax(places != expected))
-        found += len(places)
-        yield table
-    total = here.n_rows
+    found, total = both.n_rows, here.n_rows
     if found < total:
-        first = found if first < 0 else first
+        at = both.having(at=f"row_number() OVER (ORDER BY {PLACE}) - 1").where(f"at <> {PLACE}")
+        gap = float(at.totals((), {}, {"at": "at"})["at"][0])
+        first = found if np.isnan(gap) else int(gap)
         raise InvalidInput.at(
             ON,
             "missing_label",
             f"expected a row of the labels for each sample, {total - found} of {total} have none: the first is row "
             f"{first} of those read, with the id {_id_at(here, PLACE, first)}",
         )
+    yield from both.ordered(PLACE, columns=[name for name in both.names if name not in (ID, LABEL_PLACE)])
 
 
 def _refuse_repeated(rows: Rows, place: str, whose: str) -> None:
