@@ -15,7 +15,17 @@ from app.kernel.samples.influence import Area, AreaOf, welch
 from app.kernel.samples.losses import CLIP, Codes, Losses
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Excess, Forecasts, Scores, Stated
-from app.kernel.streamed.along import Along, Cuts, Reduced, Side, cuts_of, pieces, placements, precision_placements
+from app.kernel.streamed.along import (
+    Along,
+    Cuts,
+    Reduced,
+    Side,
+    between,
+    cuts_of,
+    pieces,
+    placements,
+    precision_placements,
+)
 from app.kernel.streamed.bins import LIMITS, ForecastSums, TopSums, bins_of
 from app.kernel.streamed.influences import Leaf, Read, RowSums
 from app.kernel.streamed.logistic import Fit, fitted
@@ -515,7 +525,7 @@ class StreamedScores(Scores):
         if self.is_mirrored:
             # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
             known, (lost, *_) = joint.places
-            away = (1.0 - np.interp(np.where(inside[1], outputs[1], outputs[0]), known, lost)) - joint.area
+            away = (1.0 - between(np.where(inside[1], outputs[1], outputs[0]), known, lost)) - joint.area
             sums: Array = 2.0 * away * whole.scale_of_mean
             return sums
         scales = whole.scale / joint.members.weight, whole.scale / joint.others.weight
