@@ -1,5 +1,6 @@
 """Home: each dataset with its best model and what changed, the leaderboard of one, and the list of runs."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import floor
@@ -235,10 +236,9 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     lines = board["items"]
     by_date = sorted(lines, key=lambda one: str(one["created_at"]))
     newest, before = by_date[-1], by_date[-2] if len(by_date) > 1 else None
-    read = {
-        identifier: as_answered(await context.services.evaluations.read_matrix(context.project, UUID(identifier)))
-        for identifier in dict.fromkeys(one["evaluation"]["id"] for one in (lines[0], newest, before) if one)
-    }
+    wanted = dict.fromkeys(one["evaluation"]["id"] for one in (lines[0], newest, before) if one)
+    reading = (context.services.evaluations.read_matrix(context.project, UUID(one)) for one in wanted)
+    read = dict(zip(wanted, map(as_answered, await asyncio.gather(*reading)), strict=True))
     report = read[lines[0]["evaluation"]["id"]]
     task = task_of(report["input"]["kind"], report["input"])
     card = spoken(board["metric"], task)

@@ -12,7 +12,7 @@ from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.matrix.table import Table, additive_variance, stack
 from app.kernel.metrics.families.agreement import cohen_kappa
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, inner, silently
 from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail, normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import generator
 
@@ -56,26 +56,26 @@ class RankProbabilities:
 
 def rank_runs(draws: Array, level: float = 0.95) -> RankProbabilities:
     """Ranks of R runs over joint draws (D, R) without NaN."""
-    ranks = mean_ranks(-draws)
-    top = draws == draws.max(axis=1, keepdims=True)
+    # Run by run: few runs side by side are slow to sort and to sum over.
+    runs = np.ascontiguousarray(draws.T)
+    ranks, top = _ranks(-runs), runs == np.maximum.reduce(runs, axis=0)
     tail = (1.0 - level) / 2.0
-    low, high = np.quantile(ranks, [tail, 1.0 - tail], axis=0, method="inverted_cdf")
-    return RankProbabilities((top / top.sum(axis=1, keepdims=True)).mean(axis=0), ranks.mean(axis=0), low, high)
+    low, high = np.quantile(ranks, [tail, 1.0 - tail], axis=1, method="inverted_cdf")
+    return RankProbabilities((top / np.add.reduce(top, axis=0)).mean(axis=1), ranks.mean(axis=1), low, high)
 
 
 def mean_ranks(values: Array) -> Array:
     """Ranks along the last axis from 1 for the smallest; equal values share the mean of their ranks."""
-    order = np.argsort(values, axis=-1, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=-1)
-    place = np.broadcast_to(np.arange(values.shape[-1]), values.shape)
-    edge = np.ones((*values.shape[:-1], 1), dtype=np.bool_)
-    differs = ordered[..., 1:] != ordered[..., :-1]
-    first = np.where(np.concatenate([edge, differs], axis=-1), place, 0)
-    last = np.where(np.concatenate([differs, edge], axis=-1), place, values.shape[-1])
-    start = np.maximum.accumulate(first, axis=-1)
-    end = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-    ranks = np.empty(values.shape)
-    np.put_along_axis(ranks, order, (start + end) / 2.0 + 1.0, axis=-1)
+    return np.moveaxis(_ranks(np.ascontiguousarray(np.moveaxis(values, -1, 0))), 0, -1)
+
+
+def _ranks(values: Array) -> Array:
+    """Ranks along the first axis: halfway between how many are smaller and how many are no larger."""
+    smaller, no_larger = (
+        np.array([np.add.reduce(compare(values, own), axis=0, dtype=np.int32) for own in values])
+        for compare in (np.less, np.less_equal)
+    )
+    ranks: Array = (smaller + no_larger + 1.0) / 2.0
     return ranks
 
 
@@ -90,9 +90,9 @@ def may_be_best(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[
     spreads, largest = np.empty((estimates.size, estimates.size)), np.empty(deviations.shape)
     for run, own in enumerate(deviations):
         gaps = deviations - own
-        spreads[run] = spread = gaps.std(axis=1, ddof=1)
-        with silently():
-            largest[run] = np.where(spread[:, None] > 0, gaps / spread[:, None], 0.0).max(axis=0)
+        spreads[run] = spread = np.sqrt(inner(gaps, gaps) / (own.size - 1))
+        gaps *= np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)[:, None]
+        np.maximum.reduce(gaps, axis=0, out=largest[run])
     reach = np.quantile(largest, level, axis=1)[:, None] * spreads
     return np.asarray((estimates - estimates[:, None] <= reach).all(axis=1))
 

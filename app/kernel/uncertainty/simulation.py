@@ -76,8 +76,9 @@ def draw_tables(
     cells = np.flatnonzero(parameters)
     rows, columns = np.divmod(cells, parameters.shape[-1])
     first = rows - rows % parameters.shape[-1]
-    by_row, by_column = sums_at(rows, actual.size), sums_at(first + columns, actual.size)
     right = np.flatnonzero(rows == first + columns)
+    by_row, by_column = sums_at(rows, actual.size), sums_at(first + columns, actual.size)
+    of_hits = sums_at(rows[right], actual.size)
     batch = max(1, CELLS_PER_BATCH // parameters.size)
     for start in range(0, draws, batch):
         shape = (min(batch, draws - start), *actual.shape)
@@ -88,10 +89,13 @@ def draw_tables(
             weights = _row_weights(actual, squares, shape[0], random)
             wanted = weights * (totals / weights.sum(axis=-1, keepdims=True))
         sums = by_row(drawn).reshape(shape)
-        drawn *= np.divide(wanted, sums, out=np.zeros(shape), where=sums > 0).reshape(shape[0], -1)[:, rows]
-        hits = sums_at(rows[right], actual.size)(drawn[:, right]).reshape(shape)
+        filled = sums > 0
+        drawn *= np.divide(wanted, sums, out=np.zeros(shape), where=filled).reshape(shape[0], -1).take(rows, axis=1)
         whole = partial(_scattered, drawn, cells, (*shape, shape[-1]))
-        yield Table.of_sums(hits, by_row(drawn).reshape(shape), by_column(drawn).reshape(shape), whole)
+        hits, predicted = (
+            of(part).reshape(shape) for of, part in ((of_hits, drawn.take(right, axis=1)), (by_column, drawn))
+        )
+        yield Table.of_sums(hits, np.where(filled, wanted, 0.0), predicted, whole)
 
 
 def _scattered(values: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -> Array:
