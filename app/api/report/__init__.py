@@ -304,7 +304,7 @@ def _cells(column: Column, cell: Cell, at: At) -> Iterator[dict[str, Any]]:
     styles = {Kind.NUMBER: "r", Kind.VALUE: "num", Kind.ESTIMATE: "num", Kind.DRAWN: "num"}
     style = f"{styles.get(column.kind, '')} {column.style}".strip()
     if column.kind is Kind.VALUE and interval:
-        value = Markup('{} <span class="ci nw">{}</span>').format(value, interval)
+        value = escape(value) + _IN_LINE + interval + _LINE_ENDS
     if column.kind is Kind.NUMBER and isinstance(cell, str) and cell[1:]:
         # As it is in all other values.
         value = value.replace("-", PAGE.minus)
@@ -337,15 +337,20 @@ def _cell(cell: Cell, at: At) -> Markup:
             return Markup("<bdi>{}</bdi>").format(printable(cell.name))
         case Term():
             return Markup('<a class="t" href="#d-{}">{}</a>').format(key_of(cell.key), printable(cell.name))
-    parts = (cell,) if isinstance(cell, str) else cell
-    return Markup("").join(
-        escape(printable(spoken(one) if place else titled(one)))
-        if isinstance(one, MetricName)
-        else Markup("<bdi>{}</bdi>").format(printable(one))
-        if isinstance(one, Name)
-        else escape(printable(one if isinstance(cell, str) else with_minus(one)))
-        for place, one in enumerate(parts)
-    )
+    if isinstance(cell, str):
+        return _part(cell, 0) if isinstance(cell, MetricName | Name) else escape(printable(cell))
+    return Markup("").join(_part(one, place) for place, one in enumerate(cell))
+
+
+def _part(one: str, place: int) -> Markup:
+    """Return one of several words of a cell."""
+    if isinstance(one, MetricName):
+        return escape(printable(spoken(one) if place else titled(one)))
+    return _NAME + printable(one) + _NAME_ENDS if isinstance(one, Name) else escape(printable(with_minus(one)))
+
+
+_IN_LINE, _LINE_ENDS = Markup(' <span class="ci nw">'), Markup("</span>")
+_NAME, _NAME_ENDS = Markup("<bdi>"), Markup("</bdi>")
 
 
 def _macro(name: str, *values: object) -> Markup:

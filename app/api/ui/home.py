@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from math import floor
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -237,8 +238,9 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     by_date = sorted(lines, key=lambda one: str(one["created_at"]))
     newest, before = by_date[-1], by_date[-2] if len(by_date) > 1 else None
     wanted = dict.fromkeys(one["evaluation"]["id"] for one in (lines[0], newest, before) if one)
-    reading = (context.services.evaluations.read_matrix(context.project, UUID(one)) for one in wanted)
-    read = dict(zip(wanted, map(as_answered, await asyncio.gather(*reading)), strict=True))
+    reading = partial(context.services.evaluations.read_matrix, context.project, limits=False)
+    reports = await asyncio.gather(*(reading(UUID(one)) for one in wanted))
+    read = dict(zip(wanted, map(as_answered, reports), strict=True))
     report = read[lines[0]["evaluation"]["id"]]
     task = task_of(report["input"]["kind"], report["input"])
     card = spoken(board["metric"], task)

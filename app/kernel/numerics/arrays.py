@@ -151,7 +151,7 @@ def sums_at(places: NDArray[np.intp], size: int) -> Callable[[Array], Array]:
     in_order, alone = bool((places[1:] >= places[:-1]).all()), filled.size == places.size
 
     def summed(values: Array) -> Array:
-        found, rising = np.zeros((len(values), size)), values if in_order else values.take(order, axis=1)
+        found, rising = np.zeros((len(values), size)), values if in_order else values[:, order]
         found[:, filled] = rising if alone else np.add.reduceat(rising, starts, axis=1)
         return found
 

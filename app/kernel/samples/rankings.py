@@ -6,6 +6,7 @@ Cuts are processed in pieces that fit in the cache.
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -333,13 +334,12 @@ class Ranking:
     def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
         """``losses`` split by the class of the non-member, shape (..., K): one weighted count for all classes."""
         if self.ends is None:
-            upper = lower = self._members_among[..., 1:]
+            above: Array = self._members_among[..., 1:]
         else:
             bounds = self._members_among.take(np.concatenate([[0], self.ends + 1]), axis=-1)
             sizes = np.diff(self.ends, prepend=-1)
-            upper = np.repeat(bounds[..., 1:], sizes, axis=-1)
-            lower = np.repeat(bounds[..., :-1], sizes, axis=-1)
-        lost = self.positives[..., None] - 0.5 * (upper + lower)
+            above = np.repeat(0.5 * (bounds[..., 1:] + bounds[..., :-1]), sizes, axis=-1)
+        lost = self.positives[..., None] - above
         if self.weights is not None:
             lost = lost * self.weights
         # Members not above a non-member lose to it.
@@ -499,18 +499,25 @@ class Ranking:
         """
         key = starts.tobytes()
         if key not in self._slices:
-            sums = [self._slice(a, b) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
-            weight, values, members = (np.stack(column, axis=-1) for column in zip(*sums, strict=True))
-            self._slices[key] = weight, values, members
+            if self.weights is None:
+                held = self._members_among.take(starts)
+                weight, members = ((sums[1:] - sums[:-1]).astype(np.float64) for sums in (starts, held))
+                filled, scores = weight.nonzero()[0], np.zeros(weight.size)
+                scores[filled] = np.add.reduceat(self.values[: starts[-1]], starts.take(filled))
+                self._slices[key] = weight, scores, members
+            else:
+                parts = [slice(*ends) for ends in pairwise(starts.tolist())]
+                sums = [self._slice(self.weights[..., part], part) for part in parts]
+                weight, values, members = (np.stack(column, axis=-1) for column in zip(*sums, strict=True))
+                self._slices[key] = weight, values, members
         return self._slices[key]
 
-    def _slice(self, start: int, stop: int) -> tuple[Array, Array, Array]:
-        scores, inside = self.values[start:stop], self.members[start:stop]
-        if self.weights is None:
-            held = float(np.count_nonzero(inside))
-            return np.asarray(float(stop - start)), np.asarray(np.add.reduce(scores)), np.asarray(held)
-        weights = self.weights[..., start:stop]
-        return np.add.reduce(weights, axis=-1), weights @ scores, weights @ inside.astype(np.float64)
+    def _slice(self, weights: Array, part: slice) -> tuple[Array, Array, Array]:
+        return (
+            np.add.reduce(weights, axis=-1),
+            weights @ self.values[part],
+            weights @ self.members[part].astype(np.float64),
+        )
 
     def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Amounts, Array]:
         """Samples predicted, and precision, at thresholds: the mean of just before and just after each.

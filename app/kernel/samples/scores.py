@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, total
-from app.kernel.numerics.sorting import ascending_order
 from app.kernel.samples.losses import (
     CLIP,
     Losses,
@@ -60,6 +59,12 @@ class Forecasts(NamedTuple):
     leaning: float
     variance: float
     unsure: Stated
+
+
+def _rising(values: Array) -> tuple[Codes, Array]:
+    """Places (n) of values (n) in rising order, equal ones in any, and the values in it."""
+    order = np.argsort(values)
+    return order, values.take(order)
 
 
 # From here on a prediction is confident.
@@ -310,7 +315,7 @@ class Scores:
         """
         made = self._orders.get(code)
         if made is None:
-            order, rising = ascending_order(self.probabilities.ravel() if code is None else self.columns[code])
+            order, rising = _rising(self.probabilities.ravel() if code is None else self.columns[code])
             made = self._orders[code] = order.astype(np.int32), rising
         return made
 
@@ -349,7 +354,7 @@ class Scores:
         class: by the top probability, members being the correct predictions.
         """
         members = self.predicted == self.y if code is None else self.y == code
-        order, rising = ascending_order(self.confidence) if code is None else self.ordered(code)
+        order, rising = _rising(self.confidence) if code is None else self.ordered(code)
         return Ranking(rising[::-1], members.take(order[::-1])), order[::-1].astype(np.intp)
 
     def _weights_in(self, order: Codes | Places) -> Array | None:
@@ -371,7 +376,7 @@ class Scores:
     @cached_property
     def top_label(self) -> Ranking:
         """Samples ordered by their highest probability; members are the correct predictions."""
-        order, rising = ascending_order(self.confidence)
+        order, rising = _rising(self.confidence)
         return Ranking(rising[::-1], (self.truth_rank == 0).take(order[::-1]), self._weights_in(order[::-1]))
 
     def recalibrated(self, code: int, clip: float, *, sloped: bool) -> Array:
@@ -403,7 +408,7 @@ class Scores:
         """p_true in rising order with class codes and weights; ties by class, so that the order of the input has no
         effect.
         """
-        order, rising = ascending_order(self.p_true)
+        order, rising = _rising(self.p_true)
         if last_of_ties(rising) is not None:
             order = np.lexsort((self.y, self.p_true))
         weights = None if self.weights is None else self.weights.take(order, axis=-1)

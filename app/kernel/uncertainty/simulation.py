@@ -89,13 +89,11 @@ def draw_tables(
             weights = _row_weights(actual, squares, shape[0], random)
             wanted = weights * (totals / weights.sum(axis=-1, keepdims=True))
         sums = by_row(drawn).reshape(shape)
-        filled = sums > 0
-        drawn *= np.divide(wanted, sums, out=np.zeros(shape), where=filled).reshape(shape[0], -1).take(rows, axis=1)
+        drawn *= np.divide(wanted, sums, out=np.zeros(shape), where=sums > 0).reshape(shape[0], -1)[:, rows]
         whole = partial(_scattered, drawn, cells, (*shape, shape[-1]))
-        hits, predicted = (
-            of(part).reshape(shape) for of, part in ((of_hits, drawn.take(right, axis=1)), (by_column, drawn))
-        )
-        yield Table.of_sums(hits, np.where(filled, wanted, 0.0), predicted, whole)
+        # Rows are summed anew: what follows from a row of one cell then does so to the last digit.
+        margins = of_hits(drawn[:, right]), by_row(drawn), by_column(drawn)
+        yield Table.of_sums(*(one.reshape(shape) for one in margins), whole)
 
 
 def _scattered(values: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -> Array:

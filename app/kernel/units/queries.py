@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.sorting import ascending_order
 from app.kernel.numerics.weighted_units import WeightedUnits
 
 Positions = NDArray[np.intp]
@@ -331,9 +330,9 @@ def _falling(codes: Positions, values: Array, sizes: Positions) -> Positions:
     if n_queries * width > _PADDED * values.size:
         placed = np.isfinite(values)
         if placed.all():
-            return _by_query(codes, ascending_order(-values)[0], n_queries)
+            return _by_query(codes, np.argsort(-values), n_queries)
         some = np.flatnonzero(placed)
-        some = some.take(ascending_order(-values.take(some))[0]) if some.size else some
+        some = some.take(np.argsort(-values.take(some))) if some.size else some
         return _by_query(codes, np.concatenate([some, np.flatnonzero(~placed)]), n_queries)
     order = np.arange(values.size)
     if (codes[1:] < codes[:-1]).any():

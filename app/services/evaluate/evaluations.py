@@ -30,7 +30,7 @@ from app.domain.inputs.kinds import units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.merging import check_streamed, merged, needs_samples
 from app.domain.members import LEFT_OUT, SPREAD, typed
-from app.domain.options import Options, Retain
+from app.domain.options import IntervalChoice, Options, Retain
 from app.domain.report import Headline, Report, Section, SectionName, Value
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.catalogue import catalogue
@@ -469,14 +469,17 @@ class EvaluationService:
         report = await self._report_again(project, record, replace(stored_request(record)[1], details=False))
         return answer_of(record, report)
 
-    async def read_matrix(self, project: str, identifier: UUID) -> Evaluation:
+    async def read_matrix(self, project: str, identifier: UUID, *, limits: bool = True) -> Evaluation:
         """One evaluation with what follows from its matrix; what probabilities say besides is not computed."""
         record = _found(await self._store.get(project, identifier), identifier)
         source, options = stored_request(record)
+        intervals = IntervalChoice.HEADLINE if limits else IntervalChoice.NONE
         if source.task is not None or source.is_grouped or source.is_weighted:
             # Limits of these need the samples.
-            return await self._answer(project, record, None)
-        return answer_of(record, await self._reports.make(source, Options(level=options.level), kept={}), None)
+            options = options if limits else replace(options, intervals=intervals)
+            return answer_of(record, await self._report_again(project, record, options))
+        options = Options(level=options.level, intervals=intervals)
+        return answer_of(record, await self._reports.make(source, options, kept={}), None)
 
     async def read_headline(self, project: str, identifier: UUID) -> EvaluationHeadline:
         """The headline of one evaluation, computed again without the rest where that can be."""

@@ -11,6 +11,7 @@ from app.domain.findings import Finding
 from app.domain.inputs.content import GROUPS_FACT
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import numbers
+from app.domain.named_metrics import LOSSES_SHOWN
 from app.domain.options import IntervalChoice, Options
 from app.domain.report import FoldValues, GroupedMetrics, Section, Undefined, Value, merged_metrics
 from app.kernel.metrics.card import Explainer, Metric, Scope, evaluate_table
@@ -63,7 +64,7 @@ def probability_section(question: Question, run: RunData) -> Section:
     if source.positive is not None:
         metrics = merged_metrics(metrics, per_class[labels[source.positive]])
     requested, gaps = requested_values(question.of_probabilities, labels, run.subject)
-    details = _details(run, chosen_seed(question.options.seed, source.counts))
+    details = _details(run, chosen_seed(question.options.seed, source.counts), whole=question.options.details)
     if scores.are_probabilities and question.options.details:
         _add_details_of_classes(details["per_class"], source, scores)
     if question.options.costs is not None and scores.are_probabilities:
@@ -189,8 +190,10 @@ def _folds(source: MatrixInput, metrics: Sequence[Metric[Scores]]) -> dict[str, 
     return over_folds([metric.key for metric in metrics], np.stack(rows, axis=1))
 
 
-def _details(run: RunData, seed: int) -> dict[str, Any]:
-    """Return details beside the values: chosen parameters, and quantities that papers report with them."""
+def _details(run: RunData, seed: int, *, whole: bool) -> dict[str, Any]:
+    """Return details beside the values: chosen parameters, and quantities that papers report with them; where not all
+    is wanted, what chance does to errors that are shown first.
+    """
     source, scores = run.source, run.scores
     details: dict[str, Any] = {"per_class": {label: {} for label in source.labels}}
     for metric in catalogue().of_probabilities.metrics:
@@ -211,7 +214,9 @@ def _details(run: RunData, seed: int) -> dict[str, Any]:
                 "phi_below": threshold_incorrect(scores.n_classes),
             },
         }
-        details["calibration"] = calibration_by_chance(run, seed)
+        errors = catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)
+        asked = [metric for metric in errors if whole or metric.key in LOSSES_SHOWN]
+        details["calibration"] = calibration_by_chance(run, asked, seed)
     return details
 
 
@@ -237,12 +242,12 @@ def _decomposed(scores: Scores, code: int) -> dict[str, Value]:
     return dict(zip(names, numbers(np.array([getattr(parts, name) for name in names])), strict=True))
 
 
-def calibration_by_chance(run: RunData, seed: int) -> dict[str, dict[str, Any]]:
+def calibration_by_chance(run: RunData, asked: Sequence[Metric[Scores]], seed: int) -> dict[str, dict[str, Any]]:
     """Return calibration errors beside those of perfect probabilities on as many samples, or the reason why these are
     unknown.
     """
     found: dict[str, dict[str, Any]] = {}
-    for metric in catalogue().of_probabilities.reported.of_scope(Scope.OVERALL):
+    for metric in asked:
         chance = run.by_chance(metric, metric.card.defaults, seed)
         if chance is not None:
             found[metric.key] = {
