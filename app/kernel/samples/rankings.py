@@ -334,7 +334,7 @@ class Ranking:
     def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
         """``losses`` split by the class of the non-member, shape (..., K): one weighted count for all classes."""
         if self.ends is None:
-            above: Array = self._members_among[..., 1:]
+            above: Amounts = self._members_among[..., 1:]
         else:
             bounds = self._members_among.take(np.concatenate([[0], self.ends + 1]), axis=-1)
             sizes = np.diff(self.ends, prepend=-1)

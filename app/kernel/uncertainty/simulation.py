@@ -93,7 +93,8 @@ def draw_tables(
         whole = partial(_scattered, drawn, cells, (*shape, shape[-1]))
         # Rows are summed anew: what follows from a row of one cell then does so to the last digit.
         margins = of_hits(drawn[:, right]), by_row(drawn), by_column(drawn)
-        yield Table.of_sums(*(one.reshape(shape) for one in margins), whole)
+        hits, members, predicted = (one.reshape(shape) for one in margins)
+        yield Table.of_sums(hits, members, predicted, whole)
 
 
 def _scattered(values: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -> Array:
