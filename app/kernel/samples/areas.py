@@ -80,11 +80,7 @@ def area_influences(scores: Scores) -> tuple[Array, Array]:
         placed = _placed(scores, code, float(scores.actual[code]), float(scores.rest[code]))
         weights = None if scores.weights is None else scores.weights[members]
         areas[code] = np.average(placed[members], weights=weights)
-        if weights is None:
-            for side in (members, ~members):
-                influence[code, side] = centred(placed[side], None, 1.0)
-        else:
-            influence[code] = centred_by_class(placed, members.astype(np.intp), 2, scores.weights, 1.0)
+        influence[code] = centred_by_class(placed, members.astype(np.intp), 2, scores.weights, 1.0)
     return areas, influence
 
 
