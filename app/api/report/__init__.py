@@ -261,7 +261,7 @@ def table_view(table: Table, at: At = None) -> dict[str, Any]:
     def written(groups: Sequence[Group]) -> list[dict[str, Any]]:
         return [{"title": _cell(group.title, at), "rows": [row_of(row) for row in group.rows]} for group in groups]
 
-    def row_of(row: Sequence[Cell]) -> list[dict[str, Any]]:
+    def row_of(row: Sequence[Cell]) -> list[tuple[str, str, bool]]:
         return [one for column, cell in zip(kept.columns, row, strict=True) for one in _cells(column, cell, at)]
 
     return {
@@ -297,12 +297,14 @@ def _heads(column: Column, table: Table, at: At) -> Iterator[dict[str, Any]]:
         yield {"html": "", "style": "sx", "sort": "", "rises": False}
 
 
-def _cells(column: Column, cell: Cell, at: At) -> Iterator[dict[str, Any]]:
-    """Yield what stands in a column: an estimate fills two or three cells."""
+_STYLES: Final = {Kind.NUMBER: "r", Kind.VALUE: "num", Kind.ESTIMATE: "num", Kind.DRAWN: "num"}
+
+
+def _cells(column: Column, cell: Cell, at: At) -> Iterator[tuple[str, str, bool]]:
+    """Yield what stands in a column, its style, and whether it names the row: an estimate fills two or three cells."""
     one = cell if isinstance(cell, Estimate) else None
     value, interval = (_cell(cell, at), "") if one is None else _estimated(one)
-    styles = {Kind.NUMBER: "r", Kind.VALUE: "num", Kind.ESTIMATE: "num", Kind.DRAWN: "num"}
-    style = f"{styles.get(column.kind, '')} {column.style}".strip()
+    style = f"{_STYLES.get(column.kind, '')} {column.style}".strip()
     if column.kind is Kind.VALUE and interval:
         value = escape(value) + _IN_LINE + interval + _LINE_ENDS
     if column.kind is Kind.NUMBER and isinstance(cell, str) and cell[1:]:
@@ -310,12 +312,12 @@ def _cells(column: Column, cell: Cell, at: At) -> Iterator[dict[str, Any]]:
         value = value.replace("-", PAGE.minus)
     # What says nothing more is quiet, and left out on a phone.
     same = " same mut" if cell == "same" or (column.style == "bal" and value == PAGE.absent) else ""
-    yield {"html": value, "style": style + same, "named": column.kind is Kind.NAME}
+    yield value, style + same, column.kind is Kind.NAME
     if column.kind in (Kind.ESTIMATE, Kind.DRAWN):
         note = "" if one is None or interval else printable(one.note)
-        yield {"html": interval or note, "style": "ci no" if note else "ci", "named": False}
+        yield interval or note, "ci no" if note else "ci", False
     if column.kind is Kind.DRAWN:
-        yield {"html": "" if one is None else _track(one), "style": "sc", "named": False}
+        yield "" if one is None else _track(one), "sc", False
 
 
 def _estimated(one: Estimate) -> tuple[str, str]:
