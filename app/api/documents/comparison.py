@@ -132,7 +132,8 @@ def best_said(answer: Json, key: str, task: str | None = None) -> str:
     between = [one for one in metric["differences"] if {str(one["a"]), str(one["b"])} == {ids[best], ids[second]}]
     ahead = [turned(one, ids[best]) for one in between]
     by = [ON_PAGES.said(one["difference"], one["low"], one["high"], sign=True) for one in ahead]
-    return f"{said}, ahead of {called[second]}{''.join(f' by {one}' for one in by)}. No other may be as good."
+    rest = "" if len(called) == _PAIR else " No other may be as good."
+    return f"{said}, ahead of {called[second]}{''.join(f' by {one}' for one in by)}.{rest}"
 
 
 def may_be_as_good(metric: Json) -> set[str]:
