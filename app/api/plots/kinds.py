@@ -160,10 +160,11 @@ def _spread(given: FigureData, kind: str, one: str, many: str) -> Figure:
 def _in_words(spread: UnitSpread, many: str) -> str:
     lower, median, upper = spread.quartiles
     without = f" {whole(spread.without)} {many} have no value." if spread.without else ""
+    none, all_ = (whole(one) if one else "none" for one in (spread.lowest, spread.highest))
     return (
         f"{titled(spread.metric)} of {whole(spread.known)} {many}: the median is {number(median)}, the "
-        f"middle half lies between {number(lower)} and {number(upper)}; it is 0 for {whole(spread.lowest) if spread.lowest else 'none'} and 1 for "
-        f"{whole(spread.highest) if spread.highest else 'none'} of them.{without}"
+        f"middle half lies between {number(lower)} and {number(upper)}; it is 0 for {none} and 1 for {all_} of them."
+        f"{without}"
     )
 
 
