@@ -62,7 +62,8 @@ async def show_simulator(
         "on": f"of {run_name(named['model'])} on {dataset_name(named['dataset'], version=True)}",
         "class": printable(chosen),
         "labels": [(one, printable(one), one == chosen) for one in labels],
-        "share": significant(at, 3),
+        # So exactly that what follows is what the table says of this data.
+        "share": significant(at, 6),
         "threshold": None if rates.thresholds is None else significant(rates.thresholds[place], 3),
         "cost_fp": significant(cost_fp, 3),
         "cost_fn": significant(cost_fn, 3),

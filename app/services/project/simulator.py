@@ -17,6 +17,8 @@ from app.services.stored import scores_of
 
 LEVEL = 0.95
 _STEPS = 99
+# Costs that differ by this part, as those of a share in six digits do, are one.
+_SAME = 1e-5
 # Value with both limits; these are None where numbers of samples are not known.
 Rate = tuple[float, float | None, float | None]
 
@@ -65,9 +67,10 @@ class Simulated:
         )
 
     def cheapest(self, share: float, cost_fp: float, cost_fn: float) -> int:
-        """Return the place of the threshold of the least cost on these samples."""
+        """Return the place of the threshold of the least cost on these samples, the lowest of several."""
         costs = [self.at(place, share, cost_fp, cost_fn).cost[0] for place in range(len(self.recall))]
-        return costs.index(min(costs))
+        least = min(costs)
+        return next(place for place, cost in enumerate(costs) if cost <= least * (1.0 + _SAME))
 
     def _precision(self, place: int, share: float) -> tuple[float | None, float | None, float | None]:
         (recall, *_), (alarms, *_) = self.recall[place], self.alarms[place]

@@ -208,7 +208,8 @@
       const figure = section.querySelector("[data-chart=costs]");
       if (!figure) return;
       const costs = rates.t.map((_, each) => outcome(rates, each, share, costFp, costFn).cost);
-      const best = costs.reduce((least, one, each) => (one[0] < costs[least][0] ? each : least), 0);
+      const least = Math.min(...costs.map((one) => one[0]));
+      const best = costs.findIndex((one) => one[0] <= least * (1 + 1e-5));
       // Where nearly everything is an alert the line leaves the frame.
       const most = rounded(Math.max(...costs.slice(Math.floor(costs.length / 20)).map((one) => one[0])) || 1);
       const [first, last] = [rates.t[0], rates.t.at(-1)];
