@@ -83,8 +83,8 @@ def slices_document(answer: Json) -> Document:
                     f"slices-{place}",
                     titled(name, None),
                     [_table(answer, name)],
-                    f"{_BY_EXCESS if _are_counted(slices, name) else _BY_VERDICT} Dashed: the reference, to which the gap is."
-                    f"{_ADJUSTED if _are_adjusted(slices, name) else ''}",
+                    f"{_BY_EXCESS if _are_counted(slices, name) else _BY_VERDICT} Dashed: the reference, to which "
+                    f"the gap is.{_ADJUSTED if _are_adjusted(slices, name) else ''}",
                     _says(answer, name, other),
                 )
                 for place, name in enumerate(metrics)
