@@ -34,7 +34,7 @@ from app.kernel.uncertainty.intervals import two_sided_z
 from app.services.estimands import Better, Estimand, part_of, ranked_by
 from app.services.estimates.estimate import LimitSettings
 from app.services.estimates.estimates import estimate, limits_of_many, work_of
-from app.services.estimates.run_data import RunData, estimand_for, run_data
+from app.services.estimates.run_data import RunData, run_data, single_value
 from app.services.ports import Announcer, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
@@ -242,7 +242,7 @@ class HistoryService:
         return found
 
     async def _samples(self, project: str, whole: "Series", metrics: Sequence[str]) -> KeptSamples:
-        known = [_estimand(metric, part.first) for metric in metrics for part in whole.parts]
+        known = [single_value(metric, part.first) for metric in metrics for part in whole.parts]
         needing = [
             (one.scored, one.text) for one in known if isinstance(one, Estimand) if one.scored or one.is_of_slices
         ]
@@ -336,13 +336,6 @@ def _check(metric: str) -> None:
     expression = parse_for_any_classes(metric, inputs=frozenset(Inputs))
     refuse_about_sample(expression, metric)
     refuse_list(expression, metric)
-
-
-def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
-    try:
-        return estimand_for(metric, record)
-    except InvalidExpression as error:
-        return error.detail
 
 
 def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnswer:
@@ -483,7 +476,7 @@ def _measured(
     estimands, reasons, alone = list[Estimand | str](), dict[int, str](), list[int]()
     for own, part in enumerate(whole.parts):
         here = np.flatnonzero(whole.part == own)
-        estimands.append(estimand := _estimand(metric, part.first))
+        estimands.append(estimand := single_value(metric, part.first))
         if isinstance(estimand, str):
             reasons |= dict.fromkeys(here.tolist(), estimand)
             continue

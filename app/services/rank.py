@@ -38,7 +38,7 @@ from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import Better, Estimand, Preference, preference, ranked_by, stored_key
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, why_uncounted, work_of
-from app.services.estimates.run_data import RunData, estimand_for, run_data
+from app.services.estimates.run_data import RunData, run_data, single_value
 from app.services.ports import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
@@ -186,7 +186,7 @@ def rank_candidates(
     Values of a metric that is ``stored`` are known by the id of the run. The best was chosen among further runs too,
     whose values are ``beyond``; None of those that were removed.
     """
-    estimands = [_estimand(query.metric, record) for record in records]
+    estimands = [single_value(query.metric, record) for record in records]
     runs = [run_data(record, kept.samples.get(record.id)) for record in records]
     found = [_value(*each, stored) for each in zip(records, estimands, runs, strict=True)]
     order = _best_first([value for value, _ in found], better)
@@ -222,15 +222,6 @@ def rank_candidates(
         notes=(*_notes(entrants, ranked), *_chosen_by(query, lines)),
     )
     return _judged(board, better, entrants, kept, query, beyond) if entrants else board
-
-
-def _estimand(metric: str, record: EvaluationRecord) -> Estimand | str:
-    """The metric for the classes of a run, or why it has none."""
-    try:
-        estimand = estimand_for(metric, record)
-    except InvalidExpression as error:
-        return error.detail
-    return "a list over the classes has no order" if estimand.is_list else estimand
 
 
 def _value(

@@ -70,6 +70,14 @@ def found(run: RunData | MatrixInput, *texts: str, settings: LimitSettings | Non
     return [values[0] for values in estimate(estimands, data, settings or LimitSettings())]
 
 
+def test_a_list_over_two_classes_has_the_limits_of_each() -> None:
+    """Both are lines of one rate, and not the same line."""
+    for text in ("prevalence@*", "predicted_prevalence@*", "recall@*"):
+        asked = [make_estimand(one, ("A", "B"), 1) for one in (text, text.replace("*", "A"), text.replace("*", "B"))]
+        listed, *each = estimate(asked, RunData(source(TWO)))
+        assert [ends(one) for one in listed] == [ends(one) for (one,) in each]
+
+
 def ends(one: Estimate) -> tuple[float, float]:
     assert one.reason is None
     return one.low, one.high

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.division import Part, Where, conditions_of, divided
+from app.domain.errors import InvalidExpression
 from app.domain.evaluation import EvaluationRecord
 from app.domain.expressions.conditions import Slice, text_of
 from app.domain.inputs.content import Content
@@ -359,8 +360,8 @@ class RunData:
         return Independent(Table(self.counts)) if self.weighted is None else Weighted(self.weighted)
 
     def counted(self, rates: Sequence[Rate], level: float) -> tuple[Array, Array]:
-        """Hits and totals (V) of rates of one form for intervals of proportions at a level: numbers of samples, or
-        effective numbers of those in weights or groups.
+        """Hits and totals (V) of rates, of labels those of one form, for intervals of proportions at a level: numbers
+        of samples, or effective numbers of those in weights or groups.
         """
         if self.source.task is None:
             hits, among = np.array([self.design.counts(rate, level) for rate in rates], dtype=np.float64).T
@@ -454,3 +455,12 @@ def estimand_for(metric: str, record: EvaluationRecord) -> Estimand:
     """
     inputs = inputs_of_all([record])
     return make_estimand(metric, record.labels, record.positive, inputs, *record.judged, sliceable=True)
+
+
+def single_value(metric: str, record: EvaluationRecord) -> Estimand | str:
+    """A metric with one value for the classes of a stored run, or why it has none."""
+    try:
+        estimand = estimand_for(metric, record)
+    except InvalidExpression as error:
+        return error.detail
+    return "a list over the classes has no order" if estimand.is_list else estimand

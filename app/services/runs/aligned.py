@@ -255,10 +255,8 @@ class Runs:
     @property
     def n_common(self) -> float:
         """Samples that differences are of: of paired runs what all of them have seen, else those of the first."""
-        if self.task is None:
-            joint = self.pairing.joint
-            return self.records[0].n_rows if joint is None else float(joint.counts.sum())
-        return float(len(self.pairing.rows[0])) if self.pairing.rows is not None else self.records[0].n_rows
+        common = self.pairing.n_common
+        return self.records[0].n_rows if common is None else float(common)
 
     @cached_property
     def weighted(self) -> tuple[WeightedCounts | None, ...]:

@@ -25,10 +25,10 @@ from app.kernel.metrics.expression import measures, needs_counts, usual_measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.estimands import Estimand
+from app.services.estimates.run_data import RunData
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingDesign
 
@@ -232,33 +232,13 @@ def _loss_causes(runs: Runs, pair: tuple[int, int], estimand: Estimand, level: f
         low, high = np.array(ends).T
         return low, high
 
-    sides = []
-    for place, run in enumerate(pair):
-        scored, codes = runs.scored[run], groupings[place].codes if groupings else None
-        loss = float(scored.values(estimand)[0])
-        sides.append(LossSide(loss, scored.scores, runs.counts[run], codes))
-    return loss_causes_of_sides((sides[0], sides[1]), runs.labels, estimand, limits)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LossSide:
-    """A loss of some samples.
-
-    Attributes:
-        value: Of the loss.
-        scores: Probabilities, classes and weights of the samples.
-        counts: (K, K) their matrix.
-        groups: (n) codes of what they are one of; None where they are independent.
-    """
-
-    value: float
-    scores: Scores
-    counts: Array
-    groups: Codes | None
+    first, second = (runs.scored[run] for run in pair)
+    return loss_causes_of_sides((first, second), [one.codes for one in groupings], runs.labels, estimand, limits)
 
 
 def loss_causes_of_sides(
-    sides: tuple[LossSide, LossSide],
+    sides: tuple[RunData, RunData],
+    groups: Sequence[Codes],
     labels: Sequence[str],
     estimand: Estimand,
     limits: Callable[[LossSplit], tuple[Array, Array]],
@@ -269,24 +249,24 @@ def loss_causes_of_sides(
 
     Args:
         sides: Both.
+        groups: Of each side (n) codes of what its samples are one of; none where they are independent.
         labels: The classes.
         estimand: Of whose ``kind_of_causes`` it is.
         limits: Lower and upper limits (3) of the parts.
         side_by_side: The first does not come after the second, which is for the words alone.
     """
     kind = _recalibration(estimand)
-    first, second = sides
-    if kind is None or not (isfinite(first.value) and isfinite(second.value)):
+    first, second = (float(one.values(estimand)[0]) for one in sides)
+    if kind is None or not (isfinite(first) and isfinite(second)):
         return Causes(kind="loss", difference=None, items=None, reason=_NO_LOSS)
-    gap, why, size = first.value - second.value, None, len(labels)
-    lacking = np.flatnonzero([one.scores.actual == 0 for one in sides])
-    work = max(one.scores.n_samples for one in sides) * size * (size + 100)
+    gap, why, size, scores = first - second, None, len(labels), (sides[0].scores, sides[1].scores)
+    lacking = np.flatnonzero([one.actual == 0 for one in scores])
+    work = max(one.n_samples for one in scores) * size * (size + 100)
     if lacking.size:
         why = _LACKING.format(labels[int(lacking[0]) % size])
     elif size > 2 and work > MOST_WORK:
         why = _TOO_LARGE
-    groups = [one.groups for one in sides if one.groups is not None]
-    found = None if why else split_loss(kind, (first.scores, second.scores), groups)
+    found = None if why else split_loss(kind, scores, groups)
     if found is None:
         return Causes(kind="loss", difference=gap, items=None, reason=why or _SEPARATED)
     ends = limits(found)

@@ -41,7 +41,7 @@ from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares
 from app.services.estimates.estimates import values_at_shares
 from app.services.estimates.run_data import RunData
-from app.services.runs.causes import Causes, LossSide, causes_of_counts, kind_of_causes, loss_causes_of_sides
+from app.services.runs.causes import Causes, causes_of_counts, kind_of_causes, loss_causes_of_sides
 
 # With fewer samples tails of differences that are no rates are not those of Student's t (false discovery rates of .07
 # to .08 in place of .05 were seen with 30).
@@ -324,8 +324,10 @@ class Whole:
         ]
 
     def _causes_of_loss(self, estimand: Estimand, held: Held) -> Causes:
+        sides = (held.own, held.other)
         return loss_causes_of_sides(
-            (self._loss(estimand, held.own), self._loss(estimand, held.other)),
+            (held.own.run, held.other.run),
+            [] if self.grouping is None else [self.grouping.codes[side.places] for side in sides],
             self.source.labels,
             estimand,
             lambda found: self._limits_of_losses(found, held),
@@ -348,10 +350,6 @@ class Whole:
             return [*zip(low, high, strict=True)]
 
         return causes_of_counts(counts, self.source.labels, values, limits, side_by_side=True)
-
-    def _loss(self, estimand: Estimand, side: Side) -> LossSide:
-        codes = None if self.grouping is None else self.grouping.codes[side.places]
-        return LossSide(float(side.run.values(estimand)[0]), side.run.scores, side.run.counts, codes)
 
     def _limits_of_losses(self, found: LossSplit, held: Held) -> tuple[Array, Array]:
         first, second = (

@@ -91,12 +91,14 @@ def of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: 
     """An estimand that is a rate or follows from one: the same limits by whatever name the rate is asked for. A label
     is there or not in every sample, so its rates are those of two classes.
     """
-    ends = _on_line(rates[0], limits_of_counts(run.counted(rates, settings.level_of_each), settings), run.table)
-    return by_proportions(estimand, ends, given_of(GIVEN[rates[0].among], run), run, settings)
+    each = zip(*limits_of_counts(run.counted(rates, settings.level_of_each), settings), strict=True)
+    # Of two classes one may have the rate of the other turned round.
+    low, high = np.array([_on_line(rate, ends, run.table) for rate, ends in zip(rates, each, strict=True)]).T
+    return by_proportions(estimand, (low, high), given_of(GIVEN[rates[0].among], run), run, settings)
 
 
 def _on_line(rate: Rate, ends: Limits, table: Table) -> Limits:
-    """Limits of what is a line of a rate, or of rates of the same form, from those of the rate."""
+    """Limits of what is a line of a rate, from those of the rate."""
     times = table.counts.sum(axis=(-2, -1)) if rate.counted else 1.0
     low, high = rate.line.limits(*ends)
     return times * low, times * high
