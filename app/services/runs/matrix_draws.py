@@ -110,6 +110,8 @@ def draw_paired(counts: JointCounts, estimands: Sequence[Estimand], *, draws: in
 
 # Indices of two runs each.
 Pairs = Sequence[tuple[int, int]]
+# An estimand, and a pair.
+Place = tuple[int, tuple[int, int]]
 # The level at whose limits the worth of weighted rates is read.
 _USUAL_LEVEL = 0.95
 # Runs whose class shares differ by less have the same prevalence.
@@ -355,12 +357,11 @@ class MatrixDraws(Resampling):
         return found
 
     def _known(self, index: int, pair: tuple[int, int], level: float) -> Sequence[Test | None] | None:
-        if self._joint is not None:
-            return self._paired(level).get((index, pair))
-        if not (self._rates(index) or self._derivable(self.runs.counts)):
-            return None
-        one_test_set = self.runs.pairing.design is PairingDesign.TEST_SET
-        return (self._of_any_pairing if one_test_set else self._independent)(index, pair, level)
+        if self.runs.pairing.design is not PairingDesign.INDEPENDENT:
+            return self._same_samples(level).get((index, pair))
+        return (
+            self._independent(index, pair, level) if self._rates(index) or self._derivable(self.runs.counts) else None
+        )
 
     def _rates(self, index: int) -> Sequence[Rate]:
         """Return the rates that an estimand is of, where it is tested as such: runs on the same samples need a rate
@@ -467,66 +468,26 @@ class MatrixDraws(Resampling):
         )
         return Reach(found.deviates, np.abs(slopes) * below, np.abs(slopes) * above)
 
-    def _of_any_pairing(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
-        """Return the tests of the pairing at which a difference varies most, and p at that where it varies least."""
-        both, rope = self._on_scale(index, pair)
-        rates, scale = self._rates(index), self.estimands[index].scale
-        ends = [
-            self._effects_of_rates(rates, pair, opposed=opposed)
-            if rates
-            else self._coupled_effects(index, pair, opposed=opposed)
-            for opposed in (True, False)
-        ]
-        widest, closest = (PairedScore(effects) for effects in ends)
-        method, limits = _NAMES[bool(rates)]
-        names = {"method": f"{method}_of_any_pairing", "limits": f"{limits}_of_widest_pairing"}
-        found = _off_scale(read_off(widest, level=level, rope=rope, **names), both, scale)
-        return [
-            None if test is None or not suits else replace(test, smallest=min(float(least), test.p))
-            for test, suits, least in zip(found, ends[0].faithful.tolist(), closest.p.tolist(), strict=True)
-        ]
-
-    def _effects_of_rates(self, rates: Sequence[Rate], pair: tuple[int, int], *, opposed: bool) -> Effects:
-        """Effects on rates at the pairing of two matrices at which the runs differ on most samples, or on fewest."""
-        counts, found = self.runs.counts[[*pair]], list[Effects]()
-        places = np.arange(counts.shape[-1])
-        for rate in rates:
-            (first, second), (members, _) = (
-                np.where(cells.hold(places[:, None], places[None, :], rate.of), counts, 0.0).sum(axis=2)
-                for cells in (rate.hits, rate.among)
-            )
-            size, gap = float(members.sum()) or np.nan, float((first - second).sum())
-            differ = discordant_bounds(first, second, members)[opposed]
-            found.append(_on_line(rate_effects((differ + gap) / 2, (differ - gap) / 2, size), _slope(rate, size)))
-        return Effects.stacked(found)
-
-    def _coupled_effects(self, index: int, pair: tuple[int, int], *, opposed: bool) -> Effects:
-        """Effects on other values at the pairing at which the difference varies most, or least."""
-        slopes, (first, second), parts = self._slopes(index, pair), self.runs.counts[[*pair]], []
-        for place in range(slopes.slopes.shape[-1]):
-            joint = coupled(first, second, slopes.slopes[:, :, place], opposed=opposed)
-            parts.append(slopes.effects(joint, slice(place, place + 1)))
-        return Effects.stacked(parts)
-
     @kept
-    def _slopes(self, index: int, pair: tuple[int, int]) -> PairSlopes:
-        """Slopes of two runs, made once for all levels."""
-        matrices = self.runs.counts[[*pair]]
-        return PairSlopes(matrices, [self._functional_of([index])], np.ones(matrices.shape[-1]))
-
-    @kept
-    def _paired(self, level: float) -> dict[tuple[int, tuple[int, int]], list[Test | None]]:
-        """Return the tests of runs on the same samples by estimand and pair, made at once for all of them."""
+    def _same_samples(self, level: float) -> dict[Place, list[Test | None]]:
+        """Return the tests of runs on the same samples by estimand and pair, made at once for all of them: of one test
+        set those of the pairing at which a difference varies most, and p at that where it varies least.
+        """
         found = {}
-        for places, effects, score in self._scores:
+        for places, effects, score, least in self._scores:
             on_scale, start = [self._on_scale(*place) for place in places], 0
-            of_rates = bool(self._rates(places[0][0]))
+            of_rates, paired = bool(self._rates(places[0][0])), self._joint is not None
             method, limits = _NAMES[of_rates]
-            ropes = np.concatenate([rope for _, rope in on_scale])
-            tests = read_off(score, level=level, rope=ropes, method=method, limits=limits)
-            if of_rates:
+            names = {"method": method, "limits": limits}
+            if not paired:
+                names = {"method": f"{method}_of_any_pairing", "limits": f"{limits}_of_widest_pairing"}
+            tests = read_off(score, level=level, rope=np.concatenate([rope for _, rope in on_scale]), **names)
+            if paired and of_rates:
                 differ = np.round(effects.better + effects.worse).sum(axis=1).tolist()
                 tests = [replace(test, discordant=count) for test, count in zip(tests, differ, strict=True)]
+            if not paired:
+                known = zip(tests, least.tolist(), strict=True)
+                tests = [replace(test, smallest=min(smallest, test.p)) for test, smallest in known]
             suited = effects.faithful.tolist()
             for (index, pair), (both, _) in zip(places, on_scale, strict=True):
                 own = slice(start, start + both.shape[1])
@@ -536,47 +497,88 @@ class MatrixDraws(Resampling):
         return found
 
     @cached_property
-    def _scores(self) -> list[tuple[list[tuple[int, tuple[int, int]]], Effects, PairedScore]]:
-        """By estimand and pair the effects of the samples on the differences, and what follows from them: of rates, and
-        of all else for pairs of few enough cells.
+    def _scores(self) -> list[tuple[list[Place], Effects, PairedScore, Array]]:
+        """By estimand and pair the effects of the samples on the differences, what follows from them, and p at the
+        pairing at which they vary least.
         """
-        joint, indices = self._joint, range(len(self.estimands))
-        if joint is None:
-            return []
-        of_rates = [index for index in indices if self._rates(index)]
-        others = [index for index in indices if index not in of_rates]
-        functionals, found = [self._functional_of([index]) for index in others], []
-        parts = [self._effects_on_rates(index, joint) for index in of_rates]
-        if parts:
-            found.append(([(index, pair) for index in of_rates for pair in self.setup.pairs], parts))
-        both = {pair: joint.pair(*pair) for pair in self.setup.pairs} if others else {}
-        few = [pair for pair, one in both.items() if self._derivable(one.matrices().sum(axis=0))]
-        if few:
-            effects = [paired_effects(both[pair], functionals) for pair in few]
-            found.append(([(index, pair) for pair in few for index in others], effects))
-        stacked = [(places, Effects.stacked(parts)) for places, parts in found]
-        return [(places, effects, PairedScore(effects)) for places, effects in stacked]
+        scores = [(places, effects, PairedScore(effects)) for places, effects in self._effects(opposed=True)]
+        if self._joint is not None:
+            return [(*one, one[2].p) for one in scores]
+        closest = self._effects(opposed=False)
+        return [(*one, PairedScore(effects).p) for one, (_, effects) in zip(scores, closest, strict=True)]
 
-    def _effects_on_rates(self, index: int, joint: JointCounts) -> Effects:
-        """Effects on the rates of an estimand, pair by pair."""
-        found: list[list[Effects]] = []
-        for rate in self._rates(index):
-            among = rate.among.hold(joint.truth, joint.truth, rate.of)
-            members, size = float(joint.counts[among].sum()), float(joint.masses[among].sum()) or np.nan
-            counts_for = [rate.hits.hold(joint.truth, predicted, rate.of) for predicted in joint.predictions]
-            of_pairs = []
-            for first, second in ((counts_for[run], counts_for[other]) for run, other in self.setup.pairs):
-                differ = first != second
-                if joint.weights is None:
-                    sides = float(joint.counts @ (first & differ)), float(joint.counts @ (second & differ))
-                    effects = rate_effects(*sides, size)
-                else:
-                    unit = float((joint.masses * joint.weights)[among].sum() / size**2)
-                    changes = np.where(first, 1.0, -1.0)[differ] * joint.weights[differ] / size
-                    effects = weighted_rate_effects(changes, joint.counts[differ], members=members, unit=unit)
-                of_pairs.append(_on_line(effects, _slope(rate, size)))
-            found.append(of_pairs)
-        return Effects.stacked([one for of_pair in zip(*found, strict=True) for one in of_pair])
+    def _effects(self, *, opposed: bool) -> list[tuple[list[Place], Effects]]:
+        """Effects on rates, and on all else for pairs of few enough cells; of one test set at the pairing at which the
+        runs differ most where they are ``opposed``, or else least.
+        """
+        pairs, found = self.setup.pairs, list[tuple[list[Place], Effects]]()
+        of_rates = [index for index in range(len(self.estimands)) if self._rates(index)]
+        if of_rates:
+            parts = [self._effects_on_rates(self._rates(index), opposed=opposed) for index in of_rates]
+            found.append(([(index, pair) for index in of_rates for pair in pairs], Effects.stacked(parts)))
+        others = [index for index in range(len(self.estimands)) if index not in of_rates]
+        known = {pair: self._effects_on_others(pair, others, opposed=opposed) for pair in pairs if others}
+        few = {pair: effects for pair, effects in known.items() if effects is not None}
+        if few:
+            found.append(([(index, pair) for pair in few for index in others], Effects.stacked([*few.values()])))
+        return found
+
+    def _effects_on_others(self, pair: tuple[int, int], others: Sequence[int], *, opposed: bool) -> Effects | None:
+        if self._joint is not None:
+            both, functionals = self._joint.pair(*pair), [self._functional_of([index]) for index in others]
+            return paired_effects(both, functionals) if self._derivable(both.matrices().sum(axis=0)) else None
+        if not self._derivable(self.runs.counts):
+            return None
+        (first, second), slopes, parts = self.runs.counts[[*pair]], self._slopes(pair, tuple(others)), []
+        for place in range(slopes.slopes.shape[-1]):
+            joint = coupled(first, second, slopes.slopes[:, :, place], opposed=opposed)
+            parts.append(slopes.effects(joint, slice(place, place + 1)))
+        return Effects.stacked(parts)
+
+    @kept
+    def _slopes(self, pair: tuple[int, int], indices: tuple[int, ...]) -> PairSlopes:
+        """Slopes of two runs, made once for both ends."""
+        matrices = self.runs.counts[[*pair]]
+        return PairSlopes(matrices, [self._functional_of([one]) for one in indices], np.ones(matrices.shape[-1]))
+
+    def _effects_on_rates(self, rates: Sequence[Rate], *, opposed: bool) -> Effects:
+        """Effects on some rates, pair by pair."""
+        joint = self._joint
+        of_each = [
+            self._of_matrices(rate, opposed=opposed) if joint is None else self._of_pairs(rate, joint) for rate in rates
+        ]
+        by_pair = np.arange(len(rates) * len(self.setup.pairs)).reshape(len(rates), -1).T.ravel()
+        return Effects.stacked(of_each).of(by_pair)
+
+    def _of_matrices(self, rate: Rate, *, opposed: bool) -> Effects:
+        """Effects on a rate of each pair, by as many samples as two runs can differ on at the most, or the least."""
+        counts, places = self.runs.counts, np.arange(self.runs.counts.shape[-1])
+        hits, members = (
+            np.where(cells.hold(places[:, None], places[None, :], rate.of), counts, 0.0).sum(axis=2)
+            for cells in (rate.hits, rate.among)
+        )
+        first, second = (hits[[pair[side] for pair in self.setup.pairs]] for side in (0, 1))
+        size, gap = float(members[0].sum()) or np.nan, (first - second).sum(axis=1)
+        differ = discordant_bounds(first, second, members[0])[opposed]
+        return _on_line(rate_effects((differ + gap) / 2, (differ - gap) / 2, size), _slope(rate, size))
+
+    def _of_pairs(self, rate: Rate, joint: JointCounts) -> Effects:
+        """The same by the samples on which runs do differ."""
+        among = rate.among.hold(joint.truth, joint.truth, rate.of)
+        members, size = float(joint.counts[among].sum()), float(joint.masses[among].sum()) or np.nan
+        counts_for = [rate.hits.hold(joint.truth, predicted, rate.of) for predicted in joint.predictions]
+        sides = [(counts_for[run], counts_for[other]) for run, other in self.setup.pairs]
+        if joint.weights is None:
+            better, worse = (
+                np.array([joint.counts @ (both[place] & ~both[1 - place]) for both in sides]) for place in (0, 1)
+            )
+            return _on_line(rate_effects(better, worse, size), _slope(rate, size))
+        unit, found = float((joint.masses * joint.weights)[among].sum() / size**2), []
+        for first, second in sides:
+            differ = first != second
+            changes = np.where(first, 1.0, -1.0)[differ] * joint.weights[differ] / size
+            found.append(weighted_rate_effects(changes, joint.counts[differ], members=members, unit=unit))
+        return _on_line(Effects.stacked(found), _slope(rate, size))
 
 
 # How p and limits of runs on the same samples are called; of rates by the names that these have for one class.

@@ -94,7 +94,7 @@ class Effects:
     weights: Array
     sizes: Array
 
-    def of(self, some: slice) -> "Effects":
+    def of(self, some: slice | NDArray[np.intp]) -> "Effects":
         """Select the effects on some of the values."""
         return Effects(*(getattr(self, one.name)[some] for one in fields(self)))
 
