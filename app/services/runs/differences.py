@@ -20,7 +20,6 @@ from app.services.estimates.estimate import Estimate
 from app.services.runs.pairing import Pairing, PairingDesign
 
 NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
-NO_LOGARITHM = "ratios are tested by their logarithms, which 0 does not have"
 NO_LIMITS = "the difference is the same in all draws, or undefined in too many, so it has no limits"
 NO_VALUE = "a run has no value of the metric"
 NOT_REACHED = "the runs cannot be compared on the metric at one prevalence"

@@ -51,7 +51,7 @@ from app.kernel.uncertainty.intervals import wilson_at
 from app.services.estimands import Estimand
 from app.services.estimates.methods.of_matrix import affordable_draws
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import NO_LIMITS, NO_LOGARITHM, Test, read_off
+from app.services.runs.differences import NO_LIMITS, Test, read_off
 from app.services.runs.pairing import PairingDesign
 
 
@@ -374,9 +374,8 @@ class MatrixDraws(Resampling):
     def _drawn_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
         """Return tests of the values by their draws, which are joint where the runs are paired."""
         drawn, gaps = self.drawn[index], self.gaps(index, pair)
-        infinite = [Test(reason=NO_LOGARITHM) if np.isinf(gap) else Test() for gap in gaps.tolist()]
         if drawn is None:
-            return infinite
+            return [Test()] * gaps.size
         first, second = drawn[:, pair[0]], drawn[:, pair[1]]
         name, smallest = self.name, None
         with silently():
@@ -387,18 +386,13 @@ class MatrixDraws(Resampling):
                 differences = DrawnDifferences(gaps, first - second[::-1])
                 smallest = DrawnDifferences(gaps, first - second).p
             found = read_off(differences, level=level, rope=self.settings.rope, method=name)
-        errors = [
-            float(np.sqrt(max(share * (1.0 - share) for share in (test.larger, test.equivalent)) / len(drawn)))
-            for test in found
-        ]
-        return [
-            none
-            if not np.isfinite(gap)
-            else Test(reason=NO_LIMITS)
-            if np.isnan(test.p)
-            else replace(test, error=error, smallest=None if smallest is None else float(smallest[place]))
-            for place, (test, none, gap, error) in enumerate(zip(found, infinite, gaps.tolist(), errors, strict=True))
-        ]
+        tests = []
+        for place, test in enumerate(found):
+            spread = max(share * (1.0 - share) for share in (test.larger, test.equivalent))
+            least = None if smallest is None else float(smallest[place])
+            known = replace(test, error=float(np.sqrt(spread / len(drawn))), smallest=least)
+            tests.append(Test(reason=NO_LIMITS) if np.isnan(test.p) else known)
+        return tests
 
     def _derivable(self, counts: Array) -> bool:
         """Can the numeric derivatives be afforded?"""
