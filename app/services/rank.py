@@ -188,7 +188,7 @@ def rank_candidates(
     """
     estimands = [single_value(query.metric, record) for record in records]
     runs = [run_data(record, kept.samples.get(record.id)) for record in records]
-    found = [_value(*each, stored) for each in zip(records, estimands, runs, strict=True)]
+    found = [_value(*each, kept, stored) for each in zip(records, estimands, runs, strict=True)]
     order = _best_first([value for value, _ in found], better)
     beyond = [*(value for place in order[query.limit :] if (value := found[place][0]) is not None), *beyond]
     order = order[: query.limit]
@@ -202,16 +202,14 @@ def rank_candidates(
             created_at=record.created_at,
             n_samples=record.n_samples,
             value=found[place][0],
-            reason=found[place][1] or _no_interval(record, estimands[place], runs[place], kept),
+            reason=found[place][1],
         )
         for place, record in zip(order, ranked, strict=True)
     ]
     entrants = [
         _Entrant(line, records[place], estimand, runs[place])
         for line, (place, estimand) in enumerate((place, estimands[place]) for place in order)
-        if isinstance(estimand, Estimand) and lines[line].value is not None
-        if why_uncounted(runs[place]) is None
-        if (not estimand.scored or runs[place].has_outputs)
+        if isinstance(estimand, Estimand) and lines[line].reason is None
     ]
     board = Leaderboard(
         dataset=query.dataset,
@@ -225,42 +223,32 @@ def rank_candidates(
 
 
 def _value(
-    record: EvaluationRecord, estimand: Estimand | str, run: RunData, stored: Mapping[UUID, float | None] | None
-) -> tuple[float | None, str | None]:
-    if isinstance(estimand, str):
-        return None, estimand
-    value = None if stored is None else stored[record.id]
-    if stored is None:
-        if estimand.scored and not run.has_outputs:
-            return None, f"{estimand.text} {missing_outputs(record)}"
-        try:
-            refuse_unknown_slices(estimand.expression, run.source)
-        except InvalidExpression as error:
-            return None, error.detail
-        computed = float(run.values(estimand)[0])
-        value = computed if np.isfinite(computed) else None
-    if value is not None:
-        return value, None
-    if estimand.scored and not is_scored(record):
-        return None, f"{estimand.text} {missing_outputs(record)}"
-    return None, (NoLimits.UNDEFINED_FOR_SAMPLES if estimand.scored else NoLimits.UNDEFINED).value
-
-
-def _no_interval(
     record: EvaluationRecord,
     estimand: Estimand | str,
     run: RunData,
     kept: KeptSamples,
-) -> str | None:
-    """Return why a run with a value takes no part in what is said of all together."""
-    reason = why_uncounted(run)
-    if reason is not None:
-        return f"no interval: {reason}"
-    if isinstance(estimand, str) or not estimand.scored or run.has_outputs:
-        return None
-    if kept.too_many:
-        return "no interval: the runs have more samples than can be used together"
-    return f"no interval: it {missing_outputs(record)}"
+    stored: Mapping[UUID, float | None] | None,
+) -> tuple[float | None, str | None]:
+    """Return the value of a run, and why it has none, or takes no part in what is said of all together."""
+    if isinstance(estimand, str):
+        return None, estimand
+    at_hand = not estimand.scored or run.has_outputs
+    value = None if stored is None else stored[record.id]
+    if stored is None and at_hand:
+        try:
+            refuse_unknown_slices(estimand.expression, run.source)
+        except InvalidExpression as error:
+            return None, error.detail
+        value = number(run.values(estimand)[0])
+    if value is None:
+        if not (at_hand if stored is None else not estimand.scored or is_scored(record)):
+            return None, f"{estimand.text} {missing_outputs(record)}"
+        return None, (NoLimits.UNDEFINED_FOR_SAMPLES if estimand.scored else NoLimits.UNDEFINED).value
+    reason: str | None = why_uncounted(run)
+    if reason is None and not at_hand:
+        too_many = "the runs have more samples than can be used together"
+        reason = too_many if kept.too_many else f"it {missing_outputs(record)}"
+    return value, None if reason is None else f"no interval: {reason}"
 
 
 def _best_first(values: Sequence[float | None], better: Preference) -> list[int]:
