@@ -557,7 +557,7 @@ class MatrixDraws(Resampling):
         return _on_line(rate_effects((differ + gap) / 2, (differ - gap) / 2, size), _slope(rate, size))
 
     def _of_pairs(self, rate: Rate, joint: JointCounts) -> Effects:
-        """The same by the samples on which runs do differ."""
+        """Effects on a rate of each pair, by the samples on which two runs differ."""
         among = rate.among.hold(joint.truth, joint.truth, rate.of)
         members, size = float(joint.counts[among].sum()), float(joint.masses[among].sum()) or np.nan
         counts_for = [rate.hits.hold(joint.truth, predicted, rate.of) for predicted in joint.predictions]
