@@ -29,14 +29,15 @@ def test_paired_runs_are_compared_by_groups(client: httpx.Client) -> None:
     design = answer["design"]
     assert (design["n_groups"], design["class_counts"]) == (40, "random")
     assert any("40 groups" in note for note in answer["notes"])
-    (counted,) = answer["paired_tests"]
+    drift, (counted,) = answer["prediction_drift"], answer["paired_tests"]
     by_name = {one["test"]: one for one in counted["tests"]}
     for name in ("stuart_maxwell", "bhapkar", "bowker"):
+        assert drift[name].items() <= by_name[name].items()
         assert by_name[name]["p_value"] is not None
     moves = np.stack([np.bincount(GROUPS, (k == PREDICTED).astype(float) - (k == OTHER)) for k in range(3)])
     sums, spread = moves.sum(axis=1), moves @ moves.T
     expected = float(sums @ np.linalg.pinv(spread, hermitian=True) @ sums)
-    assert by_name["stuart_maxwell"]["statistic"] == pytest.approx(expected, rel=1e-9)
+    assert drift["stuart_maxwell"]["statistic"] == pytest.approx(expected, rel=1e-9)
     value = counted["predictive_values"]["b"]["ppv"]
     assert [one["p_value"] is None for one in value["tests"]] == [False, True, False]
     assert "in groups" in value["reason"]
@@ -92,6 +93,7 @@ def test_three_runs_are_compared_with_one(client: httpx.Client) -> None:
     third = kept(client, source_of(GROUPS, TRUTH, TRUTH, **IDS), "o", uuid4().hex)
     answer = compare(client, first, second, third, metrics=["accuracy"], baseline=first)
     assert "omnibus" not in answer
+    assert "prediction_drift" not in answer
     assert [(one["a"], one["b"]) for one in answer["paired_tests"]] == [(second, first), (third, first)]
     found = answer["metrics"]["accuracy"]
     assert len(found["differences"]) == 2

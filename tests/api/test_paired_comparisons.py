@@ -90,6 +90,7 @@ def test_pairing_sees_more_than_independence(client: httpx.Client) -> None:
         assert near["high"] - near["low"] < 0.5 * (far["high"] - far["low"])
         assert near["method"] == "score, permutation_mid_p"
         assert near["probability_a_better"] > far["probability_a_better"]
+    assert {"stuart_maxwell", "bhapkar", "bowker"} <= set(paired["prediction_drift"])
 
 
 def columns(counts: dict[str, dict[str, int]]) -> tuple[Any, Any, Any]:
@@ -127,6 +128,8 @@ def test_predictive_values_of_the_data_of_dtcompair(client: httpx.Client) -> Non
     tests = {one["test"]: one for one in found["tests"]}
     general = tests["generalized_mcnemar"]
     assert [general["statistic"], general["p_value"]] == pytest.approx(data["generalized_mcnemar"], rel=5e-7)
+    for name in ("stuart_maxwell", "bhapkar", "bowker"):
+        assert {key: tests[name][key] for key in ("statistic", "df", "p_value")} == answer["prediction_drift"][name]
 
 
 def test_every_pair_and_every_class_is_tested(client: httpx.Client) -> None:
@@ -144,7 +147,7 @@ def test_runs_that_move_every_sample_alike(client: httpx.Client) -> None:
     """One says A of everything, the other B: Wald's variance is 0, and neither has both predictive values."""
     truth = [0, 1] * 10
     answer = compare(client, keep(client, truth, [0] * 20), keep(client, truth, [1] * 20), metrics=["accuracy"])
-    drift = {one["test"]: one for one in answer["paired_tests"][0]["tests"]}
+    drift = answer["prediction_drift"]
     assert drift["stuart_maxwell"]["statistic"] == pytest.approx(20)
     assert (drift["bhapkar"]["statistic"], drift["bhapkar"]["p_value"]) == (None, None)
     assert "variance" in drift["bhapkar"]["reason"]

@@ -156,6 +156,8 @@ def test_weights_decide_who_is_better(client: httpx.Client) -> None:
         ids = [keep_labels(client, TRUTH, one, dataset=dataset, sample_weight=weights) for one in (FIRST, SECOND)]
         answer = compare(client, *ids, metrics=[*OF_MATRICES[:1], "balanced_accuracy", "macro_f1"])
         answers.append([metric["differences"][0] for metric in answer["metrics"].values()])
+        # Of the weights favoured or not the runs predict the classes as they do; White's variance knows the weights.
+        assert answer["prediction_drift"]["bowker"]["df"] == answer["paired_tests"][0]["tests"][3]["df"]
     for less, more in zip(*answers, strict=True):
         assert less["difference"] < more["difference"]
         for one in (less, more):

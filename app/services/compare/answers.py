@@ -19,7 +19,7 @@ from app.services.estimands import Better
 from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.causes import Causes
-from app.services.runs.matrix_draws import OmnibusTest, ResamplingDesign
+from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest, ResamplingDesign
 from app.services.runs.pairing import PairingDesign
 
 
@@ -200,6 +200,16 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionDrift:
+    """Do two paired runs predict the classes equally often?"""
+
+    message: str
+    stuart_maxwell: ChiSquaredTest
+    bhapkar: ChiSquaredTest
+    bowker: ChiSquaredTest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonHeadline:
     """Result of a comparison in short. Lists of metrics are of two runs, the first against the second; empty of more.
 
@@ -243,6 +253,7 @@ class RunComparison:
     rank_agreement: RankAgreement
     disagreements: Sequence[Disagreement]
     omnibus: OmnibusTest | None = field(default=None, metadata=LEFT_OUT)
+    prediction_drift: PredictionDrift | None = field(default=None, metadata=LEFT_OUT)
     recall_orders: Sequence[RecallOrder] | None = field(default=None, metadata=LEFT_OUT)
     paired_tests: Sequence[PairedTests] | None = field(default=None, metadata=LEFT_OUT)
     cost_ranges: Sequence[CostComparison] | None = field(default=None, metadata=LEFT_OUT)

@@ -12,6 +12,7 @@ from app.domain.decisions import PairVerdict
 from app.domain.evaluation import EvaluationRecord
 from app.domain.findings import Finding
 from app.domain.wording import number
+from app.kernel.compare.paired.tests import RunPair
 from app.kernel.compare.rankings import (
     Adjustment,
     adjust,
@@ -30,6 +31,7 @@ from app.services.compare.answers import (
     ComparisonHeadline,
     Disagreement,
     Multiplicity,
+    PredictionDrift,
     Preferring,
     RankAgreement,
     Ranking,
@@ -41,6 +43,7 @@ from app.services.compare.pairs import (
     cost_comparisons,
     fold_findings,
     fold_test,
+    label_tests,
     paired_tests,
     recall_orders,
     tests_counts,
@@ -175,6 +178,7 @@ def comparison_answer(
         rank_agreement=_agreement(values),
         disagreements=disagreements(comparison, values),
         omnibus=_omnibus(comparison),
+        prediction_drift=_drift(comparison),
         recall_orders=recall_orders(comparison),
         paired_tests=paired_tests(comparison) if counted else None,
         cost_ranges=cost_comparisons(comparison, asked.costs),
@@ -397,6 +401,20 @@ def _omnibus(comparison: Comparison) -> OmnibusTest | None:
     if joint is None or not comparison.independent or joint.n_runs < 3:
         return None
     return OmnibusTest(test="cochran_q", of="equal accuracy", found=ChiSquaredTest.of(cochran_q(joint)))
+
+
+def _drift(comparison: Comparison) -> PredictionDrift | None:
+    """Do two paired runs predict the classes equally often?"""
+    joint = comparison.runs.pairing.joint
+    if joint is None or joint.n_runs != 2:
+        return None
+    found = {one.test: one.found for one in label_tests(RunPair(joint.pair(0, 1)))}
+    return PredictionDrift(
+        message="Do the runs predict the classes equally often? This says nothing about which is right more often.",
+        stuart_maxwell=found["stuart_maxwell"],
+        bhapkar=found["bhapkar"],
+        bowker=found["bowker"],
+    )
 
 
 def _unasked(comparison: Comparison, asked: Besides, *, counted: bool) -> list[str]:
