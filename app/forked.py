@@ -4,8 +4,6 @@
 """
 
 import os
-import sys
-from importlib.machinery import ModuleSpec
 
 from app.services.processes.worker import BLAS_THREADS
 
@@ -13,7 +11,6 @@ from app.services.processes.worker import BLAS_THREADS
 os.environ.setdefault(BLAS_THREADS, "1")
 
 import numpy as np
-import pyarrow as pa
 
 # The routes hold the functions that are sent to compute processes.
 import app.main as routes
@@ -24,26 +21,6 @@ from app.services.evaluate.reports import evaluate, warm_up
 __all__ = ["routes"]
 
 
-class _WithoutPandas:
-    """Says that there is no pandas."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG004
-        """Find nothing, and pandas not at all."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-        return None
-
-
-def _look_for_pandas() -> None:
-    """Let pyarrow look for pandas, which it does once, and find none. Where it happens to be installed its import would
-    take 25 MB and a fifth of a second, for what nothing here uses.
-    """
-    sys.meta_path.insert(0, _WithoutPandas)
-    pa.array(np.zeros(1)).to_numpy()
-    sys.meta_path.remove(_WithoutPandas)
-
-
 def _probabilities(n_classes: int) -> None:
     codes = np.arange(4 * n_classes) % n_classes
     shares = np.full((len(codes), n_classes), 0.5 / n_classes)
@@ -52,7 +29,6 @@ def _probabilities(n_classes: int) -> None:
     evaluate(Probabilities(y_true=codes, probabilities=shares).read("/input"), Options())
 
 
-_look_for_pandas()
 warm_up()
 _probabilities(2)
 _probabilities(3)

@@ -67,12 +67,6 @@ def reserved_by_arrow() -> int:
     return _counted_bytes() - before
 
 
-def brings_pandas() -> bool:
-    """Does the first array of Arrow import it, here where it is installed?"""
-    pyarrow.array(np.arange(3)).to_numpy()
-    return "pandas" in sys.modules
-
-
 def _counted_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[5]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -134,10 +128,6 @@ def test_compute_processes_have_one_thread_of_numpy_each_and_their_owner_keeps_i
     free = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=60, env=free)
     assert ran.stdout.split() == ["1", "None"]
-
-
-def test_columns_of_numbers_bring_no_pandas(pool: ComputePool) -> None:
-    assert run(lambda: pool.run(brings_pandas)) is False
 
 
 def test_how_far_it_is_is_told_to_who_wants_to_know(pool: ComputePool) -> None:

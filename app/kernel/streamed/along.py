@@ -67,7 +67,7 @@ class Side(NamedTuple):
 
     @property
     def scale_of_mean(self) -> float:
-        """The same of deviations from a mean over the weight; 0 without samples."""
+        """Factor of deviations from a weighted mean, the root of n / (n - 1) over the weight; 0 without samples."""
         return self.scale / self.weight if self.weight else 0.0
 
     def variance(self, sums: tuple[float, float, float]) -> float:

@@ -85,7 +85,7 @@ class Rates:
 
     @classmethod
     def of(cls, ranking: Ranking) -> "Rates":
-        """Those of the samples themselves; NaN without members, or without others."""
+        """Rates of the samples themselves; NaN without members, or without others."""
         cuts = cuts_of(ranking)
         tpr, fpr = (np.stack([one, one]) for one in (cuts.tp / cuts.positives, cuts.fp / cuts.negatives))
         return cls(tpr, fpr, cuts.positives / (cuts.positives + cuts.negatives), cuts.thresholds)
