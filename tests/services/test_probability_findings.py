@@ -72,7 +72,10 @@ def test_what_pages_do_not_show_changes_nothing_else(classes: int) -> None:
     assert shown.probabilities is not None
     details = whole.probabilities["per_class"].values()
     assert all({"phi_quartiles", "spiegelhalter"} <= one.keys() for one in details)
-    assert shown.probabilities == {**whole.probabilities, "per_class": shown.probabilities["per_class"]}
+    calibration = {name: whole.probabilities["calibration"][name] for name in shown.probabilities["calibration"]}
+    assert calibration.keys() < whole.probabilities["calibration"].keys()
+    of_classes = shown.probabilities["per_class"]
+    assert shown.probabilities == {**whole.probabilities, "calibration": calibration, "per_class": of_classes}
     assert not any("spiegelhalter" in one for one in shown.probabilities["per_class"].values())
 
 
