@@ -35,8 +35,8 @@ def joined(engine: OpenEngine, samples: Batches, labels: Batches) -> Iterator[Ta
     both = here.joined(there, ID).kept()
     found, total = both.n_rows, here.n_rows
     if found < total:
-        at = both.having(at=f"row_number() OVER (ORDER BY {PLACE}) - 1").where(f"at <> {PLACE}")
-        gap = float(at.totals((), {}, {"at": "at"})["at"][0])
+        moved = both.having(nth=f"row_number() OVER (ORDER BY {PLACE}) - 1").where(f"nth <> {PLACE}")
+        gap = float(moved.totals((), {}, {"nth": "nth"})["nth"][0])
         first = found if np.isnan(gap) else int(gap)
         raise InvalidInput.at(
             ON,
