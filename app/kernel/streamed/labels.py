@@ -58,7 +58,7 @@ class Products:
         return float(found) if found > _ROUNDING * scale else 0.0
 
     def squares(self, values: Array) -> float:
-        """Sum of squares of sums of values (L, 4) by cell about their mean, over all cells of labels but that of neither."""
+        """Sum of squares about their mean of sums of values (L, 4) by cell, over all cells of labels but of neither."""
         return self.about_mean((values[:, 1:] - values[:, :1]).T.ravel())
 
     def deviations(self, values: Array) -> Array:
