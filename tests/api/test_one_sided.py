@@ -261,6 +261,23 @@ def test_gates_refuse_a_side_that_decides_nothing(client: httpx.Client, more: Js
     check_problem(answer, 422, answer.json()["code"])
 
 
+def test_kappas_of_independent_runs(client: httpx.Client) -> None:
+    """The test that both are equal, where the samples are not the same and the shares of the classes are."""
+    from statsmodels.stats.inter_rater import cohens_kappa
+
+    matrices = {"a": [[90, 10], [10, 90]], "b": [[80, 20], [20, 80]]}
+    bodies = [evaluation(model=name, dataset=name, input=matrix_input(matrix)) for name, matrix in matrices.items()]
+    asked: dict[str, Any] = {"metrics": ["cohen_kappa", "mcc"], "paired": False}
+    found = _compared(client, bodies, **asked)["metrics"]
+    (first, of_first), (second, of_second) = (
+        (one.kappa, one.var_kappa) for one in (cohens_kappa(np.array(matrix)) for matrix in matrices.values())
+    )
+    omnibus = found["cohen_kappa"]["omnibus"]
+    assert (omnibus["of"], omnibus["df"]) == ("equal kappas", 1)
+    assert omnibus["statistic"] == pytest.approx((first - second) ** 2 / (of_first + of_second), rel=1e-11)
+    assert "omnibus" not in found["mcc"]
+
+
 @pytest.mark.parametrize("side", SIDES)
 def test_predictive_values(client: httpx.Client, side: str) -> None:
     """Statistics with one degree of freedom are squares: the sign of the difference tells the side."""

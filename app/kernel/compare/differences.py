@@ -203,29 +203,20 @@ class DrawnDifferences:
 
     def limits(self, level: float) -> tuple[Array, Array]:
         """Equal-tailed limits (V), held at 0 where p does not reject it."""
-        found = summarise(self.draws, self.gaps, level)
-        return held_at_zero(found.low, found.high, self.p, level)
+        found, p = summarise(self.draws, self.gaps, level), self.p
+        held = ~(p < 1.0 - level)
+        low = np.where(held, np.minimum(found.low, 0.0), found.low)
+        high = np.where(held, np.maximum(found.high, 0.0), found.high)
+        return np.where(np.isnan(p), np.nan, low), np.where(np.isnan(p), np.nan, high)
 
     def chance_above(self, threshold: Array | float) -> Array:
         """Share (V) of the draws above a threshold; neither sign is surer than 1 - p/2."""
+        p = self.p
         with silently():
-            size = np.isfinite(self.draws).sum(axis=0)
-            share, ahead = ((self.draws > at).sum(axis=0) / size for at in (threshold, 0.0))
-        return no_surer_than(share, threshold, np.where(ahead < 0.5, self.p / 2.0, 1.0 - self.p / 2.0))
-
-
-def held_at_zero(low: Array, high: Array, p: Array, level: float) -> tuple[Array, Array]:
-    """Limits (V) that hold 0 unless p (V) rejects it; NaN where there is no p."""
-    held, missing = p >= 1.0 - level, np.isnan(p)
-    low, high = np.where(held, np.minimum(low, 0.0), low), np.where(held, np.maximum(high, 0.0), high)
-    return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
-
-
-def no_surer_than(chance: Array, threshold: Array | float, at_zero: Array) -> Array:
-    """Chances (V) of differences above thresholds, with that at 0 known (V): no larger above, no smaller below it."""
-    chance = np.where(np.asarray(threshold) >= 0.0, np.minimum(chance, at_zero), chance)
-    found: Array = np.where(np.asarray(threshold) <= 0.0, np.maximum(chance, at_zero), chance)
-    return found
+            share = (self.draws > threshold).sum(axis=0) / np.isfinite(self.draws).sum(axis=0)
+        share = np.where(np.asarray(threshold) >= 0.0, np.minimum(share, 1.0 - p / 2.0), share)
+        found: Array = np.where(np.asarray(threshold) <= 0.0, np.maximum(share, p / 2.0), share)
+        return found
 
 
 def on_scale(values: Array, scale: Scale) -> Array:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared
+from app.kernel.matrix.table import Table, additive_variance, stack
+from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.numerics.arrays import Array, inner, silently
 from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail, normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import generator
@@ -68,7 +70,9 @@ def mean_ranks(values: Array) -> Array:
 
 
 def _ranks(values: Array) -> Array:
-    """Ranks along the first axis: halfway between how many are smaller and how many are no larger."""
+    """Ranks (R, ...) along the first axis: halfway between how many are smaller and how many are no larger. Each is
+    compared with each, so R is some hundreds at most.
+    """
     smaller, no_larger = (
         np.array([np.add.reduce(compare(values, own), axis=0, dtype=np.int32) for own in values])
         for compare in (np.less, np.less_equal)
@@ -168,6 +172,29 @@ def kendall_tau(values: Array) -> Array:
         untied = (signs * signs) @ both.T
         tau: Array = signs @ signs.T / np.sqrt(untied * untied.T)
     return tau
+
+
+def equal_kappas(counts: Array) -> ChiSquared | None:
+    """The chi-squared test that independent runs (R, K, K) have one kappa; of two runs the square of their z test.
+
+    Sum of (kappa_i - mean)^2 / v_i with the mean weighted by 1 / v_i (Fleiss, Levin & Paik 2003, section 18.1); v_i is
+    the variance of Fleiss, Cohen & Everitt (1969).
+
+    Returns:
+        None where a kappa does not exist, or has no variance.
+    """
+    gradient = cohen_kappa.card.inference.gradient
+    assert gradient is not None  # noqa: S101 - it is smooth
+    table = Table(counts)
+    with silently():
+        kappas = np.asarray(cohen_kappa(table))
+        (variances,) = additive_variance(table, stack([gradient(table)]))
+        weights = 1.0 / variances
+        statistic = float(weights @ np.square(kappas - weights @ kappas / weights.sum()))
+    if not np.isfinite(statistic):
+        return None
+    freedom = len(counts) - 1
+    return ChiSquared(statistic, freedom, float(chi_squared_upper_tail(statistic, freedom)))
 
 
 # Smaller ones have no quantile.

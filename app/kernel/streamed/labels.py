@@ -105,12 +105,12 @@ class WeightedProducts:
 
     @property
     def plain(self) -> Products:
-        """In weights."""
+        """Sums and products of numbers (c), each sample times its weight."""
         return Products(self._sums[0], self._sums[0, 0])
 
     @property
     def centred(self) -> Products:
-        """In squared weights: of weighted deviations."""
+        """Sums and products of numbers (c), each sample times its squared weight: those of weighted deviations."""
         return Products(self._sums[-1], self._sums[0, 0])
 
     def design_effect(self, squares: float, plain: float) -> float | None:

@@ -31,9 +31,11 @@ from app.kernel.compare.paired.effects import (
 )
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared, discordant_bounds
+from app.kernel.compare.rankings import equal_kappas
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale, Task
-from app.kernel.metrics.expression import needs_counts
+from app.kernel.metrics.expression import Measure, needs_counts
+from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.uncertainty import simulation
@@ -402,6 +404,17 @@ class MatrixDraws(Resampling):
         """Return the values (2, V) of two runs, and the region of equivalence (V) on the scale of the metric."""
         both, scale = self.values[index][[*pair]], self.estimands[index].scale
         return both, to_scale(self.settings.rope, both, scale)
+
+    def omnibus(self, index: int, place: int) -> OmnibusTest | None:  # noqa: ARG002 - kappa has one value
+        """Runs on different samples: the chi-squared test that all have the same kappa."""
+        estimand = self.estimands[index]
+        is_kappa = isinstance(estimand.expression, Measure) and estimand.expression.metric is cohen_kappa
+        apart = self.runs.pairing.design is PairingDesign.INDEPENDENT and len(self.runs) > 1
+        weighted = any(one is not None for one in self.runs.weighted)
+        if not (is_kappa and apart) or weighted or self.setup.prevalence.moves(estimand):
+            return None
+        found = equal_kappas(self.runs.counts)
+        return None if found is None else OmnibusTest(test="fleiss", of="equal kappas", found=ChiSquaredTest.of(found))
 
     def _functional_of(self, indices: Sequence[int]) -> Functional:
         """Return all values of several estimands of one table for all of them."""

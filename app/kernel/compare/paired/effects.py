@@ -2,6 +2,7 @@
 unknown pairing.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -9,57 +10,112 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.compare.differences import held_at_zero, no_surer_than
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, Mask, rising_root, silently, some
-from app.kernel.numerics.scipy_bridge import fair_binomial_mass, normal_cdf
+from app.kernel.numerics.scipy_bridge import fair_binomial_mass, normal_cdf, normal_quantile
 from app.kernel.uncertainty.closed_forms import cell_slopes, spread_of_errors
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.intervals import two_sided_z
 
-# Outcomes of the largest terms of a sum that are looked at one by one.
+# With up to so many outcomes all of them are looked at.
 _MOST_OUTCOMES = 1 << 14
 # Relative to the largest sum, outcomes that are closer are equal, reached by other additions.
 _TIE = 1e-9
-# Parts of the largest effect on a value: effects that differ by less are equal, and smaller ones are rounding.
-_EQUAL = 1e-6
+# Beyond so many deviations the inversion has no digits left. The normal tail stands in, which is at most 3.2 times too
+# small for any such sum (Bentkus & Dzindzalieta 2015).
+_FAR = 5.5
+# Steps in the frequency, of a sum with variance 1: images of the distribution then stand 16 deviations away.
+_STEP = 2.0 * math.pi / 16.0
+# Terms with a smaller share of the variance are many, and together as good as normal: their first two cumulants do.
+_SMALL = 1e-4
+_MOST_TERMS = 512
+# Frequencies times terms, and frequencies looked at in one go.
+_MOST_FACTORS = 1 << 18
+_STEPS_AT_ONCE = 128
+# A characteristic function that stays below this for half a batch has died down.
+_NOTHING = 1e-12
+# How the sum over the frequencies is ended: by exp(-(w / end)^6), which leaves the first five cumulants as they are.
+_END = 6
+# Parts of the last frequency where that is: what is cut off is below 1e-9.
+_FADING = 0.6
 
 
-def swaps_tail(statistic: float, changes: Array, counts: Array) -> float:
-    """P(S > s) + P(S = s) / 2 of the sum S of changes with signs by fair coins: the one-sided mid-p of a test by swaps.
+def upper_mid_p(statistic: float, sizes: Array, counts: Array) -> float:
+    """P(S > s) + P(S = s) / 2 of S = sum over j of a_j (2 X_j - m_j), X_j binomial with m_j fair trials.
 
-    The outcomes of as many of the largest terms as are few are looked at one by one, the rest of the sum is taken as
-    normal; changes of one size are McNemar's test. 1/2 without any change.
+    The one-sided mid-p of a sign-flip test; for equal sizes it is that of McNemar's test. All outcomes are enumerated
+    where they are few, else the characteristic function prod cos(a_j w)^m_j is inverted, which gives the mean of the
+    distribution function from both sides (Gil-Pelaez 1951; on a grid of frequencies Davies 1973).
 
     Args:
-        statistic: s, at least 0.
-        changes: What an item of each combination adds to the value, (P).
-        counts: Items (P), whole numbers.
+        statistic: s.
+        sizes: a (J), positive.
+        counts: m (J), whole numbers.
+
+    Returns:
+        The probability; 1/2 without any term.
     """
-    sizes, members = np.unique(np.abs(changes), return_inverse=True)
-    items = np.bincount(members, weights=counts, minlength=sizes.size).astype(np.float64)
-    sums, chances, left = np.zeros(1), np.ones(1), items * sizes**2
-    for place in range(sizes.size - 1, -1, -1):
-        size, count = float(sizes[place]), float(items[place])
-        if chances.size > 1 and chances.size * (count + 1.0) > _MOST_OUTCOMES:
-            break
+    deviation = math.sqrt(float(counts @ sizes**2))
+    if deviation == 0.0:
+        return 0.5
+    place = abs(statistic) / deviation
+    if float(np.log2(counts + 1.0).sum()) <= math.log2(_MOST_OUTCOMES):
+        tail = _enumerated(abs(statistic), sizes, counts)
+    elif place > _FAR:
+        tail = float(normal_cdf(-place))
+    else:
+        tail = _inverted(place, sizes / deviation, counts)
+    return tail if statistic > 0 else 1.0 - tail
+
+
+def _enumerated(statistic: float, sizes: Array, counts: Array) -> float:
+    sums, chances = np.zeros(1), np.ones(1)
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
         up = np.arange(count + 1.0)
         sums = (sums[:, None] + size * (2.0 * up - count)).ravel()
         chances = (chances[:, None] * fair_binomial_mass(up, count)).ravel()
-        left[place] = 0.0
     away = sums - statistic
-    if left.any():
-        return float(chances @ normal_cdf(away / np.sqrt(left.sum())))
-    tie = np.abs(away) <= _TIE * float(items @ sizes)
+    tie = np.abs(away) <= _TIE * float(counts @ sizes)
     return float(chances[(away > 0) & ~tie].sum() + 0.5 * chances[tie].sum())
 
 
+def _inverted(place: float, sizes: Array, counts: Array) -> float:
+    """Invert the characteristic function of a sum with variance 1; ties and gaps below about a hundredth of its
+    deviation are blurred.
+    """
+    order = np.argsort(-sizes, kind="stable")
+    sizes, counts = sizes[order], counts[order]
+    kept = min(int(np.count_nonzero(sizes**2 >= _SMALL)), _MOST_TERMS)
+    rest_square = float(counts[kept:] @ sizes[kept:] ** 2)
+    rest_fourth = float(counts[kept:] @ sizes[kept:] ** 4)
+    sizes, counts = sizes[:kept], counts[:kept]
+    odd = counts % 2.0
+    steps = _MOST_FACTORS // max(kept, 64)
+    end = _FADING * steps * _STEP
+    tail = 0.5
+    for start in range(0, steps, _STEPS_AT_ONCE):
+        halves = np.arange(start, start + _STEPS_AT_ONCE) + 0.5
+        frequency = _STEP * halves
+        square = frequency * frequency
+        cosines = np.cos(frequency[:, None] * sizes)
+        # log cos(x) = -x^2/2 - x^4/12 - ...
+        exponent = np.log(np.maximum(np.abs(cosines), 1e-300)) @ counts - rest_fourth * square * square / 12.0
+        exponent -= rest_square * square / 2.0 + (frequency / end) ** _END
+        negative = ((cosines < 0) @ odd) % 2.0
+        found = np.exp(exponent) * (1.0 - 2.0 * negative)
+        tail -= float((np.sin(frequency * place) / halves) @ found) / math.pi
+        if np.abs(found[_STEPS_AT_ONCE // 2 :]).max() < _NOTHING:
+            break
+    # A tail below the rest of the sum is the normal one as well.
+    return tail if tail > 1e-8 else float(normal_cdf(-place))
+
+
+# Parts of the largest effect on a value: effects that differ by less are equal, and smaller ones are rounding.
+_EQUAL = 1e-6
 # Relative to each other, weights of samples by numeric derivatives that differ by less are equal.
 _EQUAL_WEIGHTS = 1e-5
-
-
 # Parts of a difference, or of its deviation, by which it may lie beside the sum that stands for it.
 _NEAR = 0.25
 
@@ -70,7 +126,7 @@ class Effects:
 
     Around the matrix halfway between those of the runs M(A) - M(B) is the sum of g(t, a) - g(t, b), g the derivative by
     the count of a cell, up to terms of third order: those of second order cancel. Swapping the two predictions of a
-    sample does not move that matrix, so the sum is the statistic of a test by swaps.
+    sample does not move that matrix, so the sum is the statistic of an exact test by swaps.
 
     Within each class the samples on which the runs differ count as ``better`` and ``worse`` ones of one weight, the
     root mean square of what they contribute; for means of recalls that is what they do contribute. In a class where no
@@ -79,7 +135,7 @@ class Effects:
     Attributes:
         difference: (V) first less second.
         linear: (V) the sums.
-        tail: (V) one-sided mid-p of the sums when every sample is swapped or not by a fair coin, see `swaps_tail`.
+        tail: (V) P(S > |s|) + P(S = |s|) / 2 of the sums when every sample is swapped or not by a fair coin.
         better: (V, K) samples for the first run; they need not be whole.
         worse: (V, K) samples for the second.
         weights: (V, K) what one of them adds to the value.
@@ -137,7 +193,7 @@ def weighted_rate_effects(changes: Array, counts: Array, *, members: float, unit
     both = max(present, abs(surplus))
     gap = np.array([linear])
     sides = np.array([[(both + surplus) / 2.0]]), np.array([[(both - surplus) / 2.0]])
-    tail = np.array([swaps_tail(abs(linear), changes, counts)])
+    tail = np.array([_tail(abs(linear), changes, counts)])
     return Effects(gap, gap, tail, *sides, np.array([[weight]]), np.array([[members]]))
 
 
@@ -189,7 +245,7 @@ class PairSlopes:
         changes = _rounded(np.where(absent, 0.0, changes))
         # Summed value by value, so that none depends on how many there are.
         linear = np.ascontiguousarray((counts[:, None] * changes).T).sum(axis=1)
-        tail = [swaps_tail(abs(float(total)), column, counts) for total, column in zip(linear, changes.T, strict=True)]
+        tail = [_tail(abs(float(total)), column, counts) for total, column in zip(linear, changes.T, strict=True)]
 
         def by_class(values: Array) -> Array:
             """Sums (V, K) of what is known of every combination (P, V)."""
@@ -275,6 +331,13 @@ def _rounded(changes: Array) -> Array:
     return rounded
 
 
+def _tail(statistic: float, changes: Array, counts: Array) -> float:
+    sizes, members = np.unique(np.abs(changes), return_inverse=True)
+    items = np.bincount(members, weights=counts, minlength=sizes.size).astype(np.float64)
+    some = sizes > 0
+    return upper_mid_p(statistic, sizes[some], items[some])
+
+
 def _unseen(middle: Array, functional: Functional, scales: Array) -> Array:
     """Return the absolute effect of one more right sample in place of a wrong one on values (V, K); 0 for a class
     without samples.
@@ -309,8 +372,8 @@ _SETTLED = 1e-14
 _SAME = 1e-9
 # A difference and its linear part that are further apart than by this factor are no multiples of each other.
 _MOST_SCALED = 2.0
-# Parts of a difference that its limits keep away from 0 where only p rejects it.
-_BESIDE = 1e-3
+# Parts of the score at 0 that limits which are held at 0 keep away from it.
+_MARGIN = 0.02
 # Multipliers times values times classes that are looked at in one go: more leave the cache of the processor.
 _AT_ONCE = 1 << 16
 
@@ -320,9 +383,9 @@ class PairedScore:
 
     Under the hypothesis that the effects add up to d, the shares of better and of worse samples in every class are
     those of maximum likelihood, and z(d) = (S - d) / sd has the deviation that these shares give. For one class that
-    is Tango's (1998) score. At 0 there is a test by swaps besides, and p is the larger one of both: few samples
+    is Tango's (1998) score. At 0 there is an exact test besides, by swaps, and p is the larger one of both: few samples
     have too few swaps for what the score says, and swaps take the runs as alike in every class, while one can gain in a
-    class of many samples what it loses, unseen, in one of few. Of a single class the swaps alone decide. Limits
+    class of many samples what it loses, unseen, in one of few. Of a single class the exact test alone decides. Limits
     exclude 0 at just the levels at which p rejects it: where the score alone would, they are held at 0.
 
     Attributes:
@@ -346,7 +409,7 @@ class PairedScore:
         """Return the confidence (V) that the differences are larger than thresholds: 1 less the one-sided p of
         these.
 
-        At 0 that is p itself.
+        At 0 that is the exact mid-p.
         """
         ends = np.cumsum([part.p.size for part in self._parts])[:-1]
         thresholds = np.split(np.broadcast_to(threshold, self.p.shape), ends)
@@ -376,28 +439,27 @@ class _Part:
         alone = (effects.weights > 0).sum(axis=1) == 1
         tail = np.where(alone, effects.tail, np.maximum(effects.tail, normal_cdf(-self.score)))
         self.p = np.minimum(2.0 * tail, 1.0)
+        self._calibration = _Calibration(-normal_quantile(np.maximum(tail, 1e-300)), self.score)
 
     def limits(self, level: float) -> tuple[Array, Array]:
         z = np.full(self._slope.shape, two_sided_z(level))
-        first, second = self._near.at_score(z) * self._slope, -self._far.at_score(z) * self._slope
+        ends = self._near.at_score(self._calibration.score_at(z)), -self._far.at_score(z)
+        first, second = (end * self._slope for end in ends)
         # What is no multiple of the sum lies near it all the same.
         low = np.minimum(np.minimum(first, second), self._difference)
         high = np.maximum(np.maximum(first, second), self._difference)
-        beside = _BESIDE * self._difference
-        rejected = self.p < 1.0 - level
-        low = np.where(rejected & (self._slope > 0), np.maximum(low, beside), low)
-        high = np.where(rejected & (self._slope < 0), np.minimum(high, beside), high)
-        return held_at_zero(low, high, self.p, level)
+        # Rounding leaves no limit beside 0.
+        within = self.p >= 1.0 - level
+        return np.where(within, np.minimum(low, 0.0), low), np.where(within, np.maximum(high, 0.0), high)
 
     def chance_above(self, threshold: Array) -> Array:
         with silently():
             place = threshold / self._slope
         below = place < self._near.total
-        near = self._near.score_of(np.where(below, place, self._near.total))
+        near = self._calibration.level_at(self._near.score_of(np.where(below, place, self._near.total)))
         far = self._far.score_of(np.where(below, self._far.total, -place))
         z = np.where(np.isnan(place), np.nan, np.where(below, near, -far))
-        chance = normal_cdf(np.where(self._slope < 0, -z, z))
-        return no_surer_than(chance, threshold, np.where(self._slope < 0, self.p / 2.0, 1.0 - self.p / 2.0))
+        return normal_cdf(np.where(self._slope < 0, -z, z))
 
 
 class _Side:
@@ -530,3 +592,42 @@ def _scales(better: Array, worse: Array, rest: Array, pull: Array) -> Array:
             break
         v = np.where(moving, v + step, v)
     return v
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Calibration:
+    """At which score limits are read, so that they exclude 0 just where p rejects it.
+
+    Between the z of p and the score's at 0 limits are held at 0: just beyond it where p rejects it, just short of it
+    where it does not. Elsewhere a level is read at its own z.
+
+    Attributes:
+        exact: (V) z of p.
+        score: (V) z of the score at 0.
+    """
+
+    exact: Array
+    score: Array
+
+    @property
+    def _end(self) -> Array:
+        """The place where holding begins or ends, a little off the score at 0 on the other side than the exact z."""
+        return self.score * np.where(self.score < self.exact, 1.0 - _MARGIN, 1.0 + _MARGIN)
+
+    def score_at(self, z: Array) -> Array:
+        """The score (V) for a level with this z (V)."""
+        return self._through(z, self.exact, self.score, z)
+
+    def level_at(self, score: Array) -> Array:
+        """The z (V) of the level that is read at this score (V)."""
+        held = np.minimum(self.exact, self.score), np.maximum(self.exact, self.score)
+        outside = np.where((score > held[0]) & (score < held[1]), self.exact, score)
+        return self._through(score, self.score, self.exact, outside)
+
+    def _through(self, values: Array, start: Array, image: Array, outside: Array) -> Array:
+        """Values between a start and the end on the line from the image of the start to the end."""
+        end = self._end
+        inside = (values >= np.minimum(start, end)) & (values <= np.maximum(start, end))
+        with silently():
+            place = np.where(inside & (end != start), (values - start) / (end - start), 0.0)
+        return np.where(inside, image + place * (end - image), outside)
