@@ -167,11 +167,14 @@ def test_readers_of_some_bytes_a_second_are_ended(database_url: str, rate: int) 
     large = http("POST", "/v1/evaluations/batch?store=false", json.dumps({"evaluations": [one] * 64}).encode())
     with Service(database_url, PREVAIL_BODY_SECONDS="2") as service, contextlib.ExitStack() as stack:
         # As many at once who take it as it comes, so that the rest is what slow ones cost.
-        with ThreadPoolExecutor(READERS) as pool:
-            answers = list(pool.map(service.send, [large] * 3 * READERS))
-        assert min(len(answer.body) for answer in answers) > 10 * MB
-        assert service.comes_to_rest(2**40, 60)
-        before, opened = service.memory(), open_connections(service)
+        # What the allocator keeps differs by up to 60 MB from round to round: the most of three is what they leave.
+        before, opened = 0, open_connections(service)
+        for _ in range(3):
+            with ThreadPoolExecutor(READERS) as pool:
+                answers = list(pool.map(service.send, [large] * READERS))
+            assert min(len(answer.body) for answer in answers) > 10 * MB
+            assert service.comes_to_rest(2**40, 60)
+            before = max(before, service.memory())
         readers = []
         for _ in range(READERS):
             reader = stack.enter_context(socket.socket())
@@ -193,9 +196,7 @@ def test_readers_of_some_bytes_a_second_are_ended(database_url: str, rate: int) 
                 assert service.send(SMALL_REQUEST).status == 200
                 time.sleep(1)
         assert watch.delay < 1.0
-        # What the allocator keeps at rest differs by some 60 MB from round to round; what is kept of answers is 14 MB each.
-        kept = sum(len(answer.body) for answer in answers[:READERS])
-        assert service.comes_to_rest(before + 3 * kept // 4, 10)
+        assert service.comes_to_rest(before + 64 * MB, 10)
 
 
 def test_slow_but_steady_is_fine(service: Service) -> None:
