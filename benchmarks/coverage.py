@@ -2,8 +2,8 @@
 
 Every design draws inputs from a population whose values are known, and each input is evaluated as a request is: what is
 counted are the intervals that users get. Prints one Markdown table. `--replicates 2000` gives a standard error of half
-a point, `--only groups` runs the designs whose name has that in it. `--equal` draws runs that are equal in truth
-instead, and counts how often a comparison, a gate or a leaderboard says that they are not.
+a point, `--only "scores, class of 10%, 2000"` runs the designs whose name and size have that in them. `--equal` draws
+runs that are equal in truth instead, and counts how often a comparison, a gate or a leaderboard says that they are not.
 """
 
 import argparse
@@ -518,14 +518,14 @@ DESIGNS = (of_matrices, of_probabilities, of_scores, of_designs, of_slices, of_u
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=200)
-    parser.add_argument("--only", default="", help="designs whose name has this in it")
+    parser.add_argument("--only", default="", help="designs whose name and size have this in them")
     parser.add_argument("--equal", action="store_true", help="of runs that are equal in truth")
     chosen = parser.parse_args()
     if chosen.equal:
         print("| runs | size | metric | p below .05 | limits exclude 0 | gate passes | no limits | replicates |")
         print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
         for equals in equal_runs():
-            if chosen.only in equals.name:
+            if chosen.only in f"{equals.name}, {equals.size}":
                 for line in claimed(equals, chosen.replicates):
                     print(line, flush=True)
         return
@@ -533,7 +533,7 @@ def main() -> None:
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for designs in DESIGNS:
         for design in designs():
-            if chosen.only in design.name:
+            if chosen.only in f"{design.name}, {design.size}":
                 for line in held(design, chosen.replicates):
                     print(line, flush=True)
 

@@ -23,8 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.embedded import EmbeddedPostgres
-from app.embedded.cluster import processes_of, wait_until
-from benchmarks.http import free_port
+from app.embedded.cluster import free_port, processes_of, wait_until
 from benchmarks.posting import CLIENTS, Count, Posting, check
 from benchmarks.processes import tree_seconds
 

@@ -13,7 +13,6 @@ import argparse
 import asyncio
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -30,6 +29,7 @@ import httpx
 import numpy as np
 
 from app.embedded import EmbeddedPostgres
+from app.embedded.cluster import free_port
 from benchmarks import floor, mlflow_store
 from benchmarks.processes import busy_seconds, tree_megabytes, tree_seconds
 
@@ -103,14 +103,6 @@ def requests(count: int = 256) -> list[dict[str, Any]]:
             }
         )
     return bodies
-
-
-def free_port() -> int:
-    """A port nobody listens on."""
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        port: int = opened.getsockname()[1]
-    return port
 
 
 def wait_for(port: int, path: str, process: "subprocess.Popen[bytes]") -> None:

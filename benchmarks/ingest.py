@@ -14,7 +14,6 @@ import multiprocessing
 import os
 import re
 import resource
-import socket
 import statistics
 import subprocess
 import sys
@@ -203,15 +202,14 @@ def served() -> Iterator[tuple[str, int]]:
     """Address and process id of the service as it is started, on an embedded Postgres."""
     from app.cli import upgrade
     from app.embedded import EmbeddedPostgres
+    from app.embedded.cluster import free_port
 
     with tempfile.TemporaryDirectory(prefix="prevail-bench-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711)
-        with EmbeddedPostgres.start(Path(folder) / "data", durable=False) as postgres, socket.socket() as taken:
+        with EmbeddedPostgres.start(Path(folder) / "data", durable=False) as postgres:
             url = normalize_database_url(postgres.dsn("postgres"))
             upgrade(SecretStr(url), "head")
-            taken.bind(("127.0.0.1", 0))
-            port = taken.getsockname()[1]
-            taken.close()
+            port = free_port()
             settings = {"PREVAIL_DATABASE_URL": url, "PREVAIL_PORT": str(port)}
             command = [sys.executable, "-m", "app", "serve"]
             process = subprocess.Popen(command, env=os.environ | settings, stdout=subprocess.DEVNULL)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from app.embedded.cluster import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import prevail
@@ -50,9 +52,7 @@ def test_wheels_serve_and_evaluate_without_a_clone(tmp_path: Path) -> None:
     (Path(own) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     (home / "script.py").write_text(SCRIPT)
     (home / "p.csv").write_text("y_true,y_pred\n0,0\n1,1\n1,0\n0,0\n")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     clean = {"HOME": str(home), "PATH": os.defpath, "PREVAIL_PORT": str(port)}
 
     def ran(*command: str | Path) -> str:

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from app.domain.errors import ClusterUnavailable
+from app.embedded.cluster import free_port
 from app.kernel.numerics.arrays import Array
 from app.kernel.streamed.rows import EngineError, Rows, in_order, side_by_side
 from app.outbound import batches as of_engines
@@ -52,23 +54,25 @@ def connect_server(master: str) -> Iterator[tuple[str, psutil.Process]]:
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(home / "bin" / "spark-submit"), "--master", master]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     command += ["--conf", f"spark.connect.grpc.binding.port={port}", "--conf", "spark.ui.enabled=false"]
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the server
     started = subprocess.Popen(
         [*command, "spark-internal"],
         env={**os.environ, "SPARK_HOME": str(home)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
     )
     process = psutil.Process(started.pid)
     try:
         for _ in range(600):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
                 break
-            assert started.poll() is None, "the server of Spark Connect ended"
+            if started.poll() is not None:
+                log.seek(0)
+                pytest.fail(f"the server of Spark Connect ended: {log.read().decode()}")
             time.sleep(0.2)
         yield f"sc://127.0.0.1:{port}", process
     finally:
