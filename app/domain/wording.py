@@ -330,6 +330,16 @@ def name(label: str) -> str:
     return label if _PLAIN.fullmatch(label) else f'"{label}"'
 
 
+def class_before(label: str) -> str:
+    """Return what stands before a class in a sentence: nothing, or the word, where its name would read as a number."""
+    return "" if any(map(str.isalpha, label)) else "class "
+
+
+def called(label: str) -> str:
+    """Write a class on a page: fraud, or class 1."""
+    return class_before(label) + printable(label)
+
+
 def names(labels: Sequence[str]) -> str:
     """Write classes or metrics in a sentence, the first three of more than ten: A, B and C."""
     kept = labels if len(labels) <= MOST_NAMED else labels[:_FIRST_NAMED]

@@ -168,7 +168,7 @@ def test_many_classes_never_predicted_are_counted() -> None:
     found = {finding.code: finding for finding in all_of(matrix, [f"c{k}" for k in range(40)])}
     finding = found["never_predicted"]
     assert finding.message == (
-        "Classes c2, c3, c4 and 35 more are never predicted. The model misses all of their 1,520 cases."
+        "38 classes are never predicted. The model misses all of their 1,520 cases. They are c2, c3, c4 and 35 more."
     )
     assert len(finding.evidence["classes"]) == MOST_NAMED
     assert finding.evidence["count"] == 38

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import httpx
+import numpy as np
 import pytest
 from sqlalchemy import Engine, event
 
@@ -355,6 +356,22 @@ def test_the_simulator_has_the_numbers_of_projections(web: httpx.Client, world: 
     for wrong in ("share=0.7", "cost_fp=0", "class=nobody"):
         check_page(web.get(f"{path}/simulator?{wrong}"), 422)
     check_page(web.get(f"/ui/evaluations/{world.runs['clusters']}/simulator"), 422)
+
+
+def test_scores_of_classes_in_digits_read_as_sentences(web: httpx.Client) -> None:
+    """Digits are called a class, the threshold is the run's own, and what scores cannot have is not among the first."""
+    random = np.random.default_rng(5)
+    truth = (random.random(200) < 0.4).astype(int)
+    scores = random.normal(size=200) + 1.5 * truth
+    source = {"kind": "scores", "y_true": truth.tolist(), "scores": scores.tolist(), "threshold": 0.8, "positive": "1"}
+    kept = web.post("/v1/evaluations", json={"input": source, "model": {"name": "svm"}, "dataset": {"name": "digits"}})
+    path = f"/ui/evaluations/{kept.json()['id']}"
+    run = " ".join(re.sub(r"<[^>]+>", " ", web.get(path).text).split())
+    assert re.search(r"Class 1: \d+ of \d+ cases are caught", run)
+    assert "Class 1 is recognised least often" in run
+    assert "Probabilities, lower is better" not in run
+    assert "The input holds scores that are no probabilities" in run
+    assert " and a threshold of 0.8, " in web.get(f"{path}/simulator").text
 
 
 def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:

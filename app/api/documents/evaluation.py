@@ -52,7 +52,7 @@ from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import F1, PRECISION, RECALL
 from app.domain.wording import PAGE as ON_PAGES
-from app.domain.wording import dataset_name, number, percent, run_name, sentence, share, whole
+from app.domain.wording import class_before, dataset_name, number, percent, run_name, sentence, share, whole
 
 # Rows of a text, which has at most 60 lines.
 _SHORT_METRICS, _SHORT_CLASSES, _SHORT_QUERIES = 20, 8, 5
@@ -160,6 +160,14 @@ def _hidden(answer: Json) -> Json | None:
     return next((one for one in answer["findings"] if one["code"] == "accuracy_overstates"), None)
 
 
+def _by_use(answer: Json) -> list[str]:
+    """Return the headline; of a kind without classes what runs are ranked by, at its usual k, comes first."""
+    units = KINDS[answer["input"]["kind"]].units
+    ranked = [] if units is None or has_classes(answer) else [metric.key for metric in units.ranked]
+    places = {key: place for place, key in enumerate(ranked)}
+    return sorted(answer["headline"]["metrics"], key=lambda one: places.get(one.partition("(")[0], len(places)))
+
+
 def _verdict(answer: Json) -> str:
     """Return the worst thing in counts, or what the first metric is; never more than is stored."""
     hidden = _hidden(answer)
@@ -170,15 +178,12 @@ def _verdict(answer: Json) -> str:
         # Of a rare class accuracy says little, whatever it is.
         label, n, right, taken = found
         alerts = f"{whole(taken - right)} of its {whole(taken)} alerts are false" if taken else "there is no alert"
-        return f"{label}: {whole(right)} of {whole(n)} cases are caught and {whole(n - right)} missed; {alerts}."
-    headline = answer["headline"]["metrics"]
-    units = KINDS[answer["input"]["kind"]].units
-    usual = [] if units is None or has_classes(answer) else [metric.key for metric in units.ranked]
-    # What runs of a kind without classes are ranked by, at its usual k.
-    key = next((one for key in usual for one in headline if one.partition("(")[0] == key), next(iter(headline), None))
+        caught = f"{whole(right)} of {whole(n)} cases are caught and {whole(n - right)} missed"
+        return f"{class_before(label).capitalize()}{label}: {caught}; {alerts}."
+    key = next(iter(_by_use(answer)), None)
     if key is None:
         return "No usual metric has a value."
-    one = headline[key]
+    one = answer["headline"]["metrics"][key]
     said = f"{titled(key, _task(answer))} is {ON_PAGES.said(one['value'], one['low'], one['high'])}."
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
@@ -239,7 +244,7 @@ class _Values:
             same.append(self.row(f"{RECALL}@{write_label(weakest)}", recalls_of(answer)[weakest]))
         by_mix = [Group(same, same_title), Group(self._rows(self._moved), moved_title)]
         groups = [
-            *(by_mix if has_classes(answer) else [Group(self._rows(answer["headline"]["metrics"]))]),
+            *(by_mix if has_classes(answer) else [Group(self._rows(_by_use(answer)))]),
             Group([self.row(key, overall(answer).get(key), self._by_chance(key)) for key in self._losses], losses),
             Group(list(self._requested()), "Requested"),
         ]
@@ -468,7 +473,7 @@ def _undefined(answer: Json) -> Section:
         ]
         for why, (metrics, labels) in list(found.items())[:_MOST_UNDEFINED]
     ]
-    columns = [Column("Metric"), Column("Class"), Column("Why")]
+    columns = [Column("Metric"), Column(class_word(answer).capitalize()), Column("Why")]
     blocks: list[Block] = []
     if undefined:
         blocks += [

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from app.api.documents.document import Json, MetricName, Name, Words
 from app.api.documents.reading import overall, recalls_of
 from app.domain.inputs.content import Content
-from app.domain.wording import PAGE, whole
+from app.domain.wording import PAGE, class_before, whole
 
 # A metric moves with prevalence by more than this, or nothing is said of it.
 _MOVED_BY = 0.05
@@ -45,7 +45,7 @@ def of_matrix(answer: Json) -> Words:
         other = 1 - place
         (missed, alarms) = (counts[one][two] for one, two in ((place, other), (other, place)))
         sizes = [whole(sum(row)) for row in counts]
-        own, others = (("" if any(map(str.isalpha, labels[one])) else "of class ") for one in (place, other))
+        own, others = (("of class " if class_before(labels[one]) else "") for one in (place, other))
         said = f" are missed, {whole(alarms)} of {sizes[other]} {others}", Name(labels[other]), " are taken for it"
         return (f"{whole(missed)} of {sizes[place]} {own}", Name(labels[place]), *said)
     mistakes = [
@@ -72,7 +72,8 @@ def of_classes(answer: Json) -> Words:
     recall, size = weakest["recall"], weakest["n"]
     counted = answer["input"]["content"] == Content.counts and size is not None
     found = f"in {whole(recall * size)} of {whole(size)} cases" if counted else PAGE.value(recall)
-    return (Name(weakest["label"]), f" is recognised least often: {found}")
+    label = weakest["label"]
+    return (class_before(label).capitalize(), Name(label), f" is recognised least often: {found}")
 
 
 def of_queries(queries: Json, name: str) -> Words:

@@ -166,9 +166,12 @@ def shown_first(answer: Json) -> tuple[list[str], list[str], list[str]]:
     if given.get("confusion_matrix") is None:
         # Of other kinds of input than classes: what their cards call the headline.
         first = list(answer["headline"]["metrics"])
+    # What scores that are no probabilities cannot have: among the values that do not exist it has its reason.
+    never = {one["metric"] for one in answer["undefined"] if one["code"] == "not_probabilities"}
+    first = [key for key in first if key not in never]
     same = [key for key in first if key in groups["prevalence_insensitive"]]
     moved = [key for key in first if key in groups["prevalence_sensitive"]]
-    return same, moved, [key for key in LOSSES_SHOWN if key not in first and key in overall(answer)]
+    return same, moved, [key for key in LOSSES_SHOWN if key not in {*first, *never} and key in overall(answer)]
 
 
 def positive_counts(answer: Json) -> tuple[str, float, float, float] | None:

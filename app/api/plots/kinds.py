@@ -163,7 +163,7 @@ def _in_words(spread: UnitSpread, many: str) -> str:
     none, all_ = (whole(one) if one else "none" for one in (spread.lowest, spread.highest))
     return (
         f"{titled(spread.metric)} of {whole(spread.known)} {many}: the median is {number(median)}, the "
-        f"middle half lies between {number(lower)} and {number(upper)}; it is 0 for {none} and 1 for {all_} of them."
+        f"middle half lies between {number(lower)} and {number(upper)}; it is 0 for {none} of them and 1 for {all_}."
         f"{without}"
     )
 

@@ -40,7 +40,7 @@ from app.domain.evaluation import DatasetRef
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED, RECALL
-from app.domain.wording import PAGE, dataset_name, names, percent, printable, run_name, sentence, whole
+from app.domain.wording import PAGE, class_before, dataset_name, names, percent, printable, run_name, sentence, whole
 from app.services.rank import LeaderboardQuery
 
 router = page_routes()
@@ -304,20 +304,24 @@ def _weakest(report: Json, run: str) -> tuple[str, str, str] | None:
     if given.get("confusion_matrix") is None:
         one = report["headline"]["weakest_class"]
         of = "" if one["n"] is None else f", of {whole(one['n'])} cases"
-        return word, f"{printable(one['label'])}: {RECALL} {PAGE.value(one[RECALL])}{of}.", ""
+        return word, f"{_opening(one['label'])}: {RECALL} {PAGE.value(one[RECALL])}{of}.", ""
     positive = positive_counts(report)
     if positive is not None:
         label, n, right, taken = positive
         alerts = f"Its {whole(taken)} alerts hold {whole(taken - right)} false alarms."
         caught = f"{run} catches {whole(right)} of {whole(n)} and misses {whole(n - right)}."
-        return word, f"{printable(label)}: {caught}", alerts
+        return word, f"{_opening(label)}: {caught}", alerts
     label = weakest_classes(report)[0]
     place = given["labels"].index(label)
     row = given["confusion_matrix"][place]
     n, right = sum(row), row[place]
     worst = max((one for one in range(len(row)) if one != place), key=row.__getitem__)
     most = f"Most often taken for {printable(given['labels'][worst])}, {whole(row[worst])}." if row[worst] else ""
-    return word, f"{printable(label)}: {run} misses {whole(n - right)} of {whole(n)}.", most
+    return word, f"{_opening(label)}: {run} misses {whole(n - right)} of {whole(n)}.", most
+
+
+def _opening(label: str) -> str:
+    return class_before(label).capitalize() + printable(label)
 
 
 async def _last_check(context: Context, dataset: Json) -> dict[str, Any] | None:

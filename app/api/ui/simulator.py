@@ -16,7 +16,18 @@ from app.api.v1.requests.fields import SOUGHT
 from app.domain.catalogue import titled
 from app.domain.errors import OutOfReach
 from app.domain.named_metrics import PRECISION, RECALL, SHOWN, SWEPT
-from app.domain.wording import PAGE, dataset_name, percent, printable, rounded, run_name, sentence, significant, whole
+from app.domain.wording import (
+    PAGE,
+    called,
+    dataset_name,
+    percent,
+    printable,
+    rounded,
+    run_name,
+    sentence,
+    significant,
+    whole,
+)
 from app.services.project.projection import Marked, Scenario, Sweep
 from app.services.project.simulator import Simulated
 
@@ -61,6 +72,7 @@ async def show_simulator(
         "title": "Simulator",
         "on": f"of {run_name(named['model'])} on {dataset_name(named['dataset'], version=True)}",
         "class": printable(chosen),
+        "called": called(chosen),
         "labels": [(one, printable(one), one == chosen) for one in labels],
         # So exactly that what follows is what the table says of this data.
         "share": significant(at, 6),
@@ -72,15 +84,10 @@ async def show_simulator(
         "observed": percent(rates.observed),
         **_told(rates, place, chosen, at, cost_fp, cost_fn),
         "rows": [_row(rates, place, one, cost_fp, cost_fn) for one in shares],
-        "data": orjson.dumps(_data(rates, _called(chosen))).decode(),
+        "data": orjson.dumps(_data(rates, called(chosen))).decode(),
         "metrics": await _metrics(context, identifier, chosen),
     }
     return render(request, "simulator.html", "runs", page=page)
-
-
-def _called(label: str) -> str:
-    """Return a class as it stands beside numbers, among which a name without letters is none."""
-    return printable(label) if any(map(str.isalpha, label)) else f"class {printable(label)}"
 
 
 def _data(rates: Simulated, label: str) -> dict[str, Any]:
@@ -101,7 +108,7 @@ def _told(rates: Simulated, place: int, label: str, share: float, cost_fp: float
     precision = found.precision[0]
     alerts = "no alert is raised" if precision is None else f"{100 * (1 - precision):.0f} of 100 alerts are false"
     cut = "" if rates.thresholds is None else f" and a threshold of {significant(rates.thresholds[place], 3)}"
-    at = f"At {_percent(share)} {_called(label)}{with_minus(cut)}"
+    at = f"At {_percent(share)} {called(label)}{with_minus(cut)}"
     said = f"{at}, {alerts} and {100 * recall[0]:.0f} of 100 cases are caught."
     return {
         "say": said,
@@ -142,7 +149,7 @@ def _many(part: float) -> str:
     number = _PER * part
     if number == 0:
         return "0"
-    return whole(round(number)) if number >= 100 else rounded(number, 1 if number >= 1 else 2)
+    return whole(float(rounded(number, 0))) if number >= 100 else rounded(number, 1 if number >= 1 else 2)
 
 
 def _between(cost: tuple[float, float | None, float | None]) -> str:

@@ -113,12 +113,19 @@ def simulated(source: MatrixInput, place: int, *, samples: bool) -> Simulated:
         cuts = np.arange(1, _STEPS + 1) / (_STEPS + 1)
         if not scores.are_probabilities:
             cuts = np.unique(np.quantile(of_class, cuts, method="inverted_cdf"))
+        own = source.facts.get("threshold") if place == source.positive else None
+        # Folds have several.
+        if isinstance(own, int | float):
+            cuts = np.union1d(cuts, own)
+        else:
+            own = 0.5
         hits, false = (
             part.size - np.searchsorted(np.sort(part), cuts, side="left").astype(np.float64)
             for part in (of_class[member], of_class[~member])
         )
-        decided = counts[:, place].sum()
-        thresholds, start = cuts.tolist(), int(np.abs(hits + false - decided).argmin())
+        away = np.abs(hits + false - counts[:, place].sum())
+        # Of thresholds that decide alike the run's own.
+        thresholds, start = cuts.tolist(), int(np.lexsort((np.abs(cuts - own), away))[0])
     return Simulated(
         thresholds=thresholds,
         start=start,

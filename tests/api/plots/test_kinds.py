@@ -96,7 +96,7 @@ def test_items_have_both_measures(client: httpx.Client) -> None:
     jaccard, f1 = figure["vconcat"]
     assert [row["count"] for row in layer(jaccard, "counts")["data"]["values"]] == [1, 1, 1, 1]
     assert layer(f1, "median")["data"]["values"][0]["from"] == pytest.approx((0.4 + 2 * 6 / 18) / 2)
-    assert "it is 0 for 1 and 1 for 1 of them" in figure["description"]
+    assert "it is 0 for 1 of them and 1 for 1." in figure["description"]
 
 
 def test_labels_are_called_labels(client: httpx.Client) -> None:

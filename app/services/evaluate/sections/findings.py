@@ -33,6 +33,8 @@ HIDDEN_BY: Final = 0.2
 FEWEST_CASES: Final = 5
 # 15 of 30 found is compatible with anything from 33 % to 67 %: below that not even a half is told from a third.
 FEW_CASES: Final = 30
+# More classes than these are a number first, and their names the last sentence.
+_NAMED_FIRST: Final = 3
 LEVEL: Final = 0.95
 
 _ORDER: Final = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.NOTE: 2}
@@ -197,7 +199,7 @@ def _never_predicted(matrix: _Margins) -> Finding | None:
     return Finding.critical(
         "never_predicted",
         f"{_subject(matrix, missed)} {'is' if one else 'are'} never predicted. "
-        f"The model misses all of {'its' if one else 'their'} {cases}.",
+        f"The model misses all of {'its' if one else 'their'} {cases}.{_listed(matrix, missed)}",
         classes=[
             {"class": matrix.labels[k], "n": matrix.actual[k], "share": matrix.actual[k] / matrix.n}
             for k in missed[:MOST_NAMED]
@@ -330,7 +332,8 @@ def _no_samples(matrix: _Margins) -> Finding | None:
     return Finding.warning(
         "no_samples",
         f"{_subject(matrix, empty)} {'has' if one else 'have'} no samples in this data. "
-        f"{'Its recall is' if one else 'Their recalls are'} unknown, and no average over all classes exists.{wrong}",
+        f"{'Its recall is' if one else 'Their recalls are'} unknown, and no average over all classes exists.{wrong}"
+        f"{_listed(matrix, empty)}",
         classes=[{"class": matrix.labels[k], "predicted": matrix.predicted[k]} for k in empty[:MOST_NAMED]],
         count=len(empty),
     )
@@ -364,7 +367,8 @@ def _too_few(matrix: _Margins, severity: Severity, bound: int, members: Sequence
         "too_few_samples",
         severity,
         f"{_subject(matrix, members)} {size}, {judged}: the recall{whose}, {matrix.correct[first]:.0f} of "
-        f"{matrix.actual[first]:.0f}, may be anywhere from {PLAIN.interval(low, high)}{_beyond(matrix)}.",
+        f"{matrix.actual[first]:.0f}, may be anywhere from {PLAIN.interval(low, high)}{_beyond(matrix)}."
+        f"{_listed(matrix, members)}",
         {
             "classes": [
                 {
@@ -394,8 +398,15 @@ def _wilson(x: float, n: float, level: float) -> tuple[float, float]:
 
 
 def _subject(matrix: _Margins, members: Sequence[int]) -> str:
-    """'Class A', 'Classes A and B', 'Classes A, B and 7 more'."""
+    """'Class A', 'Classes A, B and C', '4 classes'."""
+    if len(members) > _NAMED_FIRST:
+        return f"{len(members)} classes"
     return _sentence_case(classes([matrix.labels[k] for k in members]))
+
+
+def _listed(matrix: _Margins, members: Sequence[int]) -> str:
+    """' They are A, B, C and D.', where the subject is their number alone."""
+    return f" They are {names([matrix.labels[k] for k in members])}." if len(members) > _NAMED_FIRST else ""
 
 
 # Columns that are right so much more often under other names are hardly so by chance.
