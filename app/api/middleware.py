@@ -629,7 +629,6 @@ LOGGER: Final = "prevail.requests"
 _log = logging.getLogger(LOGGER)
 # W3C Trace Context: version, trace, parent, flags. Later versions may have more behind it.
 _TRACE = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
-_LONGEST_PATH, _ALIKE = 200, 0.8
 
 
 class RequestLog:
