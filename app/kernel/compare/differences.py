@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile
-from app.kernel.uncertainty.closed_forms import cell_sensitivities, spread_of_errors
-from app.kernel.uncertainty.designs import Weighted
+from app.kernel.uncertainty.closed_forms import at_recalls, cell_sensitivities
+from app.kernel.uncertainty.designs import Weighted, spread_of_slopes
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, summarise
 from app.kernel.uncertainty.intervals import jeffreys, two_sided_z
 
@@ -272,39 +271,15 @@ def matrix_reach(
     deviates = np.union1d(_DEVIATES, two_sided_z(level))
     with silently():
         value = np.atleast_1d(functional(Table(there)))
-        at_recalls = _by_recall(there, rows)
+        moved = at_recalls(there, rows)
         ends = np.stack(jeffreys(hits, worth, 1.0 - 2.0 * normal_cdf(-deviates)[:, None]), axis=1)
         pieces = np.array_split(ends, min(len(ends), 1 + ends.size * counts.size // _CELLS_PER_PIECE))
-        moves = np.concatenate([functional(at_recalls(piece)) for piece in pieces])
+        moves = np.concatenate([functional(moved(piece)) for piece in pieces])
         moves = moves.reshape(*ends.shape, -1) - value
         below = np.square(np.minimum(moves.min(axis=1), 0.0)).sum(axis=1)
         above = np.square(np.maximum(moves.max(axis=1), 0.0)).sum(axis=1)
         scatter = np.square(deviates)[:, None] * _error_variance(counts, functional, weighted, shares)
         return Reach(deviates, np.sqrt(below + scatter), np.sqrt(above + scatter))
-
-
-def _by_recall(counts: Array, rows: NDArray[np.intp]) -> Callable[[Array], Table]:
-    """Return a function of recalls (..., P) of P classes that gives matrices (..., P, K, K), in each of which one class
-    has its recall, its errors spread as they are.
-    """
-    base, at = Table(counts), np.arange(rows.size)
-    sizes = base.actual[rows]
-    errors = sizes[:, None] * spread_of_errors(counts[rows], rows)
-
-    def tables(recalls: Array) -> Table:
-        moved = (1.0 - recalls)[..., None] * errors
-        moved[..., at, rows] = recalls * sizes
-        tp, actual = (np.broadcast_to(one, moved.shape).copy() for one in (base.tp, base.actual))
-        tp[..., at, rows] = moved[..., at, rows]
-
-        def matrices() -> Array:
-            whole = np.broadcast_to(counts, (*moved.shape, len(counts))).copy()
-            whole[..., at, rows, :] = moved
-            return whole
-
-        return Table.of_sums(tp, actual, base.predicted - counts[rows] + moved, matrices)
-
-    return tables
 
 
 def _error_variance(
@@ -317,12 +292,8 @@ def _error_variance(
         counts,
         functional if shares is None else lambda table: functional(Table(project(table.counts, shares))),
     )
-    rows, columns = cells[cells[:, 0] != cells[:, 1]].T
-    moves = moves[cells[:, 0] != cells[:, 1]]
-    masses = counts[rows, columns][:, None]
-    squares = masses if weighted is None else weighted.squares[rows, columns][:, None]
-    sums, totals = np.zeros((len(counts), moves.shape[1])), np.bincount(rows, masses[:, 0], len(counts))
-    np.add.at(sums, rows, moves)
-    away = moves / masses - (sums / totals[:, None])[rows]
-    found: Array = (squares * away * away).sum(axis=0)
-    return found
+    away = cells[:, 0] != cells[:, 1]
+    rows, columns = cells[away].T
+    masses = counts[rows, columns]
+    squares = masses if weighted is None else weighted.squares[rows, columns]
+    return spread_of_slopes(moves[away] / masses[:, None], masses, squares, rows)[0]

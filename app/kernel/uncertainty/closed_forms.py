@@ -2,7 +2,7 @@
 sampling.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite, isnan, nan
@@ -23,6 +23,7 @@ from app.kernel.uncertainty.designs import (
     SmoothMetrics,
     catalogue_rates,
     headline_metrics,
+    spread_of_slopes,
 )
 from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, Summary, pseudo_counts
 from app.kernel.uncertainty.intervals import Limits, jeffreys, limits_around, two_sided_z, wilson
@@ -100,15 +101,9 @@ def variance(
     """
     moves, cells = cell_sensitivities(counts, functional)
     rows, columns = cells.T
-    own = (counts if squares is None else squares)[rows, columns][:, None]
-    slopes = moves / counts[rows, columns][:, None]
-    if class_counts is ClassCounts.RANDOM:
-        means = moves.sum(axis=0) / counts.sum()
-    else:
-        sums = np.zeros((counts.shape[0], moves.shape[1]))
-        np.add.at(sums, rows, moves)
-        means = (sums / np.maximum(counts.sum(axis=-1), np.finfo(float).tiny)[:, None])[rows]
-    gross, rest = (own * slopes**2).sum(axis=0), (own * (slopes - means) ** 2).sum(axis=0)
+    masses, own = counts[rows, columns], (counts if squares is None else squares)[rows, columns]
+    strata = None if class_counts is ClassCounts.RANDOM else rows
+    rest, gross = spread_of_slopes(moves / masses[:, None], masses, own, strata)
     smallest = _STEP**2 * own.sum() / counts.sum() ** 2
     return np.where(rest <= NUMERIC_NOISE * np.maximum(gross, smallest), 0.0, rest)
 
@@ -341,7 +336,8 @@ def _smooth_ends(design: Design, smooth: SmoothMetrics, gradients: AdditiveGradi
     for start in range(0, places.size, step := max(1, _MOST_CELLS_MOVED // size**2)):
         part = slice(start, start + step)
         here, own = places[part], rows[part]
-        table = _moved(counts[here], own, *(ends[part] for ends in recalls))
+        recall = np.where(right[here, own] == 0, recalls[1][part], recalls[0][part])
+        table = at_recalls(counts[here], own)(recall)
         moves = np.stack([metric(table) for metric, _ in smooth]) - found.values[:, here]
         seen = np.where(refused[:, here], np.isfinite(moves) & nothing_varies[here], few[here, own])
         for squares, parts in ((below, np.minimum(moves, 0.0)), (above, np.maximum(moves, 0.0))):
@@ -386,14 +382,33 @@ def _by_derivatives(design: Design, smooth: SmoothMetrics, gradients: AdditiveGr
     return _Ends(values, low, high, np.zeros(values.shape, np.bool_))
 
 
-def _moved(counts: Array, rows: NDArray[np.intp], low: Array, high: Array) -> Table:
-    """Return matrices (P, K, K) of which the recall of a row (P), 0 or 1, has moved to its limit (P)."""
-    at, actual = np.arange(rows.size), counts[np.arange(rows.size), rows].sum(axis=-1)
-    recall = np.where(counts[at, rows, rows] == 0, high, low)
-    moved = counts.astype(np.float64)
-    moved[at, rows] = ((1.0 - recall) * actual)[:, None] * spread_of_errors(counts[at, rows], rows)
-    moved[at, rows, rows] = recall * actual
-    return Table(moved)
+def at_recalls(counts: Array, rows: NDArray[np.intp]) -> Callable[[Array], Table]:
+    """Return a function of recalls (..., P) of P classes that gives matrices (..., P, K, K), in each of which one class
+    has its recall, its errors spread as they are.
+
+    Args:
+        counts: The matrix (K, K), or one for each class (P, K, K).
+        rows: The classes (P).
+    """
+    base, at = Table(counts), np.arange(rows.size)
+    own = counts[rows] if counts.ndim == 2 else counts[at, rows]
+    sizes = own.sum(axis=-1)
+    errors = sizes[:, None] * spread_of_errors(own, rows)
+
+    def tables(recalls: Array) -> Table:
+        moved = (1.0 - recalls)[..., None] * errors
+        moved[..., at, rows] = recalls * sizes
+        tp, actual = (np.broadcast_to(one, moved.shape).copy() for one in (base.tp, base.actual))
+        tp[..., at, rows] = moved[..., at, rows]
+
+        def matrices() -> Array:
+            whole = np.broadcast_to(counts, (*moved.shape, moved.shape[-1])).copy()
+            whole[..., at, rows, :] = moved
+            return whole
+
+        return Table.of_sums(tp, actual, base.predicted - own + moved, matrices)
+
+    return tables
 
 
 def spread_of_errors(counts: Array, classes: NDArray[np.intp]) -> Array:

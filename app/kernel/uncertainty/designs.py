@@ -238,6 +238,28 @@ def surer(level: float, samples: float, effective: float) -> float:
     return max(ends[0] / ends[1], 1.0)
 
 
+def spread_of_slopes(
+    slopes: Array, masses: Array, squares: Array, strata: NDArray[np.intp] | None = None
+) -> tuple[Array, Array]:
+    """Variances (V) of values by their derivatives, as if masses were counts, and what rounding of them is relative to.
+
+    Sums of s (g - g_)^2 and of s g^2 over the units, with s their squared weights and g_ the mean of the derivatives in
+    their masses, of all or, where its size is taken as fixed, of the stratum.
+
+    Args:
+        slopes: Derivatives (C, V) by the weight of each unit, such as a cell.
+        masses: (C) weight in each.
+        squares: (C) sums of the squared weights.
+        strata: (C) stratum of each; None is one of all.
+    """
+    codes = np.zeros(masses.size, np.intp) if strata is None else strata
+    sums, totals = np.zeros((codes.max(initial=0) + 1, slopes.shape[1])), np.bincount(codes, masses)
+    np.add.at(sums, codes, masses[:, None] * slopes)
+    with silently():
+        away = slopes - (sums / totals[:, None])[codes]
+    return squares @ (away * away), squares @ (slopes * slopes)
+
+
 # Cells of a class against the rest: the basis that all counts of one class are sums in.
 _TP, _FN, _FP, _TN = range(4)
 _BASIS = np.zeros((4, 2, 2))
@@ -503,14 +525,11 @@ class Weighted(Design):
         slopes = gradients.rows[..., :, None] + gradients.columns[..., None, :]
         size = slopes.shape[-1]
         slopes[..., range(size), range(size)] += gradients.diagonal
-        counts, squares = self.sums.counts, self.sums.squares
         # Where a class has no samples a derivative need not exist.
-        slopes = np.where(counts > 0, slopes, 0.0)
-        total = float(counts.sum())
-        means = (counts * slopes).sum(axis=(-2, -1), keepdims=True) / total
-        found = (squares * np.where(counts > 0, slopes - means, 0.0) ** 2).sum(axis=(-2, -1))
-        gross = (squares * slopes * slopes).sum(axis=(-2, -1))
-        return np.where(found <= ROUNDING * gross, 0.0, found) / total**2
+        used = self.sums.counts > 0
+        counts = self.sums.counts[used]
+        found, gross = spread_of_slopes(slopes[:, used].T, counts, self.sums.squares[used])
+        return np.where(found <= ROUNDING * gross, 0.0, found) / float(counts.sum()) ** 2
 
     def reach(self, level: float) -> float:
         """A normal quantile, further out where few samples carry the weight."""

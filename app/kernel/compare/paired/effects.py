@@ -15,7 +15,7 @@ from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, Mask, rising_root, silently, some
 from app.kernel.numerics.scipy_bridge import fair_binomial_mass, normal_cdf, normal_quantile
-from app.kernel.uncertainty.closed_forms import cell_slopes, spread_of_errors
+from app.kernel.uncertainty.closed_forms import at_recalls, cell_slopes
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.intervals import two_sided_z
 
@@ -346,15 +346,11 @@ def _unseen(middle: Array, functional: Functional, scales: Array) -> Array:
     weighs what is usual in its class (K).
     """
     classes = np.flatnonzero(middle.sum(axis=1) > 0)
-    here = np.arange(classes.size)
-    right, spread = middle[classes, classes], spread_of_errors(middle[classes], classes)
+    right, sizes = middle[classes, classes], middle[classes].sum(axis=1)
     half = 0.5 * scales[classes]
-    ways = np.clip(np.stack([middle[classes].sum(axis=1) - right, -right]), -half, half)
-    moved = np.repeat(middle[None, None], 2 * classes.size, axis=0).reshape(2, classes.size, *middle.shape)
-    moved[:, here, classes] -= ways[:, :, None] * spread
-    moved[:, here, classes, classes] += ways
+    ways = np.clip(np.stack([sizes - right, -right]), -half, half)
     with silently():
-        up, down = functional(Table(moved))
+        up, down = functional(at_recalls(middle, classes)((right + ways) / sizes))
         slopes = (up - down) / (ways[0] - ways[1])[:, None] * scales[classes][:, None]
     found = np.zeros((slopes.shape[1], len(middle)))
     found[:, classes] = np.nan_to_num(np.abs(slopes).T, posinf=0.0)
