@@ -213,7 +213,6 @@ def bootstrap_samples(
     grouping: Grouping | None = None,
     weighting: Array | None = None,
     known: Sequence[Array] | None = None,
-    shares: ShiftedShares | None = None,
 ) -> list[Summary]:
     """Intervals of everything that is asked for; fixed class counts resample within the classes.
 
@@ -228,14 +227,12 @@ def bootstrap_samples(
         weighting: (n) what each sample weighs besides, in every replicate.
         known: Values (V) of everything for the data, where the units are cells that do not tell them: how far these are
             off is no sampling error.
-        shares: Class shares that values are wanted at; None leaves classes as they are drawn.
     """
     read_at = level if grouping is None else expanded_level(level, grouping.effective_groups)
     drawn = resamples(run, made, seed, class_counts, grouping)
     functionals = [each.values for each in asked]
-    weights = weighting if shares is None else at_shares(run, weighting, shares.point)
-    estimates = values_of(run, functionals, weights)
-    values = replicated(run, functionals, drawn, estimates, weighting, shares)
+    estimates = values_of(run, functionals, weighting)
+    values = replicated(run, functionals, drawn, estimates, weighting)
     if known is None:
         return [each.read(found, own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
     return [

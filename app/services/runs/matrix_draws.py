@@ -27,7 +27,6 @@ from app.kernel.compare.paired.effects import (
     coupled,
     paired_effects,
     rate_effects,
-    weighted_rate_effects,
 )
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared, discordant_bounds
@@ -564,27 +563,24 @@ class MatrixDraws(Resampling):
             np.where(cells.hold(places[:, None], places[None, :], rate.of), counts, 0.0).sum(axis=2)
             for cells in (rate.hits, rate.among)
         )
-        first, second = (hits[[pair[side] for pair in self.setup.pairs]] for side in (0, 1))
-        size, gap = float(members[0].sum()) or np.nan, (first - second).sum(axis=1)
-        differ = discordant_bounds(first, second, members[0])[opposed]
-        return _on_line(rate_effects((differ + gap) / 2, (differ - gap) / 2, size), _slope(rate, size))
+        size, found = float(members[0].sum()) or np.nan, []
+        for first, second in (hits[[*pair]] for pair in self.setup.pairs):
+            gap, differ = float((first - second).sum()), discordant_bounds(first, second, members[0])[opposed]
+            counts = np.array([differ + gap, differ - gap]) / 2.0
+            found.append(rate_effects(np.array([1.0, -1.0]), counts, size=size, members=size, unit=1.0))
+        return _on_line(Effects.stacked(found), _slope(rate, size))
 
     def _of_pairs(self, rate: Rate, joint: JointCounts) -> Effects:
         """Effects on a rate of each pair, by the samples on which two runs differ."""
         among = rate.among.hold(joint.truth, joint.truth, rate.of)
         members, size = float(joint.counts[among].sum()), float(joint.masses[among].sum()) or np.nan
+        weights = np.ones(joint.counts.size) if joint.weights is None else joint.weights
+        unit, found = float((joint.masses * weights)[among].sum() / size), []
         counts_for = [rate.hits.hold(joint.truth, predicted, rate.of) for predicted in joint.predictions]
-        sides = [(counts_for[run], counts_for[other]) for run, other in self.setup.pairs]
-        if joint.weights is None:
-            better, worse = (
-                np.array([joint.counts @ (both[place] & ~both[1 - place]) for both in sides]) for place in (0, 1)
-            )
-            return _on_line(rate_effects(better, worse, size), _slope(rate, size))
-        unit, found = float((joint.masses * joint.weights)[among].sum() / size**2), []
-        for first, second in sides:
-            differ = first != second
-            changes = np.where(first, 1.0, -1.0)[differ] * joint.weights[differ] / size
-            found.append(weighted_rate_effects(changes, joint.counts[differ], members=members, unit=unit))
+        for run, other in self.setup.pairs:
+            differ = np.flatnonzero(counts_for[run] != counts_for[other])
+            changes = np.where(counts_for[run][differ], weights[differ], -weights[differ])
+            found.append(rate_effects(changes, joint.counts[differ], size=size, members=members, unit=unit))
         return _on_line(Effects.stacked(found), _slope(rate, size))
 
 

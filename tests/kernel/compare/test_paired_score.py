@@ -54,7 +54,8 @@ def both(effects: Effects) -> tuple[Array, PairedScore]:
 @each(("b", "c", "n"), [(40, 20, 160), (9, 7, 150), (30, 34, 3000), (0, 0, 20), (0, 5, 40)])
 @each("level", [0.8, 0.95, 0.99])
 def test_one_rate_has_tangos_limits_where_mcnemar_agrees(b: int, c: int, n: int, level: float) -> None:
-    found = PairedScore(rate_effects(b, c, n)).limits(level)
+    sides = np.array([1.0, -1.0]), np.array([b, c], dtype=np.float64)
+    found = PairedScore(rate_effects(*sides, size=n, members=n, unit=1.0)).limits(level)
     np.testing.assert_allclose(np.ravel(found), tango_interval(b, c, n, level), atol=1e-9)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import mcnemar_mid_p
@@ -170,31 +170,23 @@ class Effects:
         return near
 
 
-def rate_effects(better: ArrayLike, worse: ArrayLike, sizes: ArrayLike) -> Effects:
-    """Effects on rates (V) of so many samples each, of which so many count for one of the two runs only."""
-    sides = (np.atleast_1d(np.asarray(one, np.float64)) for one in (better, worse, sizes))
-    better, worse, sizes = np.broadcast_arrays(*sides)
-    gap, tail = (better - worse) / sizes, mcnemar_mid_p(better, worse) / 2.0
-    return Effects(gap, gap, tail, better[:, None], worse[:, None], 1.0 / sizes[:, None], sizes[:, None])
-
-
-def weighted_rate_effects(changes: Array, counts: Array, *, members: float, unit: float) -> Effects:
-    """Effects on a rate of weighted samples, of which those count that are for one of the two runs only.
+def rate_effects(changes: Array, counts: Array, *, size: float, members: float, unit: float) -> Effects:
+    """Effects on a rate, of samples that count for one of two runs only.
 
     Args:
-        changes: (P) what such a sample adds to the difference.
+        changes: (P) weight of such a sample, with a minus where it counts for the second.
         counts: (P) of them, whole numbers.
-        members: Samples that the rate is among.
-        unit: What one of them adds where none counts for one run only.
+        size: Weight of all that the rate is among.
+        members: How many they are.
+        unit: Weight of one of them where none counts for one run only.
     """
     linear, square, present = float(counts @ changes), float(counts @ changes**2), float(counts.sum())
     weight = (square / present) ** 0.5 if present else unit
     surplus = linear / weight
     both = max(present, abs(surplus))
-    gap = np.array([linear])
+    gap, tail = np.array([linear / size]), np.array([_tail(abs(linear), changes, counts)])
     sides = np.array([[(both + surplus) / 2.0]]), np.array([[(both - surplus) / 2.0]])
-    tail = np.array([_tail(abs(linear), changes, counts)])
-    return Effects(gap, gap, tail, *sides, np.array([[weight]]), np.array([[members]]))
+    return Effects(gap, gap, tail, *sides, np.array([[weight / size]]), np.array([[members]]))
 
 
 class PairSlopes:
@@ -335,6 +327,10 @@ def _tail(statistic: float, changes: Array, counts: Array) -> float:
     sizes, members = np.unique(np.abs(changes), return_inverse=True)
     items = np.bincount(members, weights=counts, minlength=sizes.size).astype(np.float64)
     some = sizes > 0
+    if np.count_nonzero(some) == 1:
+        (size,), (count,) = sizes[some], items[some]
+        ahead = np.round(statistic / size)
+        return float(mcnemar_mid_p((count + ahead) / 2.0, (count - ahead) / 2.0)) / 2.0
     return upper_mid_p(statistic, sizes[some], items[some])
 
 

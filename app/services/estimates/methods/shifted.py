@@ -4,9 +4,8 @@ Under label shift this is exact: a sample of a class stands for as many as the c
 is simulated is what is simulated of the run as it is: rows of a matrix, samples within the classes, or whole groups.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from math import nan
 
 import numpy as np
@@ -22,13 +21,11 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import Method
 from app.kernel.uncertainty.designs import Given
 from app.kernel.uncertainty.draws import ClassCounts, chosen_seed, generator, summarise
-from app.kernel.uncertainty.groups import expanded_level
+from app.kernel.uncertainty.groups import GroupedCounts, Grouping, expanded_level
 from app.kernel.uncertainty.intervals import ValueWithEnds, clopper_pearson, jeffreys, ratio_limits, share_limits
 from app.kernel.uncertainty.resampling import (
-    Resampled,
     ShiftedShares,
     at_shares,
-    bootstrap_samples,
     replicated,
     resamples,
     values_of,
@@ -230,31 +227,22 @@ def simulated(
 
     All estimands are computed from samples, or all from the matrix.
     """
-    of_samples = shares.from_samples(estimands[0])
+    of_samples, custom = shares.from_samples(estimands[0]), settings.pseudo_counts
     form = simulation(run, shares, settings, from_samples=of_samples)
+    values = shifted_values(estimands, run, shares)
     if not form.draws:
-        return [[form.of_values(one) for one in of_all] for of_all in shifted_values(estimands, run, shares)]
-    return (_resampled if of_samples else _drawn)(estimands, run, shares, settings, form)
-
-
-def _drawn(
-    estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings, form: Estimate
-) -> list[list[Estimates]]:
-    """Estimates of matrices: rows by their posterior, or sums of resampled groups."""
-    values, custom = shifted_values(estimands, run, shares), settings.pseudo_counts
-    matrices, drawn_shares, level = _matrices(run, shares, settings, form)
+        return [[form.of_values(one) for one in of_all] for of_all in values]
     center = None
-    if run.groups is None and run.n_classes >= CURVED_CLASSES:
+    if not of_samples and run.groups is None and run.n_classes >= CURVED_CLASSES:
         center = mean_matrix(run.counts, prior=settings.sampling.prior, custom=custom, squares=run.squares)
-    found: list[list[Estimates]] = [[] for _ in estimands]
-    for point, drawn_at in enumerate(drawn_shares):
-        drawn = values_at(matrices, estimands, drawn_at)
+    missing, found = MISSING_OF_RESAMPLES if of_samples else _MISSING, [list[Estimates]() for _ in estimands]
+    level, draws = _draws(estimands, run, shares, settings, form)
+    for place, drawn in enumerate(draws):
         centers: Sequence[Array | None] = [None] * len(estimands)
         if center is not None:
-            centers = values_at(center, estimands, shares.points[point])
-        for place, (own, middle) in enumerate(zip(drawn, centers, strict=True)):
-            summary = summarise(own, values[place][point], level, center=middle)
-            found[place].append(estimates_from(summary, form, _MISSING))
+            centers = values_at(center, estimands, shares.points[place])
+        for own, at, of_draws, middle in zip(found, values, drawn, centers, strict=True):
+            own.append(estimates_from(summarise(of_draws, at[place], level, center=middle), form, missing))
     return found
 
 
@@ -262,80 +250,70 @@ def moved_by(estimand: Estimand, run: RunData, shares: ClassShares, settings: Li
     """Differences that one point makes of the values of an estimand, each draw at both."""
     form = simulation(run, shares, settings, from_samples=estimand.scored)
     gaps = shifted_values([estimand], run, shares)[0][0] - run.values(estimand)
-    if not form.draws or form.seed is None:
+    if not form.draws:
         return form.of_values(gaps)
-    if not estimand.scored:
-        matrices, (drawn_at,), level = _matrices(run, shares, settings, form)
-        there, here = (values_at(matrices, [estimand], at)[0] for at in (drawn_at, None))
-        return estimates_from(summarise(there - here, gaps, level), form, _MISSING)
-    made, level = resampling_plan(run, settings.sampling.draws, shares.work), settings.level_of_each
-    assert made is not None  # noqa: S101 - something can be simulated
-    (spread,) = shares.drawn(made.draws, form.seed)
-    there, here = (
-        replicated(
-            run.units,
-            [estimand.functional],
-            resamples(run.units, made, form.seed, ClassCounts.FIXED, run.grouping),
-            values_of(run.units, [estimand.functional], weights),
-            run.weights,
-            at,
-        )[0]
-        for weights, at in (
-            (at_shares(run.units, run.weights, shares.points[0]), ShiftedShares(shares.points[0], spread)),
-            (run.weights, None),
-        )
-    )
-    level = level if run.grouping is None else expanded_level(level, run.grouping.effective_groups)
+    level, draws = _draws([estimand], run, shares, settings, form, unmoved=True)
+    (there,), (here,) = draws
     return estimates_from(summarise(there - here, gaps, level), form, _MISSING)
 
 
-def _matrices(
-    run: RunData, shares: ClassShares, settings: LimitSettings, form: Estimate
-) -> tuple[Array, list[Array], float]:
-    """Drawn matrices (D, K, K), the shares that they are seen at, by point, and the level of their limits."""
+def _draws(
+    estimands: Sequence[Estimand],
+    run: RunData,
+    shares: ClassShares,
+    settings: LimitSettings,
+    form: Estimate,
+    *,
+    unmoved: bool = False,
+) -> tuple[float, Iterator[list[Array]]]:
+    """The level that limits are read at, and the values (D, V) of every estimand in the same draws at each point, and
+    then as the run is where these are wanted ``unmoved`` too.
+    """
     assert form.draws is not None  # noqa: S101 - something can be simulated
     assert form.seed is not None  # noqa: S101 - what has draws has a seed
-    random, level = generator(form.seed), settings.level_of_each
-    if run.groups is not None:
-        matrices = np.concatenate(list(run.groups.resample(draws=form.draws, random=random)))
-        # A class that no drawn group has leaves nothing to weigh.
-        matrices[(matrices.sum(axis=-1) == 0) & (run.counts.sum(axis=-1) > 0)] = nan
-        level = expanded_level(level, run.groups.effective_groups)
+    spreads = shares.drawn(form.draws, form.seed)
+    points = [*zip(shares.points, spreads, strict=True), *[None] * unmoved]
+    if shares.from_samples(estimands[0]):
+        groups: Grouping | GroupedCounts | None = run.grouping
+        at_points = (_resampled(estimands, run, shares, settings, form.seed, at) for at in points)
     else:
-        draw = partial(
-            draw_matrices, run.counts, prior=settings.sampling.prior, custom=settings.pseudo_counts, squares=run.squares
-        )
-        matrices = np.concatenate(list(draw(draws=form.draws, random=random)))
-    return matrices, shares.drawn(form.draws, form.seed), level
+        groups, matrices = run.groups, _matrices(run, settings, form.draws, form.seed)
+        at_points = (values_at(matrices, estimands, None if at is None else at[1]) for at in points)
+    level = settings.level_of_each
+    return level if groups is None else expanded_level(level, groups.effective_groups), at_points
+
+
+def _matrices(run: RunData, settings: LimitSettings, draws: int, seed: int) -> Array:
+    """Drawn matrices (D, K, K): rows by their posterior, or sums of resampled groups."""
+    if run.groups is None:
+        sampling, custom = settings.sampling, settings.pseudo_counts
+        how = {"draws": draws, "random": generator(seed), "prior": sampling.prior, "custom": custom}
+        return np.concatenate([*draw_matrices(run.counts, **how, squares=run.squares)])
+    matrices = np.concatenate([*run.groups.resample(draws=draws, random=generator(seed))])
+    # A class that no drawn group has leaves nothing to weigh.
+    matrices[(matrices.sum(axis=-1) == 0) & (run.counts.sum(axis=-1) > 0)] = nan
+    return matrices
 
 
 def _resampled(
-    estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings, form: Estimate
-) -> list[list[Estimates]]:
-    """Estimates of samples, by a bootstrap within the classes or of whole groups."""
+    estimands: Sequence[Estimand],
+    run: RunData,
+    shares: ClassShares,
+    settings: LimitSettings,
+    seed: int,
+    at: tuple[Array, Array] | None,
+) -> list[Array]:
+    """Values (D, V) in a bootstrap within the classes or of whole groups, at one point and the shares of its draws."""
     made = resampling_plan(run, settings.sampling.draws, shares.work)
     assert made is not None  # noqa: S101 - something can be simulated
-    assert form.seed is not None  # noqa: S101 - what has draws has a seed
-    found: list[list[Estimates]] = [[] for _ in estimands]
-    for point, spread in zip(shares.points, shares.drawn(made.draws, form.seed), strict=True):
-        units = _units_at(run, shares.calibrated_to, point)
-        for still in (False, True):
-            places = [place for place, one in enumerate(estimands) if one.insensitive is still]
-            summaries = (
-                bootstrap_samples(
-                    units,
-                    [Resampled(estimands[place].functional) for place in places],
-                    seed=form.seed,
-                    made=made,
-                    level=settings.level_of_each,
-                    class_counts=ClassCounts.FIXED,
-                    grouping=run.grouping,
-                    weighting=run.weights,
-                    shares=None if still else ShiftedShares(point, spread),
-                )
-                if places
-                else []
-            )
-            for place, summary in zip(places, summaries, strict=True):
-                found[place].append(estimates_from(summary, form, MISSING_OF_RESAMPLES))
-    return found
+    units = run.units if at is None else _units_at(run, shares.calibrated_to, at[0])
+    found: dict[int, Array] = {}
+    for still in (False, True):
+        some = {place: one.functional for place, one in enumerate(estimands) if one.insensitive is still}
+        moved = None if at is None or still else ShiftedShares(*at)
+        weights = run.weights if moved is None else at_shares(units, run.weights, moved.point)
+        drawn = resamples(units, made, seed, ClassCounts.FIXED, run.grouping)
+        if some:
+            own = values_of(units, [*some.values()], weights)
+            found |= zip(some, replicated(units, [*some.values()], drawn, own, run.weights, moved), strict=True)
+    return [found[place] for place in range(len(estimands))]
