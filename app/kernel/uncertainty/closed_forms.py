@@ -47,14 +47,12 @@ NUMERIC_NOISE = 1e-9
 _CELLS_PER_BATCH = 1 << 20
 
 
-def cell_sensitivities(counts: Array, functional: Functional) -> tuple[Array, NDArray[np.intp]]:
-    """Return c dM/dc of V values for the C non-empty cells of one matrix, (C, V), and those cells (C, 2); of several
-    matrices (..., K, K), which are looked at together, (C, ..., V).
-
-    Central differences with a relative step of 1e-5, in batches. Empty cells contribute nothing to a variance.
+def moved_both_ways(counts: Array, function: Callable[[Array], Array], step: float) -> tuple[Array, NDArray[np.intp]]:
+    """Values (2, C, ..., V) with one cell of tables (..., M, N) after another made larger and smaller by a part of what
+    it holds, in batches, and the C cells (C, 2) that are not empty in all of them.
     """
-    *batched, size, _ = counts.shape
-    cells = np.argwhere((counts > 0).reshape(-1, size, size).any(axis=0))
+    batched = counts.shape[:-2]
+    cells = np.argwhere((counts > 0).reshape(-1, *counts.shape[-2:]).any(axis=0))
     batch = max(1, _CELLS_PER_BATCH // (2 * counts.size))
     parts = []
     with silently():
@@ -62,11 +60,21 @@ def cell_sensitivities(counts: Array, functional: Functional) -> tuple[Array, ND
             rows, columns = cells[start : start + batch].T
             here = np.arange(rows.size)
             moved = np.tile(counts, (2, rows.size, *[1] * counts.ndim))
-            moved[0, here, ..., rows, columns] *= 1.0 + _STEP
-            moved[1, here, ..., rows, columns] *= 1.0 - _STEP
-            up, down = functional(Table(moved)).reshape(2, rows.size, *batched, -1)
-            parts.append((up - down) / (2.0 * _STEP))
-    return np.concatenate(parts), cells
+            moved[0, here, ..., rows, columns] *= 1.0 + step
+            moved[1, here, ..., rows, columns] *= 1.0 - step
+            parts.append(function(moved).reshape(2, rows.size, *batched, -1))
+    return np.concatenate(parts, axis=1), cells
+
+
+def cell_sensitivities(counts: Array, functional: Functional) -> tuple[Array, NDArray[np.intp]]:
+    """Return c dM/dc of V values for the C non-empty cells of one matrix, (C, V), and those cells (C, 2); of several
+    matrices (..., K, K), which are looked at together, (C, ..., V).
+
+    Central differences with a relative step of 1e-5. Empty cells contribute nothing to a variance.
+    """
+    (up, down), cells = moved_both_ways(counts, lambda moved: functional(Table(moved)), _STEP)
+    with silently():
+        return (up - down) / (2.0 * _STEP), cells
 
 
 def moves_in_cells(counts: Array, functional: Functional) -> Array:

@@ -556,10 +556,8 @@ class Grouped(Design):
 
     def accuracy(self, level: float) -> Counts:
         """Right answers and all samples, as many as they are worth."""
-        runs, (hits, total) = self.runs, ACCURACY.counts(self.table)
-        actual, predicted = np.divmod(runs.cell, runs.n_classes)
-        moved = sums_by_code(runs.group, runs.count * ((actual == predicted) - hits / total), runs.n_groups)
-        variance = group_variance(moved / total)
+        runs, (hits, total), right = self.runs, ACCURACY.counts(self.table), np.ones((1, self.runs.n_classes))
+        (variance,) = self.variances(AdditiveGradient(right, 0.0 * right, 0.0 * right))
         present, effective = np.asarray(float(runs.n_groups)), np.asarray(runs.effective_groups)
         samples = total * self.samples_per_weight
         return DesignedRate(hits / total, variance, samples, effective, present).as_counts(level)

@@ -9,12 +9,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.matrix.table import Table
-from app.kernel.numerics.arrays import Array, kish_effective_n, silently
+from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_quantile
 from app.kernel.samples.losses import sums_by_code
-from app.kernel.uncertainty.draws import Functional, Summary, evaluate_draws, generator, summarise
-from app.kernel.uncertainty.simulation import item_weights
+from app.kernel.uncertainty.draws import Functional, Summary, generator
+from app.kernel.uncertainty.simulation import Drawn, item_weights
 
 Codes = NDArray[np.intp]
 # With fewer groups intervals hold the truth too seldom where groups differ in size, however many samples there are.
@@ -230,10 +229,5 @@ def group_intervals(
     runs: GroupedCounts, functionals: Sequence[Functional], *, seed: int, draws: int = 2000, level: float = 0.95
 ) -> list[Summary]:
     """Intervals of every functional by resampling groups."""
-    found = evaluate_draws(runs.resample(draws=draws, random=generator(seed)), functionals)
-    table, read_at = Table(runs.matrix()), expanded_level(level, runs.effective_groups)
-    with silently():
-        return [
-            summarise(values.reshape(draws, -1), np.atleast_1d(functional(table)), read_at)
-            for values, functional in zip(found, functionals, strict=True)
-        ]
+    drawn = Drawn.of(runs.resample(draws=draws, random=generator(seed)), functionals, runs.matrix())
+    return drawn.intervals(expanded_level(level, runs.effective_groups))

@@ -20,7 +20,7 @@ from app.kernel.samples.label_units import CELLS, LabelPairs
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
-from app.kernel.uncertainty.closed_forms import FEW
+from app.kernel.uncertainty.closed_forms import FEW, moved_both_ways
 from app.kernel.uncertainty.designs import RECALL, RatesInGroups, surer, worth_of
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.intervals import (
@@ -425,8 +425,6 @@ class UnitInfluences:
 _STEP = 2.0**-13
 # Relative to the largest derivative: the two sides of a smooth function differ by less.
 _SMOOTH = 0.01
-# Numbers in the tables that are looked at together.
-_AT_ONCE = 1 << 20
 
 
 class PairsOfLabels(Protocol):
@@ -618,28 +616,18 @@ def cell_derivatives(function: Callable[[LabelTable], Array], table: LabelTable)
     meet in one slope, or the function does not exist beside the table.
     """
     cells = np.stack([table.tn, table.fp, table.fn, table.tp], axis=-1)
-    steps = _STEP * cells
-    filled = np.flatnonzero(cells)
-    value = float(function(table))
-    sides = np.zeros((2, cells.size))
-    chunk = max(1, _AT_ONCE // (2 * cells.size))
-    for start in range(0, filled.size, chunk):
-        places = filled[start : start + chunk]
-        moved = np.broadcast_to(cells.ravel(), (2, places.size, cells.size)).copy()
-        rows = np.arange(places.size)
-        for side, sign in enumerate((1.0, -1.0)):
-            moved[side, rows, places] += sign * steps.ravel()[places]
-        with silently():
-            values = function(_table(moved.reshape(2, places.size, *cells.shape)))
-        sides[:, places] = (values - value) * np.array([[1.0], [-1.0]])
+    moved, places = moved_both_ways(cells, lambda each: function(_table(each)), _STEP)
+    labels, kinds = places.T
+    with silently():
+        sides = (moved[:, :, 0] - float(function(table))) * np.array([[1.0], [-1.0]])
     if not np.isfinite(sides).all():
         return None
     up, down = sides / _STEP
-    if np.abs(up - down).max() > _SMOOTH * np.abs(up + down).max() / 2.0:
+    if np.abs(up - down).max(initial=0.0) > _SMOOTH * np.abs(up + down).max(initial=0.0) / 2.0:
         return None
-    with silently():
-        derivatives = np.where(cells.ravel() > 0, (up + down) / (2.0 * cells.ravel()), 0.0)
-    return derivatives.reshape(cells.shape)
+    derivatives = np.zeros(cells.shape)
+    derivatives[labels, kinds] = (up + down) / (2.0 * cells[labels, kinds])
+    return derivatives
 
 
 def _table(cells: Array) -> LabelTable:

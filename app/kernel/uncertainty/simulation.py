@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from app.kernel.matrix.table import Table, weight_scales
 from app.kernel.numerics.arrays import Array, silently, sums_at
 from app.kernel.numerics.scipy_bridge import normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import (
-    MOST_UNDEFINED,
     ClassCounts,
     Functional,
     Prior,
@@ -282,7 +281,7 @@ def estimates(counts: Array, functionals: Sequence[Functional]) -> list[Array]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Posterior:
+class Drawn:
     """Draws of every functional of one matrix, from which intervals of any level follow.
 
     Attributes:
@@ -295,8 +294,23 @@ class Posterior:
     observed: Sequence[Array]
     centers: Sequence[Array | None]
 
+    @classmethod
+    def of(
+        cls,
+        batches: Iterator[Array] | Iterator[Table],
+        functionals: Sequence[Functional],
+        counts: Array,
+        middle: Array | None = None,
+    ) -> Self:
+        """Draw functionals of a matrix (K, K) from batches of matrices, whose mean is given where their curvature
+        matters.
+        """
+        values = [one.reshape(len(one), -1) for one in evaluate_draws(batches, functionals)]
+        centers = [None] * len(functionals) if middle is None else estimates(middle, functionals)
+        return cls(values, estimates(counts, functionals), centers)
+
     def intervals(self, level: float = 0.95) -> list[Summary]:
-        """Posterior intervals of every functional, in the order given."""
+        """Intervals of every functional, in the order given."""
         return [
             summarise(values, estimate, level, center=center)
             for values, estimate, center in zip(self.drawn, self.observed, self.centers, strict=True)
@@ -313,7 +327,7 @@ def posterior(
     custom: Array | None = None,
     shares: Shares = Shares.OBSERVED,
     squares: Array | None = None,
-) -> Posterior:
+) -> Drawn:
     """Draw every functional of one matrix of counts (K, K); of weighted samples with their sums of squared weights
     (K, K).
 
@@ -326,13 +340,10 @@ def posterior(
     batches = draw_tables(
         counts, draws=draws, random=generator(seed), prior=prior, custom=custom, shares=shares, squares=squares
     )
-    observed = estimates(counts, functionals)
-    centers: Sequence[Array | None] = [None] * len(functionals)
+    middle = None
     if counts.shape[-1] >= CURVED_CLASSES:
         middle = mean_matrix(counts, prior=prior, custom=custom, shares=shares, squares=squares)
-        centers = estimates(middle, functionals)
-    drawn = evaluate_draws(batches, functionals)
-    return Posterior([values.reshape(draws, -1) for values in drawn], observed, centers)
+    return Drawn.of(batches, functionals, counts, middle)
 
 
 def bootstrap_intervals(
@@ -353,16 +364,14 @@ def bootstrap_intervals(
     """
     stratified = class_counts is ClassCounts.FIXED
     batches = resample(counts, draws=draws, random=generator(seed), stratified=stratified)
-    found = []
-    replicates = evaluate_draws(batches, functionals)
-    for functional, values, estimate in zip(functionals, replicates, estimates(counts, functionals), strict=True):
-        flat = values.reshape(draws, -1)
-        summary = summarise(flat, estimate, level)
-        if accelerated:
-            skew = acceleration(counts, functional, stratified=stratified)
-            low, high = bca_limits(flat, estimate, skew, level)
-            absent = np.isnan(estimate) | (summary.undefined > MOST_UNDEFINED * draws)
-            low, high = (np.where(absent, np.nan, end) for end in (low, high))
-            summary = replace(summary, low=low, high=high, extended=np.zeros_like(summary.extended))
-        found.append(summary)
-    return found
+    drawn = Drawn.of(batches, functionals, counts)
+    found = drawn.intervals(level)
+    if not accelerated:
+        return found
+    corrected = []
+    for functional, values, summary in zip(functionals, drawn.drawn, found, strict=True):
+        skew = acceleration(counts, functional, stratified=stratified)
+        ends = bca_limits(values, summary.estimate, skew, level)
+        low, high = (np.where(np.isnan(summary.low), np.nan, end) for end in ends)
+        corrected.append(replace(summary, low=low, high=high, extended=np.zeros_like(summary.extended)))
+    return corrected

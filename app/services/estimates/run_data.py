@@ -47,7 +47,7 @@ from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval, equa
 from app.kernel.uncertainty.designs import Design, Grouped, Independent, RatesInGroups, Weighted
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation, UnitInfluences
-from app.kernel.uncertainty.simulation import Posterior
+from app.kernel.uncertainty.simulation import Drawn
 from app.kernel.uncertainty.units import LabelUnits, Run, Units, WeightedLabels
 from app.services.estimands import Estimand, make_estimand
 from app.services.stored import inputs_of_all, scores_of, stored_input
@@ -85,7 +85,7 @@ class RunData:
         self._slices: dict[str, RunData | None] = {}
         self._divided: dict[tuple[str, int], SlicesOfRun] = {}
         # What was drawn last: limits of several levels follow from it.
-        self._drawn: tuple[Any, Posterior] | None = None
+        self._drawn: tuple[Any, Drawn] | None = None
         self._chances: dict[tuple[Any, ...], ErrorByChance] = {}
 
     @property
@@ -378,7 +378,7 @@ class RunData:
         """Limits of the usual metrics at this level."""
         return headlines(self.design, level)
 
-    def drawn(self, asked: Any, draw: Callable[[], Posterior]) -> Posterior:
+    def drawn(self, asked: Any, draw: Callable[[], Drawn]) -> Drawn:
         """Draws of its metrics, made anew where something else is asked for than the last time."""
         if self._drawn is None or self._drawn[0] != asked:
             self._drawn = asked, draw()
