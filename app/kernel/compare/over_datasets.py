@@ -5,19 +5,15 @@ counterparts.
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.compare.differences import StudentDifferences
 from app.kernel.compare.rankings import mean_ranks
-from app.kernel.numerics.arrays import Array, last_inside
-from app.kernel.numerics.scipy_bridge import (
-    chi_squared_upper_tail,
-    f_upper_tail,
-    normal_cdf,
-)
+from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail, f_upper_tail, normal_cdf
+from app.kernel.uncertainty.intervals import range_quantile
 
 # Fewer data sets are refused; up to the second number the approximations are poor.
 FEWEST = 5
@@ -82,19 +78,6 @@ def check_scores(scores: Array) -> None:
         raise ValueError("a score is missing: leave out the data set or the model")
 
 
-@lru_cache(maxsize=256)
-def studentised_range_quantile(models: int, alpha: float = 0.05) -> float:
-    """Upper quantile of the range of k independent standard normals (infinite degrees of freedom)."""
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    x = 9.0 * nodes
-    density = np.exp(-x * x / 2.0) / np.sqrt(2.0 * np.pi) * 9.0 * weights
-
-    def upper_tail(q: float) -> float:
-        return float(1.0 - models * (density @ (normal_cdf(x + q) - normal_cdf(x)) ** (models - 1)))
-
-    return last_inside(lambda q: upper_tail(q) > alpha, 0.0, 20.0)
-
-
 def critical_difference(models: int, datasets: int, alpha: float = 0.05) -> float:
     """Nemenyi's: average ranks farther apart differ. q/sqrt(2) sqrt(k(k+1)/(6N)), q of the studentised range. Demsar
     (2006).
@@ -103,7 +86,7 @@ def critical_difference(models: int, datasets: int, alpha: float = 0.05) -> floa
     Corani & Mangili 2016).
     """
     spread = math.sqrt(models * (models + 1.0) / (6.0 * datasets))
-    return studentised_range_quantile(models, alpha) / math.sqrt(2.0) * spread
+    return range_quantile(models, 1.0 - alpha) / math.sqrt(2.0) * spread
 
 
 def rank_z(ranks: Array, datasets: int, control: int) -> tuple[Array, Array]:

@@ -5,17 +5,12 @@ All follow from the limits of the single slices, by whatever method these are ma
 for, and further out at a level of their own where the slice that came out first was not known beforehand.
 """
 
-from functools import lru_cache
-
 import numpy as np
 
 from app.kernel.metrics.families.combinations import CombinationCard, Ends
-from app.kernel.numerics.arrays import Array, last_inside, silently
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf
-from app.kernel.uncertainty.intervals import Limits, ValueWithEnds, below_one, ratio_limits
-
-# Points of the integral over the smallest of several normals, and where these end.
-_POINTS, _FAR = 2001, 9.0
+from app.kernel.uncertainty.intervals import Limits, ValueWithEnds, below_one, range_quantile, ratio_limits
 
 
 def level_of_any(level: float, count: int) -> float:
@@ -23,28 +18,13 @@ def level_of_any(level: float, count: int) -> float:
     return below_one(2.0 * (0.5 + level / 2.0) ** (1.0 / count) - 1.0)
 
 
-@lru_cache(maxsize=256)
 def level_of_pairs(level: float, count: int) -> float:
     """Two-sided level of the difference of each pair of ``count`` values, so that the lower limits of all hold: that of
     the deviate q / sqrt(2), with q the quantile of the range of so many normals at (1 + level)/2 (Tukey 1953, Kramer
     1956).
     """
-    wanted = 0.5 + level / 2.0
-
-    def below(q: float) -> bool:
-        return range_cdf(q, count) < wanted
-
-    q = last_inside(below, 0.0, 4.0 * _FAR)
+    q = range_quantile(count, 0.5 + level / 2.0)
     return below_one(1.0 - 2.0 * float(normal_cdf(-q / np.sqrt(2.0))))
-
-
-def range_cdf(q: float, count: int) -> float:
-    """P that the range of ``count`` standard normals is at most q."""
-    x = np.linspace(-_FAR, _FAR, _POINTS)
-    density = np.exp(-x * x / 2.0) / np.sqrt(2.0 * np.pi)
-    # The trapezoid rule has all its digits for what dies down at both ends.
-    inside = (normal_cdf(x + q) - normal_cdf(x)) ** (count - 1)
-    return float(count * (density * inside).sum() * (x[1] - x[0]))
 
 
 def range_of(values: Array, alone: Limits, of_pairs: Limits) -> ValueWithEnds:

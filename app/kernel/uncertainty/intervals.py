@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from app.kernel.metrics.card import Mean, Scale
-from app.kernel.numerics.arrays import Array, ones, silently
-from app.kernel.numerics.scipy_bridge import beta_quantile, binomial_upper_tail, normal_quantile
+from app.kernel.numerics.arrays import Array, last_inside, ones, silently
+from app.kernel.numerics.scipy_bridge import beta_quantile, binomial_upper_tail, normal_cdf, normal_quantile
 
 
 class ProportionInterval(StrEnum):
@@ -51,6 +51,25 @@ def one_sided_z(alpha: float) -> float:
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
     return -float(normal_quantile(alpha))
+
+
+# Points of the integral over the smallest of several normals, and where these end.
+_POINTS, _FAR = 2001, 9.0
+
+
+def range_cdf(q: float, count: int) -> float:
+    """P that the range of ``count`` standard normals is at most q."""
+    x = np.linspace(-_FAR, _FAR, _POINTS)
+    density = np.exp(-x * x / 2.0) / np.sqrt(2.0 * np.pi)
+    # The trapezoid rule has all its digits for what dies down at both ends.
+    inside = (normal_cdf(x + q) - normal_cdf(x)) ** (count - 1)
+    return float(count * (density * inside).sum() * (x[1] - x[0]))
+
+
+@lru_cache(maxsize=256)
+def range_quantile(count: int, level: float) -> float:
+    """Quantile of the range of ``count`` standard normals: the studentised range with infinite degrees of freedom."""
+    return last_inside(lambda q: range_cdf(q, count) < level, 0.0, 4.0 * _FAR)
 
 
 def wilson(x: Array, n: Array, level: float = 0.95) -> Limits:

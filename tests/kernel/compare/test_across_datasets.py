@@ -16,11 +16,11 @@ from app.kernel.compare.over_datasets import (
     friedman,
     over_folds,
     rank_z,
-    studentised_range_quantile,
     wilcoxon,
 )
 from app.kernel.compare.rankings import adjust
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.intervals import range_quantile
 
 # Demsar (2006), table 6: C4.5, C4.5+m, C4.5+cf, C4.5+m+cf on 14 data sets.
 PRINTED = np.array(
@@ -84,11 +84,11 @@ def test_friedman_at_its_ends() -> None:
 
 
 def test_published_critical_difference_with_its_root_of_two() -> None:
-    assert studentised_range_quantile(4) / np.sqrt(2) == pytest.approx(2.569, abs=5e-4)
+    assert range_quantile(4, 0.95) / np.sqrt(2) == pytest.approx(2.569, abs=5e-4)
     assert critical_difference(4, 14) == pytest.approx(1.254, abs=5e-4)
     for models, alpha in ((2, 0.05), (5, 0.1), (10, 0.01)):
         expected = studentized_range.ppf(1 - alpha, models, np.inf)
-        assert studentised_range_quantile(models, alpha) == pytest.approx(expected, abs=1e-5)
+        assert range_quantile(models, 1.0 - alpha) == pytest.approx(expected, abs=1e-5)
 
 
 def test_published_comparison_with_a_control() -> None:

@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import studentized_range
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.slices.extremes import level_of_any, level_of_pairs, mean_of, range_cdf, range_of, ratio_of
-from app.kernel.uncertainty.intervals import Limits, clopper_pearson, wilson
+from app.kernel.slices.extremes import level_of_any, level_of_pairs, mean_of, range_of, ratio_of
+from app.kernel.uncertainty.intervals import Limits, clopper_pearson, range_cdf, wilson
 
 _HITS, _SIZES = np.array([90.0, 85.0, 70.0, 92.0]), np.full(4, 100.0)
 
