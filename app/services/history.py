@@ -29,7 +29,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Sliced, is_smooth
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.slices.gaps import cell_influences
+from app.kernel.uncertainty.closed_forms import cell_influences
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.services.estimands import Better, Estimand, part_of, ranked_by
 from app.services.estimates.estimate import LimitSettings

@@ -117,18 +117,6 @@ def half_counted(counts: Array) -> Array:
     return counts + more + errors[..., None] * (1.0 - np.eye(size))
 
 
-def cell_influences(counts: Array, functional: Functional) -> Array:
-    """Influence of a sample in each cell of matrices (..., K, K) on V values, in its unit of weight: (V, ..., K, K), 0
-    in empty cells.
-
-    The derivative by the share of the cell less the mean of all, over the number of samples.
-    """
-    moves = moves_in_cells(counts, functional)
-    means = moves.sum(axis=(-2, -1), keepdims=True) / counts.sum(axis=(-2, -1), keepdims=True)
-    with silently():
-        return np.where(counts > 0, moves / counts - means, 0.0)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class AtShares:
     """V values of two matrices at the class shares of the second.

@@ -86,12 +86,20 @@ def moves_in_cells(counts: Array, functional: Functional) -> Array:
 
 
 def cell_slopes(counts: Array, functional: Functional) -> Array:
-    """Derivatives (K, K, V) of V values of one matrix by the count of each cell; 0 of an empty one."""
-    moves, cells = cell_sensitivities(counts, functional)
-    rows, columns = cells.T
-    slopes = np.zeros((*counts.shape, moves.shape[1]))
-    slopes[rows, columns] = moves / counts[rows, columns][:, None]
-    return slopes
+    """Derivatives (V, ..., K, K) of V values of matrices (..., K, K) by the count of each cell; 0 of an empty one."""
+    moves = moves_in_cells(counts, functional)
+    return np.divide(moves, counts, out=np.zeros_like(moves), where=counts > 0)
+
+
+def cell_influences(counts: Array, functional: Functional) -> Array:
+    """Influence of a sample in each cell of matrices (..., K, K) on V values, in its unit of weight: (V, ..., K, K), 0
+    in empty cells.
+
+    The derivative by the share of the cell less the mean of all, over the number of samples.
+    """
+    slopes = cell_slopes(counts, functional)
+    means = (counts * slopes).sum(axis=(-2, -1), keepdims=True) / counts.sum(axis=(-2, -1), keepdims=True)
+    return np.where(counts > 0, slopes - means, 0.0)
 
 
 def variance(

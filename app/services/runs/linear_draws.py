@@ -200,11 +200,12 @@ def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...
     for run in range(len(runs)):
         entries, place = runs.entries(run)
         assert entries.grouping is not None  # noqa: S101 - others have tests of counts
+        # Not about their mean, which is 0 but for rounding: samples that a value is not about add nothing at all.
         slopes = cell_slopes(runs.counts[run], at_shares)
-        each = slopes[entries.truth, entries.predictions[place]] * entries.masses[:, None]
+        each = slopes[:, entries.truth, entries.predictions[place]] * entries.masses
         with silently():
             values = np.atleast_1d(at_shares(Table(runs.counts[run])))
-        parts.append([_of_derivatives(value, added, estimand) for value, added in zip(values, each.T, strict=True)])
+        parts.append([_of_derivatives(value, added, estimand) for value, added in zip(values, each, strict=True)])
         groupings.append(entries.grouping)
     return tuple(_joined(setup, value, groupings) for value in zip(*parts, strict=True))
 

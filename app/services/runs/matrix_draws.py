@@ -536,8 +536,8 @@ class MatrixDraws(Resampling):
         if not self._derivable(self.runs.counts):
             return None
         (first, second), slopes, parts = self.runs.counts[[*pair]], self._slopes(pair, tuple(others)), []
-        for place in range(slopes.slopes.shape[-1]):
-            joint = coupled(first, second, slopes.slopes[:, :, place], opposed=opposed)
+        for place, own in enumerate(slopes.slopes):
+            joint = coupled(first, second, own, opposed=opposed)
             parts.append(slopes.effects(joint, slice(place, place + 1)))
         return Effects.stacked(parts)
 

@@ -29,11 +29,11 @@ from app.kernel.samples.losses import sums_by_code
 from app.kernel.slices.gaps import (
     RateDifferences,
     at_reference_shares,
-    cell_influences,
     drawn_at_reference_shares,
     half_counted,
     of_influences,
 )
+from app.kernel.uncertainty.closed_forms import cell_influences
 from app.kernel.uncertainty.draws import chosen_seed
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Linearisation

@@ -28,7 +28,7 @@ def test_bounds_are_those_of_all_pairings(key: str) -> None:
     second = np.array([0, 0, 0, 1, 1, 0, 0])
     functional = catalogue().of_matrices.by_name[key].compute
     matrices = combine(truth, np.stack([first, second]), 2).matrices()
-    slopes = PairSlopes(matrices, [functional], np.ones(2)).slopes[:, :, 0]
+    slopes = PairSlopes(matrices, [functional], np.ones(2)).slopes[0]
     variances = []
     for zeros in set(itertools.permutations(second[:4].tolist())):
         for ones in set(itertools.permutations(second[4:].tolist())):

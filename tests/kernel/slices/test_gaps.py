@@ -11,11 +11,11 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.slices.gaps import (
     RateDifferences,
     at_reference_shares,
-    cell_influences,
     drawn_at_reference_shares,
     half_counted,
     of_influences,
 )
+from app.kernel.uncertainty.closed_forms import cell_influences
 
 
 def _one(hits: float, among: float, other_hits: float, other_among: float, **more: float) -> RateDifferences:

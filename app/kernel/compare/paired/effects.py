@@ -228,7 +228,8 @@ class PairSlopes:
         differing = np.flatnonzero(joint.predictions[0] != joint.predictions[1])
         truth, (first, second) = joint.truth[differing], joint.predictions[:, differing]
         counts = joint.counts[differing]
-        changes = (self.slopes[truth, first] - self.slopes[truth, second])[:, some]
+        slopes = self.slopes[some]
+        changes = (slopes[:, truth, first] - slopes[:, truth, second]).T
         if joint.weights is not None:
             changes = changes * joint.weights[differing][:, None]
         right = joint.correct()[:, differing]
