@@ -69,8 +69,9 @@ def seal(dialect: Dialect) -> None:
 def _sealed(compiler: Any) -> Any:
     class SealedCompiler(compiler):  # type: ignore[misc]  # of the dialect, whatever it is
         def visit_select(self, select_stmt: Any, *args: Any, **options: Any) -> Any:
-            found = list(_tables(select_stmt.get_final_froms()))
-            _check(found, [*_conjuncts(select_stmt.whereclause), *_joined(select_stmt.get_final_froms())])
+            # `get_final_froms` makes the same, by compiling the whole statement once more with a compiler of its own.
+            froms = select_stmt._compile_state_factory(select_stmt, self)._get_display_froms()
+            _check(list(_tables(froms)), [*_conjuncts(select_stmt.whereclause), *_joined(froms)])
             return super().visit_select(select_stmt, *args, **options)
 
         def visit_update(self, update_stmt: Any, *args: Any, **options: Any) -> Any:
