@@ -111,8 +111,9 @@ def create_app(
         # The service traces and counts by itself, when it is told to; the framework would ask at every request.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    # Each route is complete as it is. `include_router` would build all of them once more, at the first request.
     for router in ROUTERS:
-        app.include_router(router)
+        app.router.routes.extend(router.routes)
     problems.install(app)
     app.add_exception_handler(Replay, replay)
     documentation.install(app)
