@@ -36,7 +36,7 @@ def metric_sentence(key: str, task: str | None = None) -> str:
 
 def naming(text: str, keys: Iterable[str]) -> Words:
     """Return a sentence of the service, which has keys of metrics of an answer, with these as what a page names."""
-    known = sorted({*keys}, key=len, reverse=True)
+    known = sorted({key for key in keys if key in text}, key=len, reverse=True)
     if not known:
         return text
     parts = re.split(rf"(?<![\w@.])({'|'.join(map(re.escape, known))})(?![\w@(]|\.\w)", text)
