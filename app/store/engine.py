@@ -284,6 +284,9 @@ def create_engine(
         max_overflow=0,
         pool_timeout=connect_timeout,
         pool_pre_ping=True,
+        # Each connection has a process of Postgres, which reads its catalogue and our statements at first use: one that
+        # knows them already goes first.
+        pool_use_lifo=True,
         json_serializer=write_json,
         json_deserializer=orjson.loads,
         execution_options={"disk": disk, "watch": watch or DatabaseWatch()},
