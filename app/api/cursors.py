@@ -62,7 +62,7 @@ def paging_of(shape: type) -> Any:
     """Return the parameters of a list whose items have this shape, to stand in `Annotated`."""
     known = member_names(shape)
 
-    def paging(
+    async def paging(
         limit: Limit = 50, cursor: Cursor = None, fields: Annotated[str | None, fields_of(known)] = None
     ) -> Paging:
         return Paging(limit, cursor, chosen_members(fields, known))

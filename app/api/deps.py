@@ -309,6 +309,16 @@ def _wants_context_only(endpoint: Callable[..., Any]) -> bool:
     return [each.name for each in parameters if each.default is Parameter.empty] == ["request", "context"]
 
 
+def parameters_of(shape: type) -> Any:
+    """Return the members of a dataclass as parameters, to stand in `Annotated`; a class would be called in a thread."""
+
+    async def given(**members: Any) -> Any:
+        return shape(**members)
+
+    given.__signature__ = signature(shape)  # type: ignore[attr-defined]  # the framework asks for it
+    return Depends(given)
+
+
 UNKNOWN_PARAMETER: Final = "unknown_parameter"
 
 

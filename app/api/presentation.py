@@ -5,7 +5,7 @@ where the answer is made, which may be another process.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -151,17 +151,17 @@ AS_USUAL = FormatQuery()
 _MOST_CLASSES_AT_ONCE: Final = 64
 
 
-def _drawn(
+async def _drawn(
     style: Annotated[Characters, Query(description="What the pictures of a text are made of.")] = Characters.ASCII,
     width: Annotated[int, Query(ge=NARROWEST, le=WIDEST, description="Columns of a text.")] = USUAL,
 ) -> FormatQuery:
     return FormatQuery(style=Style(width, style is Characters.UNICODE))
 
 
-def _asked_of(kind: AnswerKind) -> Callable[..., FormatQuery]:
+def _asked_of(kind: AnswerKind) -> Callable[..., Awaitable[FormatQuery]]:
     """The parameters that routes with such an answer share."""
 
-    def asked(
+    async def asked(
         drawn: Annotated[FormatQuery, Depends(_drawn)], fields: Annotated[str | None, fields_of(kind.members)] = None
     ) -> FormatQuery:
         return drawn._replace(fields=fields)
@@ -178,13 +178,13 @@ ShownMetrics = Annotated[
 ]
 
 
-def _with_metrics(
+async def _with_metrics(
     asked: Annotated[FormatQuery, Depends(_asked_of(EVALUATION))], metrics: ShownMetrics = None
 ) -> FormatQuery:
     return asked._replace(metrics=metrics)
 
 
-def _members_alone(
+async def _members_alone(
     fields: Annotated[str | None, fields_of(EVALUATION.members)] = None, metrics: ShownMetrics = None
 ) -> FormatQuery:
     return FormatQuery(fields, metrics=metrics)

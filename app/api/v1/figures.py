@@ -216,7 +216,7 @@ class Form(StrEnum):
     PNG = "png"
 
 
-def _look(
+async def _look(
     theme: Annotated[Theme, Query(description="Colours for a light or a dark page.")] = Theme.LIGHT,
     width: Annotated[
         int | None, Query(ge=_SMALLEST, le=_LARGEST, description="Pixels of the drawing area, without its labels.")

@@ -24,7 +24,7 @@ from app.services.gate import CheckAnswer, GateTrial
 router = routes("gates")
 
 
-def _check_filter(
+async def _check_filter(
     verdict: Annotated[Verdict | None, Query(description="Only those that ended so.")] = None,
     model: OfModel = None,
 ) -> CheckFilter:

@@ -46,7 +46,7 @@ class HistoryPage:
     next_cursor: str | None
 
 
-def asked_history(
+async def asked_history(
     dataset: AskedDataset,
     metric: Annotated[
         list[SoughtExpression] | None,

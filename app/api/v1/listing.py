@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.cursors import Listing, Pages, Paging, paging_of
-from app.api.deps import Context, UseContext, routes
+from app.api.deps import Context, UseContext, parameters_of, routes
 from app.api.presentation import ShownMetrics
 from app.api.problems import InvalidQuery
 from app.api.v1.requests.fields import ADDRESS_OF_HISTORY, SOUGHT, SOUGHT_IN_PATH, Moment, SoughtCondition, SoughtTag
@@ -85,7 +85,7 @@ class Filters:
         return EvaluationQuery(**said, **order)
 
 
-UseFilters = Annotated[Filters, Depends()]
+UseFilters = Annotated[Filters, parameters_of(Filters)]
 
 
 def stored_metric(name: str, parameter: str, *others: str) -> str:
@@ -138,7 +138,7 @@ def _tag(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _asked_dataset(
+async def _asked_dataset(
     dataset: Annotated[str, Query(min_length=1, max_length=256, description="Name of the dataset."), SOUGHT],
     dataset_version: Annotated[
         str | None, Query(max_length=256, description="All versions when left out."), SOUGHT
@@ -270,7 +270,7 @@ class MetricFilters:
         }
 
 
-UseMetricFilters = Annotated[MetricFilters, Depends()]
+UseMetricFilters = Annotated[MetricFilters, parameters_of(MetricFilters)]
 
 
 class _ModelName(PathConvertor):
