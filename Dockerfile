@@ -25,7 +25,10 @@ WORKDIR /srv/prevail
 COPY alembic.ini ./
 COPY alembic ./alembic
 COPY app ./app
-RUN python -m compileall -q app alembic
+# Nobody may write here later, so what Python and the templates of pages keep compiled is made now.
+RUN python -m compileall -q app alembic \
+    && python -c "from app.api.report import templates as of; t = of('app.api.ui'); [*map(t.get_template, t.list_templates(['html']))]" \
+    && chmod -R a+r app
 # A number, so that an orchestrator can see that it is not root.
 USER 10001:10001
 EXPOSE 8000

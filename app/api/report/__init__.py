@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
+from importlib.util import cache_from_source
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from app.api.documents.check import axis_of
@@ -143,6 +147,15 @@ def without_title(specification: bytes) -> bytes:
     return orjson.dumps(found)
 
 
+class Compiled(FileSystemBytecodeCache):
+    """Compiled templates in a folder; where nobody may write, each process compiles its own."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a template for the next process, if that can be."""
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
 @cache
 def templates(*packages: str) -> Environment:
     """Return the templates of documents and of further packages, which may take those of documents as parts."""
@@ -152,6 +165,8 @@ def templates(*packages: str) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         auto_reload=False,
+        # Where Python has the modules around them.
+        bytecode_cache=Compiled(str(Path(cache_from_source(__file__)).parent)),
     )
     made.filters["day"], made.filters["date"] = _day, lambda text: _day(text).split(",")[0]
     made.filters["signs"] = with_signs
