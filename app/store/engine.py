@@ -69,8 +69,8 @@ def seal(dialect: Dialect) -> None:
 def _sealed(compiler: Any) -> Any:
     class SealedCompiler(compiler):  # type: ignore[misc]  # of the dialect, whatever it is
         def visit_select(self, select_stmt: Any, *args: Any, **options: Any) -> Any:
-            # `get_final_froms` makes the same, by compiling the whole statement once more with a compiler of its own.
-            froms = select_stmt._compile_state_factory(select_stmt, self)._get_display_froms()
+            # It compiles the statement once more.
+            froms = select_stmt.get_final_froms()
             _check(list(_tables(froms)), [*_conjuncts(select_stmt.whereclause), *_joined(froms)])
             return super().visit_select(select_stmt, *args, **options)
 
