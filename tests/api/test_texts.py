@@ -478,7 +478,8 @@ def test_rankings_have_the_same_texts() -> None:
     answer = json.loads(write_json(evaluate_alone(new, None)[0]))
     text = write_text(EVALUATION.document(answer), Style())
     assert text.split("\n")[0].endswith("3 queries")
-    assert re.search(r"^  metric +value .*\n  precision_at_k\(k=10\) +0\.133 ", text, re.MULTILINE)
+    assert re.search(r"^  metric +value .*\n  ndcg_at_k\(k=10\) ", text, re.MULTILINE)
+    assert re.search(r"^  precision_at_k\(k=10\) +0\.133 ", text, re.MULTILINE)
     assert list(answer["headline"]["metrics"])[-1] == "mean_reciprocal_rank"
     assert "`ndcg_at_k(k=10)`" in write_markdown(EVALUATION.document(answer))
 
