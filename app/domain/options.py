@@ -76,7 +76,8 @@ class Options:
         area_interval: Limits of the area under the ROC curve of a class.
         alternative: Limits on both sides, or one of them alone.
         retain: What is saved of the samples, for curves, thresholds and paired comparisons.
-        details: Are there limits and details of the probabilities of each class, which pages do not show? Not saved.
+        details: Are there limits, details and all metrics of the probabilities of each class, which pages do not show?
+            Not saved.
     """
 
     metrics: tuple[str, ...] = ()

@@ -410,7 +410,7 @@ def _taken_for(given: Json, label: str) -> tuple[str, Words]:
         return "", ""
     counts = given["confusion_matrix"][given["labels"].index(label)]
     wrong = [
-        (-count, other) for other, count in zip(given["labels"], counts, strict=True) if other != label and count > 0
+        (-count, other) for other, count in zip(given["labels"], counts, strict=True) if count > 0 and other != label
     ]
     taken = [part for count, other in sorted(wrong)[:3] for part in (", ", Name(other), f" ({whole(-count)})")]
     return whole(sum(counts)), tuple(taken[1:]) or "none"

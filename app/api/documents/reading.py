@@ -45,9 +45,8 @@ def naming(text: str, keys: Iterable[str]) -> Words:
 
 def metrics_of(answer: Json) -> set[str]:
     """Return the keys of all metrics that an evaluation has."""
-    overall = (key for group in answer["metrics"].values() for key in group)
-    of_classes = (key for groups in answer["per_class"].values() for group in groups.values() for key in group)
-    return {*overall, *of_classes, *answer.get("requested", {})}
+    groups = [group for one in (answer["metrics"], *answer["per_class"].values()) for group in one.values()]
+    return set().union(*groups, answer.get("requested", {}))
 
 
 def with_minus(text: str) -> str:

@@ -78,9 +78,10 @@ def area_influences(scores: Scores) -> tuple[Array, Array]:
     for code in np.flatnonzero((scores.actual > 0) & (scores.rest > 0)).tolist():
         members = scores.members(code)
         placed = _placed(scores, code, float(scores.actual[code]), float(scores.rest[code]))
-        weights = None if scores.weights is None else scores.weights[members]
-        areas[code] = np.average(placed[members], weights=weights)
-        influence[code] = centred_by_class(placed, members.astype(np.intp), 2, scores.weights, 1.0)
+        areas[code] = np.average(placed[members], weights=None if scores.weights is None else scores.weights[members])
+        for side in (members, ~members):
+            own = None if scores.weights is None else scores.weights[side]
+            influence[code, side] = centred(placed[side], own, 1.0)
     return areas, influence
 
 
@@ -88,14 +89,10 @@ def _placed(scores: Scores, code: int | None, members: float, others: float) -> 
     """Share (n) of the others below each member of a class and of the members above each other sample, ties half, from
     the weights of both sides; without a class (n K) of all entries, sample after sample.
     """
-    order, below = _ordered(scores, code)
-    inside, mass = scores.members(code).take(order), _mass(scores, code).take(order)
+    ranking, order = scores.entries if code is None else scores.ranking(code), scores.ordered(code)[0][::-1]
     placed = np.empty(order.size)
-    placed[order] = np.where(
-        inside,
-        below(np.where(inside, 0.0, mass) / others),
-        1.0 - below(np.where(inside, mass, 0.0) / members),
-    )
+    placed[order] = ranking.members_above / members
+    placed[order[ranking.members]] = 1.0 - ranking.others_above / others
     return placed
 
 

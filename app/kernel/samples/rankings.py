@@ -195,10 +195,11 @@ class Ranking:
     @cached_property
     def at(self) -> Positions:
         """Positions of the members; with ties, the last positions of the cuts that hold members."""
+        members = np.flatnonzero(self.members)
         if self.ends is None:
-            return np.flatnonzero(self.members)
-        reached = np.cumsum(self.members, dtype=np.int64).take(self.ends)
-        return self.ends[np.flatnonzero(np.diff(reached, prepend=0))]
+            return members
+        places = np.searchsorted(self.ends, members)
+        return self.ends.take(places[np.flatnonzero(np.diff(places, prepend=-1))])
 
     @property
     def last(self) -> Positions:
@@ -228,8 +229,8 @@ class Ranking:
         """Number of samples before each cut that holds members."""
         if self.ends is None:
             return self.at
-        starts = np.concatenate([[0], self.ends[:-1] + 1])
-        return starts.take(np.searchsorted(self.ends, self.at))
+        places = np.searchsorted(self.ends, self.at)
+        return np.where(places > 0, self.ends.take(places - 1) + 1, 0)
 
     @lazy
     def tp(self) -> Array:
@@ -331,15 +332,27 @@ class Ranking:
         """Pairs of a member and a non-member in which the non-member scores higher, ties half, shape (...)."""
         return self.sums.losses
 
+    @property
+    def members_above(self) -> Amounts:
+        """Members above each sample, ties half, shape (..., n); of members themselves it says nothing."""
+        if self.ends is None:
+            return self._members_among[..., 1:]
+        above = self._members_among[..., 1:].astype(np.float64)
+        # Between two cuts that hold members all samples have as many above them.
+        sizes = self.at + 1 - self._before
+        tied = np.repeat(self.at + 1 - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+        above[..., tied] = np.repeat(0.5 * (self.tp_before + self.tp), sizes, axis=-1)
+        return above
+
+    @property
+    def others_above(self) -> Array:
+        """Non-members above each member, ties half, shape (..., m)."""
+        cuts = np.searchsorted(self.at, np.flatnonzero(self.members))
+        return (0.5 * (self.fp_before + self.fp)).take(cuts, axis=-1)
+
     def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
         """``losses`` split by the class of the non-member, shape (..., K): one weighted count for all classes."""
-        if self.ends is None:
-            above: Amounts = self._members_among[..., 1:]
-        else:
-            bounds = self._members_among.take(np.concatenate([[0], self.ends + 1]), axis=-1)
-            sizes = np.diff(self.ends, prepend=-1)
-            above = np.repeat(0.5 * (bounds[..., 1:] + bounds[..., :-1]), sizes, axis=-1)
-        lost = self.positives[..., None] - above
+        lost = self.positives[..., None] - self.members_above
         if self.weights is not None:
             lost = lost * self.weights
         # Members not above a non-member lose to it.
@@ -536,7 +549,8 @@ class Ranking:
         tp, predicted = self.up_to(rising.size - below)
         heights = precision_of(tp, predicted)
         if tied.any():
-            above_tp, above_predicted = self.up_to(rising.size - np.searchsorted(rising, queries, side="right"))
-            heights = 0.5 * (heights + precision_of(above_tp, above_predicted))
-            predicted = 0.5 * (predicted + above_predicted)
+            at, predicted = np.flatnonzero(tied), predicted.astype(np.float64)
+            above_tp, above_predicted = self.up_to(rising.size - np.searchsorted(rising, queries[at], side="right"))
+            heights[..., at] = 0.5 * (heights[..., at] + precision_of(above_tp, above_predicted))
+            predicted[..., at] = 0.5 * (predicted[..., at] + above_predicted)
         return predicted, heights

@@ -267,10 +267,11 @@ class Scores:
         made = self._forecasts.get(code)
         if made is None:
             p, hit = self.columns[code], (self.y == code).astype(np.float64)
-            lean, low = 1.0 - 2.0 * p, p <= 0.5
+            lean, low, away = 1.0 - 2.0 * p, p <= 0.5, hit - p
+            squares = away * away
             made = self._forecasts[code] = Forecasts(
-                total(self.sums_of((p - hit) ** 2)),
-                float(np.vecdot(hit - p, lean)),
+                np.asarray(squares.sum() if self.weights is None else self.weights @ squares),
+                float(np.vecdot(away, lean)),
                 float(np.vecdot(lean * lean, p * (1.0 - p))),
                 Stated(int(np.count_nonzero(low)), int(np.count_nonzero(hit[low])), float(p[low].sum())),
             )

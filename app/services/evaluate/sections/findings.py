@@ -421,6 +421,9 @@ SMALLEST_ERROR: Final = 0.02
 GOOD_AUC: Final = 0.9
 WEAK_RECALL: Final = 0.5
 
+# Class metrics that findings are made of.
+OF_FINDINGS: Final = frozenset((roc_auc.key, median_phi.key))
+
 
 def probability_findings(
     run: RunData, by_class: Mapping[str, Sequence[Value]], details: Mapping[str, Any]

@@ -38,7 +38,7 @@ from app.services.estimates.report_intervals import (
 )
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, decided
-from app.services.evaluate.sections.findings import probability_findings
+from app.services.evaluate.sections.findings import OF_FINDINGS, probability_findings
 from app.services.evaluate.sections.matrix import over_folds
 from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_values
 from app.services.stored import scores_of
@@ -55,6 +55,8 @@ def probability_section(question: Question, run: RunData) -> Section:
     overall_metrics = catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)
     class_metrics = catalogue().of_probabilities.reported.of_scope(Scope.CLASS)
     labels, size = source.labels, scores.n_classes
+    if not question.options.details and source.positive is None:
+        class_metrics = tuple(one for one in class_metrics if one.key in OF_FINDINGS)
     known = _values(question, run, [*overall_metrics, *class_metrics])
     overall = np.array([float(known.get(metric.key, np.nan)) for metric in overall_metrics])
     by_class = np.stack([known.get(metric.key, np.full(size, np.nan)) for metric in class_metrics])
