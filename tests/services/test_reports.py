@@ -13,11 +13,11 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, Options
 from app.domain.report import Report
 from app.services.evaluate import reports
-from app.services.evaluate.questions import Question
-from app.services.evaluate.reports import Reports, evaluate
+from app.services.evaluate.questions import Question, ask
+from app.services.evaluate.reports import Reports, evaluate, report_alone
 from app.services.evaluate.sections.matrix import BatchValues, batch_values
 from app.services.processes.compute import ComputePool
-from tests.services.memory import Here
+from tests.services.memory import Here, probable
 
 PLAIN = Options()
 
@@ -175,3 +175,19 @@ def test_there_are_values_before_there_is_a_report(compute: ComputePool) -> None
     ready, values, report = run(work)
     assert not ready
     assert values == report.values
+
+
+def test_matrices_of_runs_of_probabilities_share_a_pass(compute: ComputePool, sizes: list[int]) -> None:
+    """Where no more is asked of the samples."""
+    rows = np.random.default_rng(0).dirichlet(np.ones(3), 40)
+    sources = [probable(rows.argmax(axis=1), np.roll(rows, shift, axis=0)) for shift in (1, 2)]
+
+    async def work() -> list[Report]:
+        maker = Reports(compute)
+        return list(await asyncio.gather(*(maker.make(one, PLAIN, {}) for one in sources)))
+
+    made: list[Report] = run(work)
+    assert sizes == [2]
+    for one, report in zip(sources, made, strict=True):
+        alone = report_alone(ask(one, PLAIN), {})
+        assert (report.values, report.intervals, report.findings) == (alone.values, alone.intervals, alone.findings)

@@ -295,13 +295,17 @@ def matrix_reports(found: BatchValues) -> list[Report]:
     ]
 
 
-def is_light(question: Question) -> bool:
-    """Does its report follow so quickly from its matrix that nobody minds to wait for it?"""
+def is_light(question: Question, kept: Mapping[SectionName, Section] | None = None) -> bool:
+    """Does its report follow so quickly from its matrix that nobody minds to wait for it? ``kept`` is as in
+    `report_alone`: where that is empty, no more than the matrix is asked of samples.
+    """
+    if kept:
+        return False
     source = question.source
     entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
-    beyond_matrix = source.is_scored or source.is_grouped or source.is_weighted or source.task is not None
+    of_samples = kept is None and (source.is_scored or source.is_grouped or source.is_weighted)
     slow = question.has_slow_intervals or bool(question.limits_beyond or question.of_slices)
-    return not (beyond_matrix or slow or entries > HEAVY_ENTRIES)
+    return not (of_samples or source.task is not None or slow or entries > HEAVY_ENTRIES)
 
 
 def passes(questions: Sequence[Question]) -> Iterator[list[int]]:
@@ -445,7 +449,7 @@ class Reports:
     ) -> OverallValues:
         """The values of an input, its report to follow. Raises as `make` does; the report raises nothing more."""
         question = ask(source, options)
-        if is_light(question):
+        if is_light(question, kept):
             found: OverallValues = await self._together(question, briefly=False)
             return found
         report: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
