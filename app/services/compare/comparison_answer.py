@@ -126,8 +126,7 @@ class Besides:
         costs: What else about costs than what is said of any two classes.
         paired_tests: Are the tests of counts of runs on the same samples wanted?
         explain: Are differences split by their causes?
-        outline: Is no more wanted than values, differences and which runs may be the best? Then these are told by
-            fewer draws.
+        outline: Is no more wanted than values, differences and which runs may be the best?
     """
 
     costs: CostQuestion | None = None

@@ -46,8 +46,6 @@ from app.services.stored import Named, identified, identified_once, inputs_of_al
 
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
-# Draws that say which runs may be the best where no more is asked of them.
-_OF_OUTLINES = 1000
 # Of which causes are looked for: some ten seconds.
 _MOST_MIXTURES = 1 << 18
 _CAN_BE_PAIRED = (
@@ -359,12 +357,7 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
     if baseline is not None:
         pairs = [(run, baseline) for run in places if run != baseline]
     settings = InferenceSettings(
-        level=new.level,
-        rope=new.rope,
-        seed=runs.seed(new.seed),
-        alternative=new.alternative,
-        draws=new.draws,
-        ranked=_OF_OUTLINES if new.besides.outline else None,
+        level=new.level, rope=new.rope, seed=runs.seed(new.seed), alternative=new.alternative, draws=new.draws
     )
     comparison = Comparison(runs, estimands, settings, pairs=pairs)
     answer = comparison_answer(

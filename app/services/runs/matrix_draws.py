@@ -129,7 +129,6 @@ class InferenceSettings:
         seed: Of everything that is simulated.
         alternative: Limits and p on both sides, or of a difference above or below 0, unless another is asked for.
         draws: Simulated values of each run at most.
-        ranked: So many of them say which run may be the best; None are all. Tests are read off all.
     """
 
     level: float = 0.95
@@ -137,7 +136,6 @@ class InferenceSettings:
     seed: int = 0
     alternative: Alternative = Alternative.TWO_SIDED
     draws: int = 4000
-    ranked: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,16 +317,12 @@ class MatrixDraws(Resampling):
     def _cells(self) -> int:
         return max(self.runs.counts.size, 0 if self._joint is None else self._joint.counts.size)
 
-    @property
+    @cached_property
     def drawn(self) -> list[Array | None]:
         """Draws (D, R, V) of each estimand."""
-        return self._drawn(min(self.draws, self.settings.ranked or self.draws))
-
-    @kept
-    def _drawn(self, draws: int) -> list[Array | None]:
-        if not draws:
+        if not self.draws:
             return [None] * len(self.estimands)
-        prevalence, wanted = self.setup.prevalence, {"draws": draws, "seed": self.settings.seed}
+        prevalence, wanted = self.setup.prevalence, {"draws": self.draws, "seed": self.settings.seed}
         with silently():
             if self._joint is not None:
                 return [*draw_paired(self._joint, self.estimands, **wanted)]
@@ -380,7 +374,7 @@ class MatrixDraws(Resampling):
 
     def _drawn_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
         """Return tests of the values by their draws, which are joint where the runs are paired."""
-        drawn, gaps = self._drawn(self.draws)[index], self.gaps(index, pair)
+        drawn, gaps = self.drawn[index], self.gaps(index, pair)
         if drawn is None:
             return [Test()] * gaps.size
         first, second = drawn[:, pair[0]], drawn[:, pair[1]]
