@@ -1,6 +1,6 @@
 """Probabilities and scores of streamed samples, in the form that metrics take."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from itertools import permutations
 from typing import Any
@@ -124,12 +124,7 @@ class StreamedScores(Scores):
     @property
     def worth(self) -> tuple[int, float] | None:
         """Number of weighted samples that count, and their effective number; None without weights."""
-        return (self.whole.used, self.effective_samples) if self._weighted else None
-
-    @property
-    def effective_samples(self) -> float:
-        """Effective number of samples."""
-        return self.whole.effective if self._weighted else float(self.whole.used)
+        return (self.whole.used, self.whole.effective) if self._weighted else None
 
     @cached_property
     def used(self) -> Codes:
@@ -139,9 +134,7 @@ class StreamedScores(Scores):
     @property
     def parts(self) -> Iterator[Scores]:
         """Samples with a weight above 0, some at a time."""
-        made = Scores if self.are_probabilities else Scores.of_class_scores
-        for part in self.in_parts(self.read_columns):
-            yield made(part["y"], self.outputs_of(part).T, part.get("w"))
+        return map(self.part, self.in_parts(self.read_columns))
 
     # Orders.
 
@@ -255,17 +248,20 @@ class StreamedScores(Scores):
         return found.read()
 
     @cached_property
-    def _of_actual(self) -> Mapping[str, float]:
-        """Ends of the probabilities of actual classes, and how many are hardly any."""
-        own = " ".join(f"WHEN {code} THEN {self._score(code)}" for code in range(self.n_classes))
-        rows = self._rows.having(t=f"CASE y {own} END")
-        found = rows.totals((), {"clipped": f"(t < {CLIP!r})::INT"}, {"lowest": "t", "highest": "-t"})
-        return {name: float(one[0]) for name, one in found.items()}
+    def _by_actual(self) -> Table:
+        """Of the samples of each class ``y``, by what is said of every class: how often it is hardly anything, and the
+        ends.
+        """
+        scores = [*map(self._score, range(self.n_classes))]
+        low = {f"low{code}": f"({own} < {CLIP!r})::INT" for code, own in enumerate(scores)}
+        signs = {"least": "", "most": "-"}
+        ends = {f"{end}{code}": f"{sign}({own})" for code, own in enumerate(scores) for end, sign in signs.items()}
+        return self._rows.totals(["y"], low, ends)
 
     @property
     def clipped(self) -> int:
         """Number of samples whose actual class has a probability below `CLIP`."""
-        return int(self._of_actual["clipped"])
+        return sum(int(self._by_actual[f"low{code}"][place]) for place, code in enumerate(self._by_actual["y"]))
 
     def _cuts_of_top(self) -> Iterator[Cuts]:
         if self.mirrored:
@@ -364,15 +360,11 @@ class StreamedScores(Scores):
     @lazy
     def ends(self) -> Array:
         """Lowest and highest probability of the non-members and of the members of each class, shape (K, 2, 2)."""
-        signs = {"a": "", "b": "-"}
-        scores = [*map(self._score, range(self.n_classes))]
-        asked = {f"{name}{code}": f"{sign}({own})" for code, own in enumerate(scores) for name, sign in signs.items()}
-        found = self._rows.totals(["y"], {}, asked)
-        made = np.full((self.n_classes, _TWO, _TWO), [np.inf, -np.inf])
+        found, made = self._by_actual, np.full((self.n_classes, _TWO, _TWO), [np.inf, -np.inf])
         for place, actual in enumerate(found["y"].tolist()):
             for code in range(self.n_classes):
                 own = made[code, int(actual == code)]
-                own[:] = min(own[0], found[f"a{code}"][place]), max(own[1], -found[f"b{code}"][place])
+                own[:] = min(own[0], found[f"least{code}"][place]), max(own[1], -found[f"most{code}"][place])
         return made
 
     # What samples say.
@@ -416,14 +408,14 @@ class StreamedScores(Scores):
     @cached_property
     def losses(self) -> Losses:
         """Sums of losses and counts over the samples of each class, as ``Scores.losses``."""
-        unknown = np.full(self.n_classes, np.nan)
         if not self.are_probabilities:
-            return Losses(unknown, unknown, unknown, unknown, unknown, unknown, lowest=np.nan, highest=np.nan)
+            return super().losses
         log_loss, squared_error, cosine, _, sure, ruled_out, undecided = map(self._summed, OF_ROWS)
         # Of weights that are all counted a rounding is left.
         undecided = np.where(np.abs(undecided) <= ROUNDING * self.actual, 0.0, undecided)
-        ends = {"lowest": self._of_actual["lowest"], "highest": -self._of_actual["highest"]}
-        return Losses(log_loss, squared_error, cosine, sure, ruled_out, undecided, **ends)
+        least, most = self.ends[:, 1].T
+        ends = float(least.min()), float(most.max())
+        return Losses(log_loss, squared_error, cosine, sure, ruled_out, undecided, *ends)
 
     def _summed(self, metric: Metric[Any]) -> Array:
         leaf = Leaf.made(metric, None)
@@ -433,7 +425,7 @@ class StreamedScores(Scores):
     @lazy
     def phi_sums(self) -> Array:
         """Sum of phi over the samples of each class (K); NaN for scores that are no probabilities."""
-        return self._summed(imcp.au_mcp) if self.are_probabilities else np.full(self.n_classes, np.nan)
+        return self._summed(imcp.au_mcp) if self.are_probabilities else super().phi_sums
 
     def value(self, leaf: Leaf) -> float:
         """A metric that is made of areas."""
@@ -458,7 +450,7 @@ class StreamedScores(Scores):
         """Degrees of freedom of average precisions, as of `WeightedSamples.freedom_of`."""
         area = leaf.form.area
         if area is None or area.of is AreaOf.ENTRIES:
-            return max(self.effective_samples - 1.0, 1.0)
+            return self.whole.freedom
         smaller = [min(side.effective for side in self.both_sides(code)) for code in range(self.n_classes)]
         if area.of is AreaOf.ONE_CLASS:
             return max(smaller[_code_of(leaf)] - 1.0, 1.0)
@@ -468,13 +460,8 @@ class StreamedScores(Scores):
 
     def part(self, part: Table) -> Scores:
         """Some samples in memory."""
-        columns = self.outputs_of(part)
         made = Scores if self.are_probabilities else Scores.of_class_scores
-        found = made(part["y"], columns.T)
-        if self.are_probabilities:
-            size = columns.shape[1]
-            found.__dict__["p_true"] = columns.ravel().take(part["y"].astype(np.intp) * size + np.arange(size))
-        return found
+        return made(part["y"], self.outputs_of(part).T, part.get("w"))
 
     def values_of(self, leaves: Sequence[Leaf], part: Table) -> Iterator[Array]:
         """Values (b) of some samples; of an area their influence in each unit of weight."""
@@ -520,13 +507,11 @@ class StreamedScores(Scores):
         if of_precision:
             placed = [precision_placements(joint, own, members) for members, own in zip(inside, outputs, strict=True)]
             return sum(placed, np.zeros(1)) * (whole.scale / Side.summed([joint.members, joint.others]).scale)
-        if not any(joint.variances):
-            return np.zeros(outputs.shape[1])
-        if self.is_mirrored:
+        if self.is_mirrored and any(joint.variances):
             # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
             known, (lost, *_) = joint.places
-            away = (1.0 - between(np.where(inside[1], outputs[1], outputs[0]), known, lost)) - joint.area
-            sums: Array = 2.0 * away * whole.scale_of_mean
+            own = between(np.where(inside[1], outputs[1], outputs[0]), known, lost)
+            sums: Array = 2.0 * (1.0 - own - joint.area) * whole.scale_of_mean
             return sums
         scales = whole.scale / joint.members.weight, whole.scale / joint.others.weight
         placed = [placements(joint, own, members, scales) for members, own in zip(inside, outputs, strict=True)]

@@ -26,78 +26,64 @@ class AllClasses:
     def __init__(self, curve: Along, orders: Sequence[Iterable[Table]], *, weighted: bool, threads: int) -> None:
         self.curve, self.precision = curve, np.zeros((len(orders), len(orders)))
         self._weighted, self._threads = weighted, threads
-        # Of each class so far: number of cuts, weight of others, the squares of it, and weight of members.
-        self._above = np.zeros((len(orders), 4))
-        # The first three of all classes with the score of the last member, and that score; none is below the lowest.
-        self._reached, self._last, self._lowest = np.zeros(3), np.nan, np.nan
+        # Of each class so far: weight of others, the squares of it, and weight of members.
+        self._above = np.zeros((len(orders), 3))
+        # The first two of all classes with the score of the last member, and that score; none is below the lowest.
+        self._reached, self._last, self._lowest = np.zeros((2, 1)), np.nan, np.nan
         for some in beside(orders, threads):
             self._add(some)
-        rest = self._above[:, :3].sum(axis=0) - self._reached
-        if rest[0]:
-            nothing, others, squares = np.zeros(1), rest[1:2], rest[2:]
-            curve.add(Cuts(np.array([self._lowest]), nothing, others, np.stack([nothing, squares])))
+        rest = self._above[:, :2].sum(axis=0)[:, None] - self._reached
+        self._add_cuts(np.array([self._lowest]), np.zeros((2, 1)), rest)
+
+    def _add_cuts(self, scores: Array, members: Array, others: Array) -> None:
+        """Go on with scores (c), and weights and their squares (2, c) of both sides, where there are some."""
+        held = members[0] + others[0] > 0.0
+        own, rest = members[:, held], others[:, held]
+        self.curve.add(Cuts(scores[held], own[0], rest[0], np.stack([own[1], rest[1]])))
 
     def _add(self, some: Sequence[Cuts]) -> None:
         ends = [one.scores[[0, -1]] for one in some if one.scores.size]
         highest, self._lowest = float(max(one[0] for one in ends)), float(min(one[1] for one in ends))
         self._last = highest if np.isnan(self._last) else self._last
         there = [np.flatnonzero(one.members) for one in some]
-        found = np.concatenate([one.scores.take(at) for one, at in zip(some, there, strict=True)])
-        order = np.argsort(-found)
-        found = found.take(order)
-        columns = (
-            [np.full(at.size, code) for code, at in enumerate(there)],
-            [one.members.take(at) for one, at in zip(some, there, strict=True)],
-            [one.squares[0].take(at) for one, at in zip(some, there, strict=True)],
-        )
-        held, weights, squares = (np.concatenate(column).take(order) for column in columns)
-        changes = np.concatenate([[True], found[1:] != found[:-1]])[: found.size]
-        starts = np.flatnonzero(changes)
-        # Mostly no score comes twice.
-        places = None if starts.size == found.size else np.cumsum(changes) - 1
-        scores, halves = found.take(starts), 0.5 * weights
+        rows = [np.stack([one.scores, one.members, one.squares[0]])[:, at] for one, at in zip(some, there, strict=True)]
+        found, held = np.concatenate(rows, axis=1), np.repeat(np.arange(len(some)), [at.size for at in there])
+        if not held.size:
+            for code, cuts in enumerate(some):
+                self._above[code, :2] += cuts.others.sum(), cuts.squares[1].sum()
+            return
+        order = np.argsort(-found[0])
+        (falling, *members), held = found[:, order], held.take(order)
+        changes = np.concatenate([[True], falling[1:] != falling[:-1]])
+        starts, places, halves = np.flatnonzero(changes), np.cumsum(changes) - 1, 0.5 * members[0]
+        scores = falling.take(starts)
 
         def along(code: int) -> Array:
-            """Number, weight and squares of others before each score and with it (2, 3, c)."""
-            cuts, (number, *above) = some[code], self._above[code]
-            own = [(above[0], cuts.others), (above[2], cuts.members)]
+            """Weight and squares of others before each score and with it (2, 2, c)."""
+            cuts, above = some[code], self._above[code]
             # Without weights squares are the same.
-            own[1:1] = [(above[1], cuts.squares[1])] * self._weighted
-            sums = [np.concatenate([[start], start + np.cumsum(column)]) for start, column in own]
-            self._above[code] = number + cuts.scores.size, sums[0][-1], sums[-2][-1], sums[-1][-1]
+            columns = [cuts.others, cuts.squares[1], cuts.members] if self._weighted else [cuts.others, cuts.members]
+            begun = above if self._weighted else above[::2]
+            sums = [start + np.concatenate([[0.0], np.cumsum(one)]) for start, one in zip(begun, columns, strict=True)]
+            self._above[code] = sums[0][-1], sums[-2][-1], sums[-1][-1]
             below = cuts.scores.size - np.searchsorted(cuts.scores[::-1], scores, side="left")
             before = below - (np.append(cuts.scores, np.nan).take(below - 1) == scores)
-            made, heights = np.empty((2, 3, scores.size)), np.zeros(scores.size)
+            made, heights = np.empty((2, 2, scores.size)), np.zeros(scores.size)
             for into, at in zip(made, (before, below), strict=True):
                 others, tp = sums[0].take(at), sums[-1].take(at)
-                into[0], into[1], into[2] = number + at, others, sums[1].take(at) if self._weighted else others
+                into[0], into[1] = others, sums[1].take(at) if self._weighted else others
                 heights += precision_of(tp, tp + others)
-            heights = heights if places is None else heights.take(places)
-            self.precision[:, code] += np.bincount(held, halves * heights, len(some))
+            self.precision[:, code] += np.bincount(held, halves * heights.take(places), len(some))
             return made
 
-        totals = np.zeros((2, 3, scores.size))
-        for one in side_by_side(along, range(len(some)), self._threads):
-            totals += one
-        if not scores.size:
-            return
-        before, below = totals
-        between = before - np.concatenate([self._reached[:, None], below[:, :-1]], axis=1)
+        before, below = sum(side_by_side(along, range(len(some)), self._threads), np.zeros((2, 2, scores.size)))
+        # One after the other: others between the scores of members, and all with a score.
         above = np.concatenate([[self._last], scores[:-1]])
-        self._reached, self._last = below[:, -1], float(scores[-1])
-        sides = [0.5 * above + 0.5 * scores, scores], [between, below - before]
-        members = np.add.reduceat(np.stack([weights, squares]), starts, axis=1)
-        # One after the other: others between two scores, where there are some, and those with a score.
-        chosen = np.stack([between[0] > 0, np.ones(scores.size, np.bool_)], axis=1).ravel()
-
-        def alternating(first: Array, second: Array) -> Array:
-            both: Array = np.stack([first, second], axis=1).ravel()
-            found: Array = both[chosen]
-            return found
-
-        (_, others, other_squares) = (alternating(*pair).clip(0.0) for pair in zip(*sides[1], strict=True))
-        own, own_squares = (alternating(np.zeros(scores.size), one) for one in members)
-        self.curve.add(Cuts(alternating(*sides[0]), own, others, np.stack([own_squares, other_squares])))
+        others = np.stack([before - np.concatenate([self._reached, below[:, :-1]], axis=1), below - before], axis=2)
+        own = np.add.reduceat(np.stack(members), starts, axis=1)
+        both = np.stack([0.5 * above + 0.5 * scores, scores], axis=1).ravel()
+        self._add_cuts(both, np.stack([0.0 * own, own], axis=2).reshape(2, -1), others.reshape(2, -1).clip(0.0))
+        self._reached, self._last = below[:, -1:], float(scores[-1])
 
 
 def joined(orders: Sequence[Iterable[Table]], *, weighted: bool, threads: int) -> Iterator[Cuts]:
