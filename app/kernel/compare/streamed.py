@@ -8,7 +8,7 @@ import numpy as np
 
 from app.kernel.compare.linear import LinearRuns, linearised, runs_of
 from app.kernel.compare.paired.joint import JointCounts, combine, merged
-from app.kernel.metrics.expression import Every, Expression, Measure, is_smooth, measures
+from app.kernel.metrics.expression import Every, Expression, Measure, is_list, is_smooth, measures, of_each_class
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import AreaOf
 from app.kernel.samples.losses import Codes
@@ -31,11 +31,9 @@ def _outputs(run: int) -> str:
     return f"output_{run}_"
 
 
-def _parts_of(expression: Expression, n_classes: int) -> list[Expression]:
+def _values_of(expression: Expression, n_classes: int) -> list[Expression]:
     """The V values of an expression, each as one of its own."""
-    if isinstance(expression, Measure) and isinstance(expression.of, Every):
-        return [Measure(expression.metric, expression.parameters, code) for code in range(n_classes)]
-    return [expression]
+    return of_each_class(expression, n_classes) if is_list(expression) else [expression]
 
 
 def _leaves_of(value: Expression, n_classes: int, n_runs: int) -> list[Leaf] | None:
@@ -44,11 +42,10 @@ def _leaves_of(value: Expression, n_classes: int, n_runs: int) -> list[Leaf] | N
     """
     if not is_smooth(value):
         return None
-    parts = [part for leaf in measures(value) for part in _parts_of(leaf, n_classes)]
     found = [
-        Leaf.made(part.metric, part.of if isinstance(part.of, int) else None, part.parameters)
-        for part in parts
-        if isinstance(part, Measure)
+        Leaf.made(leaf.metric, code, leaf.parameters)
+        for leaf in measures(value)
+        for code in (range(n_classes) if isinstance(leaf.of, Every) else (leaf.of,))
     ]
     leaves = [leaf for leaf in found if leaf is not None and (n_classes <= MOST_CLASSES or not _in_one_order(leaf))]
     few = len({leaf.key for leaf in leaves}) * n_runs <= _MOST
@@ -75,7 +72,7 @@ def streamed_runs(
         StreamedScores(rows, n_classes, probabilities=sure, weighted=weighted, outputs=_outputs(run))
         for run, sure in enumerate(are_probabilities)
     ]
-    values = [value for expression in expressions for value in _parts_of(expression, n_classes)]
+    values = [value for expression in expressions for value in _values_of(expression, n_classes)]
     known = [leaves for value in values if (leaves := _leaves_of(value, n_classes, len(runs))) is not None]
     keys = [*{leaf.key: leaf for leaves in known for leaf in leaves}]
     shares = {leaves[0].key for leaves in known if len(leaves) == 1 and leaves[0].form.is_share and not weighted}
@@ -112,11 +109,6 @@ class StreamedRuns:
     _sums: RowSums
     _counted: Mapping[Hashable, JointCounts]
 
-    @property
-    def n_runs(self) -> int:
-        """R."""
-        return len(self._runs)
-
     def hull(self, run: int, code: int) -> tuple[Array, Array]:
         """Vertices (tp, fp) of the convex hull of the ROC curve of a class; raises ValueError without members or
         others.
@@ -128,7 +120,7 @@ class StreamedRuns:
 
     def of(self, expression: Expression) -> tuple[StreamedValue, ...] | None:
         """The values of an expression; None where it was not summed, or has no closed form."""
-        found = [self._of(value) for value in _parts_of(expression, self.n_classes)]
+        found = [self._of(value) for value in _values_of(expression, self.n_classes)]
         known = tuple(one for one in found if one is not None)
         return known if len(known) == len(found) else None
 
@@ -143,11 +135,11 @@ class StreamedRuns:
         return np.flatnonzero(self._sums.moments.infinite()[run * width : (run + 1) * width].any(axis=0))
 
     def _of(self, value: Expression) -> StreamedValue | None:
-        leaves = _leaves_of(value, self.n_classes, self.n_runs)
+        leaves = _leaves_of(value, self.n_classes, len(self._runs))
         read = None if leaves is None else self._sums.read(leaves)
         if leaves is None or read is None:
             return None
-        found = [linearised(value, RunInfluences(read, run)) for run in range(self.n_runs)]
+        found = [linearised(value, RunInfluences(read, run)) for run in range(len(self._runs))]
         parts = [one[0] for one in found if one is not None]
         if len(parts) < len(found):
             return None

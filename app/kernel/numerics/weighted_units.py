@@ -1,7 +1,7 @@
 """Weighted units, and metrics of them as a ratio of two sums over the units."""
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,6 +49,14 @@ class WeightedUnits:
             raise ValueError("there has to be something to look at")
         if self.weights is not None and self.weights.shape[-1:] != (n_units,):
             raise ValueError(f"weights need {n_units} as their last axis, got shape {self.weights.shape}")
+
+    def with_weights(self, weights: ArrayLike | None) -> Self:
+        """Copy with other weights; what is known of the units is kept."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        WeightedUnits.__init__(other, self.n_units, weights)
+        other._terms = self._terms
+        return other
 
     @property
     def n(self) -> Array:

@@ -194,13 +194,6 @@ class LabelSets(WeightedUnits):
         self.n_samples, self.n_labels = self.truth.shape
         super().__init__(self.n_samples, weights)
 
-    def with_weights(self, weights: Array | None) -> "LabelSets":
-        """Copy with other weights; the counts of each sample are kept."""
-        other = LabelSets.__new__(LabelSets)
-        other.__dict__.update(self.__dict__)
-        other.weights = weights
-        return other
-
     @lazy
     def pairs(self) -> LabelPairs:
         """Actual and predicted labels, packed."""

@@ -39,14 +39,18 @@ _TOGETHER: Final = 1 << 17
 _ROUNDING: Final = 1e-14
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Products:
     """Products (c, c) of numbers, the first of which is 1, summed over samples or groups, beside sums (c) in the
     weights that means are of.
     """
 
-    products: Array
-    sums: Array
+    def __init__(self, size: int) -> None:
+        self.products, self.sums = np.zeros((size, size)), np.zeros(size)
+
+    def add(self, weighed: NDArray[Any], numbers: NDArray[Any]) -> None:
+        """Add samples (n, c), times their weights, and what they are multiplied with."""
+        self.products += weighed.T @ numbers
+        self.sums += weighed.sum(axis=0)
 
     def about_mean(self, slopes: Array, start: int = 0) -> float:
         """Sum of squared deviations of the other numbers, from one on times these slopes, from their mean."""
@@ -67,51 +71,44 @@ class Products:
 
 
 class WeightedProducts:
-    """Sums over samples of products of c numbers, the first of which is 1: in weights, and in their squares.
+    """Sums over samples of products of c numbers, the first of which is 1.
 
     Attributes:
         ends: The smallest weight above 0 and the largest.
+        used: Sums (c) of the numbers, without weights.
+        centred: In squared weights: those of weighted deviations.
+        plain: In weights; the same where all are 1.
     """
 
     def __init__(self, size: int, *, weighted: bool) -> None:
-        self.ends, self.used = (np.inf, -np.inf), np.zeros(size)
-        # Of weights of 1 the squares are the same.
-        self._sums = np.zeros((2 if weighted else 1, size, size))
+        self.ends, self.used, self.centred = (np.inf, -np.inf), np.zeros(size), Products(size)
+        self.plain = Products(size) if weighted else self.centred
 
     def add(self, numbers: NDArray[Any], weights: Array | None) -> None:
         """Add samples: numbers (n, c) and weights (n) above 0, None for 1 each."""
         self.used += numbers.sum(axis=0)
         if weights is None:
-            self._sums[0] += numbers.T @ numbers
+            self.centred.add(numbers, numbers)
             return
         self.ends = min(self.ends[0], float(weights.min())), max(self.ends[1], float(weights.max()))
-        for own, each in zip(self._sums, (weights, weights * weights), strict=True):
-            own += (numbers * each[:, None]).T @ numbers
+        weighed = numbers * weights[:, None]
+        self.plain.add(weighed, numbers)
+        self.centred.add(weighed, weighed)
 
     @property
     def is_weighted(self) -> bool:
         """Do samples have weights?"""
-        return len(self._sums) > 1
+        return self.plain is not self.centred
 
     @property
     def whole(self) -> Side:
         """All samples."""
-        return Side(float(self._sums[0, 0, 0]), float(self._sums[-1, 0, 0]), int(self.used[0]))
+        return Side(float(self.plain.sums[0]), float(self.centred.products[0, 0]), int(self.used[0]))
 
     @property
     def worth(self) -> tuple[int, float] | None:
         """Number of samples with weights, and their effective number (Kish 1965); None without weights."""
         return (self.whole.used, self.whole.effective) if self.is_weighted else None
-
-    @property
-    def plain(self) -> Products:
-        """Sums and products of numbers (c), each sample times its weight."""
-        return Products(self._sums[0], self._sums[0, 0])
-
-    @property
-    def centred(self) -> Products:
-        """Sums and products of numbers (c), each sample times its squared weight: those of weighted deviations."""
-        return Products(self._sums[-1], self._sums[0, 0])
 
     def design_effect(self, squares: float, plain: float) -> float | None:
         """Variance of a mean relative to that of equally many samples of one weight; NaN where it is 0, None without
@@ -145,15 +142,15 @@ class LabelMoments(WeightedProducts):
     @property
     def cells(self) -> Array:
         """Weight (L, 4) in each cell of each label, as `LabelPairs` counts them."""
-        others = self._sums[0, 0, 1:].reshape(CELLS - 1, -1).T
-        return np.concatenate([self._sums[0, 0, 0] - others.sum(axis=1, keepdims=True), others], axis=1)
+        table = self.table
+        return np.stack([table.tn, table.fp, table.fn, table.tp], axis=1)
 
     def sides(self, label: int) -> tuple[Side, Side]:
         """Samples with a label, and without it."""
         # Missed and found.
         own = [1 + place * self.n_labels + label for place in (1, 2)]
         used = int(self.used[own].sum())
-        weight, squares = (float(sums[0, own].sum()) for sums in (self._sums[0], self._sums[-1]))
+        weight, squares = float(self.plain.sums[own].sum()), float(self.centred.products[0, own].sum())
         whole, none = self.whole, Side(0.0, 0.0, 0)
         others = Side(whole.weight - weight, whole.squares - squares, whole.used - used)
         return Side(weight, squares, used) if used else none, others if others.used else none
@@ -161,12 +158,13 @@ class LabelMoments(WeightedProducts):
     @property
     def table(self) -> LabelTable:
         """The tables of the labels."""
-        return _table(self._sums[0, 0])
+        return _table(self.plain.sums)
 
     @property
     def weighted(self) -> WeightedLabels | None:
         """The tables of samples that have weights; None without."""
-        return WeightedLabels(self.table, _table(self._sums[1, 0]), _table(self.used)) if self.is_weighted else None
+        squares = _table(self.centred.products[0])
+        return WeightedLabels(self.table, squares, _table(self.used)) if self.is_weighted else None
 
 
 def _table(sums: Array) -> LabelTable:
@@ -251,15 +249,14 @@ class LabelGroups:
         used: Those (G) of a weight above 0.
     """
 
-    def __init__(self, moments: LabelMoments, sizes: Array, used: Array) -> None:
+    def __init__(self, moments: LabelMoments, n_values: int, sizes: Array, used: Array) -> None:
         self.sizes, self.used, self._n_labels = sizes, used, moments.n_labels
         self.rates = RatesInGroups(moments.n_labels, moments.whole.used / moments.whole.weight)
-        self.products = Products(np.zeros(()), np.zeros(()))
+        self.products = Products(moments.used.size + n_values)
 
     def add(self, sums: Array) -> None:
         """Add groups (G, c): their weight, what lies in cells predicted, actual and both, and what metrics say."""
-        found = self.products
-        self.products = Products(found.products + sums.T @ sums, found.sums + sums.sum(axis=0))
+        self.products.add(sums, sums)
         cells = sums[:, 1 : 1 + (CELLS - 1) * self._n_labels].T.reshape(CELLS - 1, -1, len(sums))
         for label, (false, missed, hits) in enumerate(cells.transpose(1, 0, 2)):
             self.rates.add(label, np.array([hits, missed, false]), sums[:, 0])

@@ -5,19 +5,17 @@ A value of a metric is a mean over queries, so its limits and its resamples foll
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.metrics.card import Inputs
-from app.kernel.metrics.expression import Measure, Subject
+from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.losses import Codes
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.spool import Spool
-from app.kernel.uncertainty.units import Units, width_of
+from app.kernel.uncertainty.units import QueryUnits
 from app.kernel.units.queries import Queries
 
 # Columns of items.
@@ -25,7 +23,9 @@ QUERY, GRADE, SCORE = "query", "relevance", "score"
 # Columns of queries that are no metrics.
 SIZES, RELEVANT, RELEVANCE = "sizes", "relevant_items", "ideal_relevance"
 RETRIEVED, UNJUDGED = "retrieved_items", "unjudged_items"
-_ATTRIBUTES: Final = (SIZES, RELEVANT, "irrelevant_items", "tied_items", RETRIEVED, "retrieved_relevant")
+_ATTRIBUTES: Final = (
+    (SIZES, RELEVANT, RELEVANCE, "irrelevant_items", "tied_items", RETRIEVED, "retrieved_relevant", UNJUDGED)
+)
 # Items whose metrics are computed together, so that what is made of them stays small.
 _TOGETHER: Final = 1 << 17
 # Values of metrics that stay in memory; more are read again each time.
@@ -56,8 +56,6 @@ def query_values(
 
 def _columns(queries: Queries) -> Iterator[tuple[Hashable, Array]]:
     yield from ((name, getattr(queries, name).astype(np.float64)) for name in _ATTRIBUTES)
-    yield UNJUDGED, queries.unjudged_items
-    yield RELEVANCE, queries.sums(queries.ideal)
     yield from ((name, found.of_units) for name, found in queries.known_terms.items())
 
 
@@ -83,15 +81,9 @@ class QueryValues(WeightedUnits):
     column of.
     """
 
-    def __init__(self, columns: Mapping[Hashable, Array], n_queries: int, weights: ArrayLike | None = None) -> None:
-        super().__init__(n_queries, weights)
+    def __init__(self, columns: Mapping[Hashable, Array], n_queries: int) -> None:
+        super().__init__(n_queries)
         self._columns = columns
-
-    def with_weights(self, weights: ArrayLike | None) -> "QueryValues":
-        """Return the queries with other weights."""
-        other = QueryValues(self._columns, self.n_units, weights)
-        other.__dict__.update({name: one for name, one in self.__dict__.items() if name != "weights"})
-        return other
 
     def __getattr__(self, name: str) -> Array:
         if name not in _ATTRIBUTES:
@@ -105,33 +97,14 @@ class QueryValues(WeightedUnits):
         return super().remembered(name, lambda: mean_terms(self._columns[name]))
 
 
-class QueryValueUnits(Units):
-    """Queries as they are resampled, by their values."""
+class QueryValueUnits(QueryUnits):
+    """Queries by their values, resampled as those with their items."""
 
     def __init__(self, columns: Spool, n_items: int) -> None:
-        self.columns, self._n_items = columns, n_items
-        self._values = QueryValues(columns, columns.n_rows)
-
-    @property
-    def n_units(self) -> int:
-        """Number of queries."""
-        return self.columns.n_rows
-
-    @property
-    def width(self) -> int:
-        """Cost of one query in a pass, equal to that of queries with their items, so that resamples are the same."""
-        return width_of(self._n_items, self.n_units)
-
-    def subject(self, weights: Array | None = None) -> Subject:
-        """The queries in weights (..., Q)."""
-        return Subject({Inputs.QUERIES: self._values if weights is None else self._values.with_weights(weights)})
+        self.columns, self.n_items = columns, n_items
+        self.queries = QueryValues(columns, columns.n_rows)
 
     def part(self, chosen: Codes) -> "QueryValueUnits":
         """Some of the queries."""
         columns = self.columns.taken(chosen)
         return QueryValueUnits(columns, int(columns[SIZES].sum()))
-
-    @property
-    def truth(self) -> NDArray[Any]:
-        """Number of relevant items of each query, and the sum of their relevances (Q, 2)."""
-        return np.stack([self.columns[RELEVANT], self.columns[RELEVANCE]], axis=1)

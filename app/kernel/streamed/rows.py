@@ -75,9 +75,9 @@ class Rows:
         self._engine, self._query, self.threads = engine, query, engine.threads
 
     @property
-    def names(self) -> Sequence[str]:
-        """Names of the columns."""
-        return [*self._engine.columns(self._query)]
+    def names(self) -> Mapping[str, str]:
+        """Types of the columns by name."""
+        return self._engine.columns(self._query)
 
     @property
     def n_rows(self) -> int:

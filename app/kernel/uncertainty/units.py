@@ -293,11 +293,6 @@ class LabelUnits(Units):
 _LOOKED_AT = 1000
 
 
-def width_of(n_items: int, n_queries: int) -> int:
-    """The width of queries with so many items in all."""
-    return 1 + n_items // (_LOOKED_AT * n_queries)
-
-
 class QueryUnits(Units):
     """Queries with their items.
 
@@ -310,9 +305,10 @@ class QueryUnits(Units):
 
     def __init__(self, query: Codes, relevance: Array, scores: Array, relevant_from: float | None = None) -> None:
         self.query, self.relevance, self.scores, self.relevant_from = query, relevance, scores, relevant_from
+        self.n_items = query.size
 
     @cached_property
-    def queries(self) -> Queries:
+    def queries(self) -> Any:
         """The queries in the form that metrics take, each once."""
         return Queries(self.query, self.relevance, self.scores, relevant_from=self.relevant_from)
 
@@ -324,14 +320,14 @@ class QueryUnits(Units):
     @property
     def width(self) -> int:
         """Little, however many items there are."""
-        return width_of(self.query.size, self.n_units)
+        return 1 + self.n_items // (_LOOKED_AT * self.n_units)
 
     @property
     def truth(self) -> NDArray[Any]:
         """Number of relevant items of each query, and the sum of their relevances (Q, 2). The irrelevant items may
         differ from run to run.
         """
-        return np.stack([self.queries.relevant_items, self.queries.sums(self.queries.ideal)], axis=1)
+        return np.stack([self.queries.relevant_items, self.queries.ideal_relevance], axis=1)
 
     def subject(self, weights: Array | None = None) -> Subject:
         """The queries in weights (..., Q)."""

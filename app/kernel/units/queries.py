@@ -6,7 +6,7 @@ form: a place among tied items holds their mean (McSherry & Najork 2008).
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,15 +109,6 @@ class Queries(WeightedUnits):
         if self._block_starts is not None:
             _order_ties(self.relevance, np.diff(self._block_starts, append=self.n_items))
 
-    def with_weights(self, weights: ArrayLike | None) -> Self:
-        """Copy with other weights; the statistics of the items are kept."""
-        other = object.__new__(type(self))
-        terms = self._terms
-        other.__dict__.update(self.__dict__)
-        WeightedUnits.__init__(other, self.n_units, weights)
-        other._terms = terms
-        return other
-
     # Per item, shape (n).
 
     @cached_property
@@ -150,6 +141,11 @@ class Queries(WeightedUnits):
         """Relevances of all items of each query, falling."""
         order = _falling(self._codes, self._given, self.sizes)
         return self._given.take(order)
+
+    @cached_property
+    def ideal_relevance(self) -> Array:
+        """Sum of the relevances of all items of each query (Q)."""
+        return self.sums(self.ideal)
 
     @cached_property
     def expected_relevant(self) -> Array:

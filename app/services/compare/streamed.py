@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,8 @@ from app.kernel.compare.streamed import TRUTH, WEIGHT, output, streamed_runs
 from app.kernel.metrics.expression import Expression, measures
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.groups import Grouping
-from app.services.ports import Engine, OpenEngine, SamplesElsewhere
+from app.services.evaluate.streamed.units import taken
+from app.services.ports import Engine, SamplesElsewhere
 from app.services.processes.worker import as_step, each_as_step
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import (
@@ -123,8 +123,6 @@ _ID: Final = "id"
 _CODE: Final = "code"
 # Of weights, for each time they double: of more of them than memory holds.
 _CELLS: Final = 1024
-# Kept samples that are taken in at a time.
-_AT_ONCE: Final = 1 << 18
 
 
 def pair_streamed(
@@ -144,13 +142,17 @@ def pair_streamed(
     """
     steps = len(runs) + 1
     with reading.engine.opened(reading.folder) as engine:
-        taken: list[_Taken] = []
+        rows: list[Rows] = []
         for place in range(len(runs)):
             with as_step(place, steps), of_run(place):
-                batches = _batches(reading, runs, kept, place, scored=bool(expressions))
-                taken.append(_Taken.of(engine, batches, taken[0] if taken else None, runs.records[place]))
+                rows.append(_with_ids(taken(engine, _batches(reading, runs, kept, place, scored=bool(expressions)))))
         with as_step(len(runs), steps):
-            return _Joined.of(taken, runs).compared(minimum_matched, expressions, reading.memory_bytes // 4)
+            if len({one.names[_ID] for one in rows}) > 1:
+                # The integer 3 and the text "3" are the same id.
+                rows = [one.having(id=f"{_ID}::VARCHAR") for one in rows]
+            joined = reduce(lambda first, second: first.joined(second, _ID), rows).kept()
+            largest = max(one.n_rows for one in rows)
+            return _Joined(joined, runs, largest).compared(minimum_matched, expressions, reading.memory_bytes // 4)
 
 
 def _batches(
@@ -180,51 +182,28 @@ def _batches(
 
 def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *, scored: bool) -> Iterator[Samples]:
     """The samples of a run, some at a time."""
-    if lies_elsewhere(record):
-        counts = np.zeros_like(record.counts)
-        for part in reading.samples.parts(record, outputs=scored):
-            check_same(part.labels, record.counts, record)
-            counts += part.counts
-            if part.samples is None:
-                raise without_ids(record)
-            yield part.samples
-        check_same(record.labels, counts, record)
+    if not lies_elsewhere(record):
+        yield from _items(reading, record, kept)
         return
-    own = kept.samples.get(record.id)
-    if own is None or own.ids is None:
-        raise without_ids(record)
-    for start in range(0, own.size, _AT_ONCE):
-        yield own.taken(np.arange(start, min(start + _AT_ONCE, own.size)))
-
-
-class _Taken(NamedTuple):
-    """The samples of one run in an engine, and the sum of the hashes of their ids."""
-
-    rows: Rows
-    n_rows: int
-    has_texts: bool
-    hashes: float
-
-    @classmethod
-    def of(
-        cls, engine: OpenEngine, batches: Iterator[pa.RecordBatch], other: Self | None, record: EvaluationRecord
-    ) -> Self:
-        """All of them, with ids that differ; ``other`` has those of another run."""
-        first = next(batches, None)
-        if first is None:
+    counts = np.zeros_like(record.counts)
+    for part in reading.samples.parts(record, outputs=scored):
+        check_same(part.labels, record.counts, record)
+        counts += part.counts
+        if part.samples is None:
             raise without_ids(record)
-        rows = engine.take(first.schema, (one.cast(first.schema) for one in chain([first], batches)))
-        found = rows.sums(hashes=f"hash({_ID})")
-        taken = cls(rows, rows.n_rows, pa.types.is_string(first.schema.field(_ID).type), float(found["hashes"][0]))
-        # Ids that are those of another run, none of which comes twice, do not come twice either.
-        repeated = rows.distinct(_ID).where("n > 1").batches(_ID) if other is None or taken[1:] != other[1:] else ()
-        for again in repeated:
-            raise InvalidInput.at(
-                "",
-                "duplicate_sample_id",
-                f"expected ids that differ in the column `sample_id`, got {shown(str(min(again[_ID])))} more than once",
-            )
-        return taken
+        yield part.samples
+    check_same(record.labels, counts, record)
+
+
+def _with_ids(rows: Rows) -> Rows:
+    """The samples of a run; raises InvalidInput where an id comes twice."""
+    for again in rows.distinct(_ID).where("n > 1").batches(_ID):
+        raise InvalidInput.at(
+            "",
+            "duplicate_sample_id",
+            f"expected ids that differ in the column `sample_id`, got {shown(str(min(again[_ID])))} more than once",
+        )
+    return rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -234,15 +213,6 @@ class _Joined:
     rows: Rows
     runs: Runs
     largest: int
-
-    @classmethod
-    def of(cls, taken: Sequence[_Taken], runs: Runs) -> Self:
-        """Samples of equal ids; the integer 3 and the text "3" are the same id."""
-        rows = [one.rows for one in taken]
-        if len({one.has_texts for one in taken}) > 1:
-            rows = [one.having(id=f"{_ID}::VARCHAR") for one in rows]
-        joined = reduce(lambda first, second: first.joined(second, _ID), rows).kept()
-        return cls(joined, runs, max(one.n_rows for one in taken))
 
     def compared(self, minimum: float, expressions: Sequence[Expression], budget: int) -> Runs:
         """Raises as `pair_streamed`; counts may take so many bytes."""

@@ -106,7 +106,8 @@ def _batches(parts: Iterable[Samples], sums: LabelSums) -> Iterator[pa.RecordBat
 def _groups(rows: Rows, sums: LabelSums, n_groups: int, left: int) -> LabelGroups:
     """Sums within groups, of so many groups at once as fit into the bytes that are left."""
     sizes = rows.sums(_CODE, sizes="1", used=f"({_WEIGHT} > 0)::INT")
-    found, places = LabelGroups(sums.moments, sizes["sizes"], sizes["used"]), range(sums.moments.n_labels)
+    found = LabelGroups(sums.moments, len(sums.means.metrics), sizes["sizes"], sizes["used"])
+    places = range(sums.moments.n_labels)
     asked = {f"a{cell}_{place}": f"{_WEIGHT} * (c{place} = {cell})::INT" for cell in (1, 2, 3) for place in places}
     asked = {"weights": _WEIGHT, **asked, **{name: f"{_WEIGHT} * {name}" for name in _values(sums)}}
     step = max(left // (_SUM_BYTES * len(asked)), 1)
