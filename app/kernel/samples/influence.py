@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, kish_effective_n
-from app.kernel.samples.areas import area_influences, centred, centred_by_class, precision_influence
+from app.kernel.samples.areas import (
+    area_influences,
+    centred,
+    centred_by_class,
+    micro_influence,
+    pair_influence,
+    precision_influence,
+)
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 
@@ -119,14 +126,41 @@ class WeightedSamples:
         """Average precision (K) of the classes, and the influence (K, n) on it; every class has members."""
         codes = range(self.scores.n_classes)
         values = np.array([float(self.scores.ranking(code).average_precision) for code in codes])
-        return values, np.stack([precision_influence(self.scores, code) for code in codes])
+        return values, np.stack([self.precision(code) for code in codes])
 
-    def freedom_of(self, influence: Array) -> float:
-        """Degrees of freedom of a sum of average precisions, from influences (K, n): of each class the smaller of both
-        sides carries the variance.
+    def area(self, code: int) -> Array:
+        """Influence (n) on the area of a class."""
+        return self.areas[1][code]
+
+    def precision(self, code: int) -> Array:
+        """Influence (n) on the average precision of a class."""
+        return precision_influence(self.scores, code)
+
+    def pairs(self, weights: Array) -> tuple[Array, Array]:
+        """Areas (K, K) of pairs of classes, and the influence (n) on their sum in weights (K, K)."""
+        return pair_influence(self.scores, weights)
+
+    def entries(self, *, of_precision: bool) -> Array:
+        """Influence (n) on the area, or the average precision, of all scores in one order."""
+        return precision_influence(self.scores, None) if of_precision else micro_influence(self.scores)
+
+    def shares(self, values: Array) -> Array:
+        """Influence (n) of how frequent the classes are on the mean of values (K) by it."""
+        scores = self.scores
+        away = scores.of_members(values - scores.frequencies @ values) * float(scores.n / scores.actual.sum())
+        return centred(away, scores.weights, 1.0)
+
+    @cached_property
+    def variances_of_precision(self) -> Array:
+        """Variances (K) of the average precision of the classes."""
+        return np.square(self.precisions[1]).sum(axis=1)
+
+    def freedom_of(self, weights: Array) -> float:
+        """Degrees of freedom of a sum of average precisions in weights (K): of each class the smaller of both sides
+        carries the variance.
         """
         smaller = [min(self.sides(code)) for code in range(self.scores.n_classes)]
-        return welch(np.square(influence).sum(axis=1), np.array(smaller))
+        return welch(weights**2 * self.variances_of_precision, np.array(smaller))
 
 
 Parameters = Mapping[str, Any]
@@ -296,7 +330,7 @@ def line_of_area(slope: float = 1.0) -> InfluenceForm:
     def make(of: WeightedSamples, class_index: int | None, _: Parameters) -> Influence:
         code = 1 if class_index is None else class_index
         sizes = of.sides(code)
-        return Influence(slope * of.areas[1][code], LinearMethod.DELONG_LOGIT, Strata.BY_CLASS, sizes=sizes)
+        return Influence(slope * of.area(code), LinearMethod.DELONG_LOGIT, Strata.BY_CLASS, sizes=sizes)
 
     return InfluenceForm(LinearMethod.DELONG_LOGIT, make, area=Area(AreaOf.ONE_CLASS, slope))
 

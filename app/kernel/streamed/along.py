@@ -12,7 +12,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
-from app.kernel.samples.rankings import CutBlock, Positions, precision_at
+from app.kernel.samples.rankings import Positions, precision_at
 from app.kernel.streamed.rows import Table
 from app.kernel.streamed.spool import BLOCK
 
@@ -29,8 +29,6 @@ _SLACK = 1e-12
 _ROUNDING = 1e-14
 MAX_FPR = 0.1
 _BEYOND = float(np.nextafter(MAX_FPR, 1.0))
-# Numbers that are kept of a cut.
-_ROWS = 9
 _NONE = np.zeros(0)
 QUANTILES = (0.25, 0.5, 0.75)
 
@@ -184,7 +182,7 @@ class _Kept:
     """The first cuts at which rising levels of some sums are reached."""
 
     def __init__(self, *levels: Array) -> None:
-        self._levels, self._found = [*map(Levels, levels)], [np.zeros((_ROWS, 0))]
+        self._levels, self._found = [*map(Levels, levels)], list[Array]()
 
     def add(self, sums: Sequence[Array], rows: Sequence[Array]) -> Positions:
         """Go on with the next cuts (c), which have such sums and rows; return the places of those that are kept."""
@@ -290,14 +288,10 @@ class Along:
     def __init__(self, members: Side, others: Side, n_classes: int = 2, limits: Array = _NONE) -> None:
         self.members, self.others, self.n_cuts = members, others, 0
         self._kept, self.reduction = _Kept(*_levels(members, others, n_classes)), Reduction(limits)
-        slack = _SLACK * members.weight
+        levels, slack = (1.0 - np.array(QUANTILES)) * members.weight, _SLACK * members.weight
         # At a quantile lies the first cut that reaches one level, and the first that exceeds another.
-        self._ends = {
-            quantile: (np.nextafter(level + slack, np.inf), level - slack)
-            for quantile in QUANTILES
-            for level in [(1.0 - quantile) * members.weight]
-        }
-        self._marks = _Kept(np.sort([*self._ends.values()], axis=None), np.array([_BEYOND]), np.array([1.0]))
+        ends = np.sort(np.concatenate([levels - slack, np.nextafter(levels + slack, np.inf)]))
+        self._marks = _Kept(ends, np.array([_BEYOND]), np.array([1.0]))
         # Of members, others, both slopes of the precision (see `average_precision_variance`), and pairs lost by share.
         self._reached = np.zeros((5, 1))
         # Of the cuts of each block; added up in the end without a rounding of their own.
@@ -323,7 +317,7 @@ class Along:
         self.n_cuts += tp.size
         self.reduction.add(cuts, self._kept.add((tp, fp, tp + fp), rows))
         tpr, fpr = tp / self._sizes[0], fp / self._sizes[1]
-        self._marks.add((tp, fpr, tpr + fpr), (*rows[:5], tpr, fpr, tpr + fpr, pairs_before))
+        self._marks.add((tp, fpr, tpr + fpr), (*rows[:5], pairs_before))
         if self.has_both:
             self._add_to_hull(tp, fp)
         weighed = cuts.squares[0] * lost, cuts.squares[1] * won
@@ -359,13 +353,6 @@ class Along:
         coarse = upper_hull(*inserted(slice(None, None, STRETCH)))
         tp, fp = outside(tp, fp, coarse)
         self.hull = upper_hull(*inserted(None))
-
-    def _first(self, sum_of: int, level: float) -> tuple[float, CutBlock, float]:
-        """Score and sums of the first cut at which a sum reaches a level, and the share of the pairs lost above it."""
-        found = self._marks.found
-        at = int(np.searchsorted(found[sum_of], level))
-        score, tp, fp, tp_before, fp_before, _, _, _, pairs = found[:, at : at + 1]
-        return float(score[0]), CutBlock(tp, fp, tp_before, fp_before, None), float(pairs[0])
 
     @cached_property
     def _totals(self) -> list[float]:
@@ -433,33 +420,18 @@ class Along:
         return gained - self.precision / self.members.weight, lost
 
     @property
-    def edge(self) -> tuple[CutBlock, float]:
-        """The first cut beyond the largest false positive rate, and the area in pairs up to that rate under the cuts
-        above it.
+    def marks(self) -> Array:
+        """Scores, tp, fp, tp_before, fp_before (5, c) of the cuts at which values are read: the quantiles of the
+        members, the first beyond the largest false positive rate, and the first with TPR + FPR >= 1; and the share of
+        the pairs that is lost above each.
         """
-        _, edge, pairs = self._first(6, _BEYOND)
-        return edge, MAX_FPR * self.others.weight * float(edge.tp_before[0]) - pairs * self.others.weight
-
-    @property
-    def crossing(self) -> CutBlock:
-        """The first cut with TPR + FPR >= 1."""
-        return self._first(7, 1.0)[1]
+        return self._marks.found
 
     @property
     def gap(self) -> float:
         """The largest TPR - FPR, which a vertex of the hull has."""
         tp, fp = self.hull
         return float((tp * (1.0 / self.members.weight) - fp * (1.0 / self.others.weight)).max())
-
-    @property
-    def quantiles(self) -> dict[float, tuple[float, float]]:
-        """Scores of the members at each quantile, from below and from above; NaN without members."""
-        if not self.members.weight:
-            return dict.fromkeys(QUANTILES, (np.nan, np.nan))
-        return {
-            quantile: (self._first(1, beyond)[0], self._first(1, least)[0])
-            for quantile, (beyond, least) in self._ends.items()
-        }
 
     @property
     def points(self) -> Points:
@@ -519,13 +491,14 @@ def placements(curve: Along, scores: Array, members: Mask, scales: tuple[float, 
     return away
 
 
-def precision_placements(curve: Along, scores: Array, members: Mask) -> Array:
+def precision_placements(curve: Along, scores: Array, members: Mask, scale: float = 0.0) -> Array:
     """Influence (n) on the average precision of a ranking, in each unit of weight, of some of its samples in any order;
-    as `app.kernel.samples.areas.precision_influence`.
+    as `app.kernel.samples.areas.precision_influence`. ``scale`` is a factor of deviations; 0: by which squares add up
+    to the variance.
     """
     (known, (*_, terms, moved)), away, (gained, lost) = curve.places, np.zeros(scores.size), curve.precision_slopes
     if curve.average_precision_variance:
         at, others = np.flatnonzero(members), np.flatnonzero(~members)
         away[at] = between(scores.take(at), known, terms) + gained
         away[others] = between(scores.take(others), known, moved) - lost
-    return away * (Side.summed([curve.members, curve.others]).scale / curve.members.weight)
+    return away * ((scale or Side.summed([curve.members, curve.others]).scale) / curve.members.weight)

@@ -10,7 +10,7 @@ import numpy as np
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.influence import InfluenceForm, LinearMethod, Over, Skill, Strata, welch
+from app.kernel.samples.influence import Influence, InfluenceForm, Over, Skill, Strata, welch
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.moments import ClassMoments, Moments
@@ -61,6 +61,7 @@ class Leaf:
             return of_rows.values(scores, self.parameters)
 
 
+_NONE = np.zeros(0)
 # Called with what was read, and the values (R, V, b) of all leaves of R runs.
 Look = Callable[[Table, Array], None]
 
@@ -171,7 +172,6 @@ class _Made(NamedTuple):
     slopes: Array
     levels: Array
     freedom: float = np.inf
-    sizes: tuple[float, float] | None = None
 
 
 class RunInfluences:
@@ -195,31 +195,20 @@ class RunInfluences:
         leaf, moments = Leaf.made(metric, class_index, parameters), self._read.moments
         if leaf is None or leaf.key not in self._places:
             return None
-        at = self._places[leaf.key]
-        made = self._of_area(leaf, at) if leaf.form.area is not None else _made(leaf, moments, at)
+        at, strata = self._places[leaf.key], Strata.BY_CLASS if _by_class(leaf) else Strata.WHOLE
+        if leaf.form.area is None:
+            known, made = Influence(_NONE, leaf.form.method, strata), _made(leaf, moments, at)
+        else:
+            known, slope = self._run.made(leaf), leaf.form.area.slope
+            slopes = np.full(len(moments.sides), slope)
+            made = _Made(self._run.value(leaf), slopes, slope * np.nan_to_num(moments.means[:, at]), known.freedom)
         coefficients = np.zeros((len(moments.sides), len(self._read.places) + 1))
         coefficients[:, at], coefficients[:, -1] = made.slopes, made.levels
         if not np.isfinite(made.value):
             coefficients[:] = np.nan
-        card, one_area = leaf.metric.card, made.sizes is not None
-        return Linearisation(
-            made.value,
-            coefficients.ravel(),
-            card.inference.scale,
-            Strata.BY_CLASS if one_area or _by_class(leaf) else Strata.WHOLE,
-            LinearMethod.DELONG_LOGIT if one_area else leaf.form.method,
-            card.range,
-            made.freedom,
-            made.sizes,
-            self._run.worth,
-        )
-
-    def _of_area(self, leaf: Leaf, at: int) -> _Made:
-        means, size = np.nan_to_num(self._read.moments.means[:, at]), len(self._read.moments.sides)
-        slope = 1.0 if leaf.form.area is None else leaf.form.area.slope
-        made = _Made(self._run.value(leaf), np.full(size, slope), slope * means, sizes=self._run.area_sizes(leaf))
-        of_precision = leaf.form.area is not None and leaf.form.area.of_precision
-        return made._replace(freedom=self._run.freedom_of(leaf)) if of_precision else made
+        card, worth = leaf.metric.card, self._run.worth
+        found = made.value, coefficients.ravel(), card.inference.scale, known.strata, known.method, card.range
+        return Linearisation(*found, made.freedom, known.sizes, worth)
 
 
 def _by_class(leaf: Leaf) -> bool:

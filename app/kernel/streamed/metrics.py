@@ -140,15 +140,15 @@ def linearised(scores: StreamedScores, metric: Metric[Scores], class_index: int 
     if leaf is None:
         # All are right.
         return replace(_known(scores, metric, value), method=LinearMethod.INFLUENCE)
-    if leaf.form.area is not None and not scores.grouped and scores.area_sizes(leaf) is not None:
-        # The order says the variance.
-        code = 1 if class_index is None else class_index
-        error = leaf.form.area.slope * scores.ranking(code).area_variance ** 0.5
-        known, sizes = _known(scores, metric, value, error), scores.area_sizes(leaf)
-        return replace(known, sizes=sizes, strata=Strata.BY_CLASS, method=LinearMethod.DELONG_LOGIT)
-    if leaf.form.area == Area(AreaOf.ONE_CLASS, of_precision=True) and not scores.grouped:
-        error = scores.ranking(1 if class_index is None else class_index).curve.average_precision_variance ** 0.5
-        return replace(_known(scores, metric, value, error), freedom=scores.freedom_of(leaf))
+    if leaf.form.area is not None and not scores.grouped:
+        # The order of one class says the variance.
+        made, curve = scores.made(leaf), scores.ranking(1 if class_index is None else class_index).curve
+        if made.sizes is not None:
+            known = _known(scores, metric, value, leaf.form.area.slope * sum(curve.variances) ** 0.5)
+            return replace(known, sizes=made.sizes, strata=made.strata, method=made.method)
+        if leaf.form.area == Area(AreaOf.ONE_CLASS, of_precision=True):
+            known = _known(scores, metric, value, curve.average_precision_variance**0.5)
+            return replace(known, freedom=made.freedom)
     read = scores.reading(leaf)
     part = None if read is None else RunInfluences(read, 0).of(of, class_index)
     return None if read is None or part is None else replace(read.alone(part, scores.n_samples), value=value)

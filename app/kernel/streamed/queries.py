@@ -24,7 +24,14 @@ QUERY, GRADE, SCORE = "query", "relevance", "score"
 SIZES, RELEVANT, RELEVANCE = "sizes", "relevant_items", "ideal_relevance"
 RETRIEVED, UNJUDGED = "retrieved_items", "unjudged_items"
 _ATTRIBUTES: Final = (
-    (SIZES, RELEVANT, RELEVANCE, "irrelevant_items", "tied_items", RETRIEVED, "retrieved_relevant", UNJUDGED)
+    SIZES,
+    RELEVANT,
+    RELEVANCE,
+    "irrelevant_items",
+    "tied_items",
+    RETRIEVED,
+    "retrieved_relevant",
+    UNJUDGED,
 )
 # Items whose metrics are computed together, so that what is made of them stays small.
 _TOGETHER: Final = 1 << 17

@@ -7,9 +7,9 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings import Ranking, Row, equal_error_rate, standardised_partial_area
+from app.kernel.samples.rankings import Ranking, Row, standardised_partial_area
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.along import MAX_FPR, Along, Points
+from app.kernel.streamed.along import MAX_FPR, QUANTILES, Along, Points
 from app.kernel.streamed.bins import BINS, FALLING, ForecastSums, bins_of
 from app.kernel.streamed.rows import NotStreamed
 
@@ -72,9 +72,11 @@ class StreamedRanking(KnownRanking):
             "resolution": np.nan if forecasts is None else forecasts.resolution,
         }
         super().__init__(known, None if forecasts is None else bins_of(curve.reduction.cells))
-        row = Row(lambda *_: curve.crossing, 1, positives=members, negatives=curve.others.weight)
-        # The one cut at which the rates meet is all that is looked at.
-        self.__dict__["equal_error_rate"] = np.asarray(equal_error_rate(row) if both else np.nan)
+        # What is looked up at one cut is so among the cuts that were marked.
+        names = "values", "tp", "fp", "tp_before", "fp_before", "lost"
+        self._marked = KnownRanking({name: known[name] for name in ("positives", "negatives")}, None)
+        self._marked.__dict__ |= dict(zip(names, curve.marks, strict=True)) | {"at": np.arange(curve.marks.shape[1])}
+        self.__dict__["equal_error_rate"] = self._marked.equal_error_rate
         self.__dict__["hulls"] = [curve.hull]
 
     @property
@@ -84,22 +86,22 @@ class StreamedRanking(KnownRanking):
 
     def partial_auc(self, max_fpr: float) -> Array:
         """Standardised area up to the false positive rate that was looked at."""
-        curve = self.curve
         if max_fpr != MAX_FPR:
             raise NotStreamed(f"the area was summed up to {MAX_FPR}, not {max_fpr}")
-        if not curve.has_both:
-            return np.asarray(np.nan)
-        edge, inside = curve.edge
-        return np.asarray(
-            standardised_partial_area(inside, edge[:4], curve.members.weight, curve.others.weight, max_fpr)
-        )
+
+        def within(row: Row) -> float:
+            edge = row.first(lambda _, fpr: fpr > max_fpr)
+            cut, lost = row.part(edge, edge + 1), float(self._marked.lost[edge])
+            inside = row.negatives * (max_fpr * float(cut[2][0]) - lost)
+            return standardised_partial_area(inside, cut, row.positives, row.negatives, max_fpr)
+
+        return self._marked.each_row(within)
 
     def member_quantile(self, quantile: float) -> tuple[Array, Array]:
         """Scores of the members at one of the quantiles that were looked at."""
-        if quantile not in self.curve.quantiles:
+        if quantile not in QUANTILES:
             raise NotStreamed(f"a quantile of {quantile} was not looked at")
-        lower, upper = self.curve.quantiles[quantile]
-        return np.asarray(lower), np.asarray(upper)
+        return self._marked.member_quantile(quantile)
 
     def as_json(self) -> dict[str, Any]:
         """The points of its curves that are kept, for ``KeptRanking``."""

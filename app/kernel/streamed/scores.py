@@ -1,7 +1,7 @@
 """Probabilities and scores of streamed samples, in the form that metrics take."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import permutations
 from typing import Any
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families import imcp, proper_scores, score_ranking
-from app.kernel.numerics.arrays import Array, Mask, lazy, silently
+from app.kernel.numerics.arrays import Array, Mask, kept, lazy, silently
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.influence import Area, AreaOf, welch
+from app.kernel.samples.influence import Influence, WeightedSamples
 from app.kernel.samples.losses import CLIP, Codes, Losses
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Excess, Forecasts, Scores, Stated
@@ -285,7 +285,7 @@ class StreamedScores(Scores):
         if self.n_classes > MOST_CLASSES:
             raise NotStreamed(f"pairs of more than {MOST_CLASSES} classes are not put in order")
         found = np.zeros((self.n_classes, self.n_classes))
-        for one, other in self._ordered_pairs:
+        for one, other in permutations(range(self.n_classes), 2):
             found[one, other] = self.pair_curve(one, other).lost
         return found
 
@@ -427,36 +427,18 @@ class StreamedScores(Scores):
         """Sum of phi over the samples of each class (K); NaN for scores that are no probabilities."""
         return self._summed(imcp.au_mcp) if self.are_probabilities else super().phi_sums
 
+    def made(self, leaf: Leaf) -> Influence:
+        """All that is said of an area but for the influence of samples; orders that it takes are there then."""
+        nothing = {name: np.zeros(0) for name in self.read_columns}
+        return leaf.form.make(StreamedSamples(self, nothing), leaf.of, leaf.parameters)
+
     def value(self, leaf: Leaf) -> float:
         """A metric that is made of areas."""
-        if leaf.form.area is not None and self.area_sizes(leaf) is not None:
-            area = float(self.ranking(_code_of(leaf)).auc)
-            return 1.0 - leaf.form.area.slope * (1.0 - area)
+        if leaf.form.area is not None and self.made(leaf).sizes is not None:
+            return 1.0 - leaf.form.area.slope * (1.0 - float(self.ranking(_code_of(leaf)).auc))
         with silently():
             found = leaf.metric.compute(self, **leaf.parameters)
         return float(found if not found.ndim else found[_code_of(leaf)])
-
-    def area_sizes(self, leaf: Leaf) -> tuple[float, float] | None:
-        """Effective members and others of one area; None of an average of several."""
-        area = leaf.form.area
-        if area is None or area.of_precision or area.of is AreaOf.ENTRIES:
-            return None
-        if area.of is not AreaOf.ONE_CLASS and not self.is_mirrored:
-            return None
-        members, others = self.both_sides(_code_of(leaf))
-        return members.effective, others.effective
-
-    def freedom_of(self, leaf: Leaf) -> float:
-        """Degrees of freedom of average precisions, as of `WeightedSamples.freedom_of`."""
-        area = leaf.form.area
-        if area is None or area.of is AreaOf.ENTRIES:
-            return self.whole.freedom
-        smaller = [min(side.effective for side in self.both_sides(code)) for code in range(self.n_classes)]
-        if area.of is AreaOf.ONE_CLASS:
-            return max(smaller[_code_of(leaf)] - 1.0, 1.0)
-        each = self.frequencies if area.of is AreaOf.CLASS_SHARES else np.ones(self.n_classes)
-        parts = [self.ranking(code).curve.average_precision_variance for code in range(self.n_classes)]
-        return welch(each**2 * parts, np.array(smaller))
 
     def part(self, part: Table) -> Scores:
         """Some samples in memory."""
@@ -465,79 +447,12 @@ class StreamedScores(Scores):
 
     def values_of(self, leaves: Sequence[Leaf], part: Table) -> Iterator[Array]:
         """Values (b) of some samples; of an area their influence in each unit of weight."""
-        scores = self.part(part)
-        outputs = scores.columns
-
-        @cache
-        def of_class(code: int, of_precision: bool) -> Array:  # noqa: FBT001 - a cache takes it so
-            # Of two classes that say the same of each other one order is that of both, but for the precision.
-            code = 1 if self.mirrored and not of_precision else code
-            curve, own = self.ranking(code).curve, outputs[code]
-            if not (curve.members.weight if of_precision else curve.has_both):
-                return np.full(own.size, np.nan)
-            return (precision_placements if of_precision else placements)(curve, own, self.inside(part, code))
-
-        def of_area(area: Area, code: int) -> Array:
-            if area.of is AreaOf.ENTRIES:
-                return self._of_entries(part, outputs, of_precision=area.of_precision)
-            if area.of is AreaOf.ONE_CLASS or (self.is_mirrored and not area.of_precision):
-                return of_class(code, area.of_precision)
-            if area.of in (AreaOf.PAIRS, AreaOf.PAIR_SHARES):
-                return self._of_pairs(part, outputs, by_shares=area.of is AreaOf.PAIR_SHARES)
-            each = [of_class(code, area.of_precision) for code in range(self.n_classes)]
-            if area.of is AreaOf.CLASSES:
-                return sum(each, np.zeros(1)) / self.n_classes
-            of_each = score_ranking.average_precision if area.of_precision else score_ranking.roc_auc
-            return self.frequencies @ np.stack(each) + self._of_shares(of_each.compute(self), part)
-
+        scores, samples = self.part(part), StreamedSamples(self, part)
         for leaf in leaves:
-            yield leaf.in_rows(scores) if leaf.form.area is None else of_area(leaf.form.area, _code_of(leaf))
-
-    def _of_shares(self, values: Array, part: Table) -> Array:
-        """Influence (b) of samples on the mean of values (K) by how frequent the classes are."""
-        away = (values - float(self.frequencies @ values)) * self.whole.scale / float(self.actual.sum())
-        return sum((own * self.inside(part, code) for code, own in enumerate(away)), np.zeros(1))
-
-    def _of_entries(self, part: Table, outputs: Array, *, of_precision: bool) -> Array:
-        """Influence (b) of samples on the area, or the average precision, of all their scores in one order."""
-        if not self.have_entries:
-            return np.full(outputs.shape[1], np.nan)
-        joint, whole = self.joint, self.whole
-        inside = [self.inside(part, code) for code in range(self.n_classes)]
-        if of_precision:
-            placed = [precision_placements(joint, own, members) for members, own in zip(inside, outputs, strict=True)]
-            return sum(placed, np.zeros(1)) * (whole.scale / Side.summed([joint.members, joint.others]).scale)
-        if self.is_mirrored and any(joint.variances):
-            # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
-            known, (lost, *_) = joint.places
-            own = between(np.where(inside[1], outputs[1], outputs[0]), known, lost)
-            sums: Array = 2.0 * (1.0 - own - joint.area) * whole.scale_of_mean
-            return sums
-        scales = whole.scale / joint.members.weight, whole.scale / joint.others.weight
-        placed = [placements(joint, own, members, scales) for members, own in zip(inside, outputs, strict=True)]
-        return sum(placed, np.zeros(1))
-
-    def _of_pairs(self, part: Table, outputs: Array, *, by_shares: bool) -> Array:
-        """Influence on an average of the areas of ordered pairs of classes (Hand & Till 2001)."""
-        size, shares = self.n_classes, self.prevalence
-        found = np.zeros(outputs.shape[1])
-        if not shares.all():
-            return found * np.nan
-        each = shares[:, None] + shares if by_shares else np.full((size, size), 2.0 / size)
-        each, areas = each / (2.0 * (size - 1)), np.zeros((size, size))
-        for one, other in self._ordered_pairs:
-            curve, members = self.pair_curve(one, other), part["y"] == one
-            areas[one, other] = curve.area
-            at = np.flatnonzero(members | (part["y"] == other))
-            found[at] += each[one, other] * placements(curve, outputs[one].take(at), members.take(at))
-        if by_shares:
-            # The shares of the classes are random too.
-            found += self._of_shares((areas.sum(axis=0) + areas.sum(axis=1)) / (2.0 * (size - 1)), part)
-        return found
-
-    @property
-    def _ordered_pairs(self) -> Iterator[tuple[int, int]]:
-        return permutations(range(self.n_classes), 2)
+            if leaf.form.area is None:
+                yield leaf.in_rows(scores)
+            else:
+                yield leaf.form.make(samples, leaf.of, leaf.parameters).of_samples / leaf.form.area.slope
 
     def pair_curve(self, one: int, other: int) -> Along:
         """Members of a class among those of another one, by its falling score."""
@@ -578,6 +493,98 @@ class StreamedScores(Scores):
 
     def __getattr__(self, name: str) -> Any:
         raise NotStreamed(f"{name} needs the samples, which were streamed")
+
+
+class StreamedSamples(WeightedSamples):
+    """Some of the samples, as influences on areas take all of them; what these are is in each unit of weight."""
+
+    scores: StreamedScores
+
+    def __init__(self, scores: StreamedScores, part: Table) -> None:
+        super().__init__(scores)
+        self._part, self._outputs = part, scores.outputs_of(part)
+
+    @kept
+    def _inside(self, code: int) -> Mask:
+        return self.scores.inside(self._part, code)
+
+    @cached_property
+    def effective_samples(self) -> float:
+        """Effective number of all samples."""
+        return self.scores.whole.effective
+
+    def sides(self, code: int) -> tuple[float, float]:
+        """Effective numbers of all members and non-members of a class."""
+        members, others = self.scores.both_sides(code)
+        return members.effective, others.effective
+
+    @cached_property
+    def areas(self) -> tuple[Array, Array]:
+        """Areas (K) of the classes against the rest, and the influence (K, b) on them."""
+        areas = np.array([float(ranking.auc) for ranking in self.scores.rankings])
+        return areas, np.stack([self.area(code) for code in range(areas.size)])
+
+    @kept
+    def area(self, code: int) -> Array:
+        """Influence (b) on the area of a class."""
+        if self.scores.mirrored and not code:
+            # Of two classes that say the same of each other one order is that of both.
+            return self.area(1)
+        curve, own = self.scores.ranking(code).curve, self._outputs[code]
+        return placements(curve, own, self._inside(code)) if curve.has_both else np.full(own.size, np.nan)
+
+    @kept
+    def precision(self, code: int) -> Array:
+        """Influence (b) on the average precision of a class."""
+        curve, own = self.scores.ranking(code).curve, self._outputs[code]
+        if not curve.members.weight:
+            return np.full(own.size, np.nan)
+        return precision_placements(curve, own, self._inside(code))
+
+    @cached_property
+    def variances_of_precision(self) -> Array:
+        """Variances (K) of the average precision of the classes, of all samples."""
+        codes = range(self.scores.n_classes)
+        return np.array([self.scores.ranking(code).curve.average_precision_variance for code in codes])
+
+    def shares(self, values: Array) -> Array:
+        """Influence (b) of how frequent the classes are on the mean of values (K) by it."""
+        scores, found = self.scores, np.zeros(self._outputs.shape[1])
+        away = (values - float(scores.frequencies @ values)) * scores.whole.scale / float(scores.actual.sum())
+        for code, own in enumerate(away):
+            found += own * self._inside(code)
+        return found
+
+    def entries(self, *, of_precision: bool) -> Array:
+        """Influence (b) on the area, or the average precision, of all scores in one order."""
+        found = np.zeros(self._outputs.shape[1])
+        if not self.scores.have_entries:
+            return found * np.nan
+        joint, whole = self.scores.joint, self.scores.whole
+        if self.scores.is_mirrored and not of_precision and any(joint.variances):
+            # Of two classes one says what the other does, but for ties that the rounding of 1 - p makes or breaks.
+            known, (lost, *_) = joint.places
+            own = between(np.where(self._inside(1), self._outputs[1], self._outputs[0]), known, lost)
+            return found + 2.0 * (1.0 - own - joint.area) * whole.scale_of_mean
+        scales = whole.scale / joint.members.weight, whole.scale / joint.others.weight
+        for code, own in enumerate(self._outputs):
+            if of_precision:
+                found += precision_placements(joint, own, self._inside(code), whole.scale)
+            else:
+                found += placements(joint, own, self._inside(code), scales)
+        return found
+
+    def pairs(self, weights: Array) -> tuple[Array, Array]:
+        """Areas (K, K) of ordered pairs of classes, and the influence (b) on their sum in weights (K, K)."""
+        areas, found, y = np.zeros(weights.shape), np.zeros(self._outputs.shape[1]), self._part["y"]
+        if not self.scores.actual.all():
+            return areas, found * np.nan
+        for one, other in permutations(range(len(areas)), 2):
+            curve, members = self.scores.pair_curve(one, other), y == one
+            areas[one, other] = curve.area
+            at = np.flatnonzero(members | (y == other))
+            found[at] += weights[one, other] * placements(curve, self._outputs[one].take(at), members.take(at))
+        return areas, found
 
 
 def _code_of(leaf: Leaf) -> int:

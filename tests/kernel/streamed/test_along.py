@@ -8,7 +8,8 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.areas import area_influences, area_variance
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.along import Along, Side, cuts_of, placements
+from app.kernel.streamed.along import MAX_FPR, QUANTILES, Along, Side, cuts_of, placements
+from app.kernel.streamed.rankings import StreamedRanking
 from app.kernel.streamed.rows import EngineError, Rows
 from app.outbound import batches
 from app.services.ports import OpenEngine
@@ -69,8 +70,11 @@ def test_everything_is_that_of_the_samples_in_memory(engine: OpenEngine, kind: s
     assert found.precision == pytest.approx(float(own.sums.precision), rel=1e-12)
     assert found.precision_trapezoid == pytest.approx(float(own.precision_sum), rel=1e-12)
     assert found.gap == pytest.approx(float(own.ks), rel=1e-12, abs=1e-12)
-    for quantile, ends in found.quantiles.items():
-        assert ends == tuple(map(float, own.member_quantile(quantile)))
+    ranking = StreamedRanking(found, None)
+    for quantile in QUANTILES:
+        assert ranking.member_quantile(quantile) == own.member_quantile(quantile)
+    assert ranking.partial_auc(MAX_FPR) == pytest.approx(float(own.partial_auc(MAX_FPR)), rel=1e-12)
+    assert ranking.equal_error_rate == pytest.approx(float(own.equal_error_rate), rel=1e-12, abs=1e-15)
     area = np.trapezoid(*own.hulls[0])
     assert np.trapezoid(*found.hull) == pytest.approx(area, rel=1e-12)
     assert weighted or found.hull[0].size == own.hulls[0][0].size
@@ -110,7 +114,7 @@ def test_one_side_has_no_area(engine: OpenEngine) -> None:
     found = along(rows_of(engine, p=np.array([0.5, 0.2]), y=np.array([True, True])), "p", "y")
     assert np.isnan(found.area)
     assert np.isnan(found.variances).all()
-    assert found.quantiles[0.5] == (0.2, 0.5)
+    assert StreamedRanking(found, None).member_quantile(0.5) == (0.2, 0.5)
 
 
 def test_batches_do_not_matter(engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +122,8 @@ def test_batches_do_not_matter(engine: OpenEngine, monkeypatch: pytest.MonkeyPat
     rows = rows_of(engine, p=scores, y=members, w=weights)
 
     def said(found: Along) -> list[float]:
-        return [found.area, *found.variances, found.precision, found.edge[1], found.gap]
+        partial = float(StreamedRanking(found, None).partial_auc(MAX_FPR))
+        return [found.area, *found.variances, found.precision, partial, found.gap]
 
     expected = said(along(rows, "p", "y", "w"))
     for size in (1, 13, 1 << 20):

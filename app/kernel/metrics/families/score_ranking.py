@@ -22,12 +22,8 @@ from app.kernel.samples.areas import (
     ROUNDING,
     area_between,
     area_between_recalls,
-    centred,
     hanley_mcneil_error,
     mean_over_log_fpr,
-    micro_influence,
-    pair_influence,
-    precision_influence,
     standardised_of_recalls,
 )
 from app.kernel.samples.curves import precision_at_recall, recall_at_specificity, specificity_at_recall
@@ -71,53 +67,51 @@ def _stack(values: list[Array]) -> Array:
 
 def _by_frequency(of: WeightedSamples, values: Array, influence: Array) -> Array:
     """Influence (n) on the average of values (K) by how frequent the classes are, which is random too."""
-    scores = of.scores
-    away = scores.of_members(values - scores.frequencies @ values) * float(scores.n / scores.actual.sum())
-    weighted: Array = scores.frequencies @ influence + centred(away, scores.weights, 1.0)
+    weighted: Array = of.scores.frequencies @ influence + of.shares(values)
     return weighted
 
 
 def _all_entries(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
-    return Influence(micro_influence(of.scores), LinearMethod.INFLUENCE_LOGIT)
+    return Influence(of.entries(of_precision=False), LinearMethod.INFLUENCE_LOGIT)
 
 
 def _mean_precision(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
-    influence = of.precisions[1] / of.scores.n_classes
-    return _of_precisions(of, influence.sum(axis=0), influence)
+    each = np.full(of.scores.n_classes, 1.0 / of.scores.n_classes)
+    return _of_precisions(of, each @ of.precisions[1], each)
 
 
 def _weighted_precision(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
-    return _of_precisions(of, _by_frequency(of, *of.precisions), of.scores.frequencies[:, None] * of.precisions[1])
+    return _of_precisions(of, _by_frequency(of, *of.precisions), of.scores.frequencies)
 
 
-def _of_precisions(of: WeightedSamples, average: Array, parts: Array) -> Influence:
+def _of_precisions(of: WeightedSamples, average: Array, weights: Array) -> Influence:
     # Of equal scores the precisions of two classes make up 1, but for a rounding.
-    varies = np.abs(average).max() > ROUNDING * np.abs(parts).max()
-    return Influence(average * varies, LinearMethod.INFLUENCE_LOGIT, freedom=of.freedom_of(parts))
+    largest = np.abs(weights[:, None] * of.precisions[1]).max(initial=0.0)
+    varies = np.abs(average).max(initial=0.0) > ROUNDING * largest
+    return Influence(average * varies, LinearMethod.INFLUENCE_LOGIT, freedom=of.freedom_of(weights))
 
 
 def _precision_of_entries(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
-    return Influence(precision_influence(of.scores, None), LinearMethod.INFLUENCE_LOGIT, freedom=of.freedom)
+    return Influence(of.entries(of_precision=True), LinearMethod.INFLUENCE_LOGIT, freedom=of.freedom)
 
 
 def _pairs(of: WeightedSamples) -> Array:
     size = of.scores.n_classes
-    return pair_influence(of.scores, np.full((size, size), 1.0 / (size * (size - 1))))[1]
+    return of.pairs(np.full((size, size), 1.0 / (size * (size - 1))))[1]
 
 
 def _weighted_pairs(of: WeightedSamples) -> Array:
     # Weights (pi_i + pi_j) / (2 (K - 1)), whose shares are random too.
-    scores, pairs = of.scores, 2.0 * (of.scores.n_classes - 1)
-    areas, influence = pair_influence(scores, (scores.prevalence[:, None] + scores.prevalence) / pairs)
-    slope = (areas.sum(axis=0) + areas.sum(axis=1)) / pairs
-    return influence + centred(slope[scores.y], scores.weights, 1.0)
+    shares, pairs = of.scores.prevalence, 2.0 * (of.scores.n_classes - 1)
+    areas, influence = of.pairs((shares[:, None] + shares) / pairs)
+    return influence + of.shares((areas.sum(axis=0) + areas.sum(axis=1)) / pairs)
 
 
 def _precision(of: WeightedSamples, class_index: int | None, _: Parameters) -> Influence:
     code = 1 if class_index is None else class_index
     # The smaller of both sides of the class carries the variance.
     freedom = max(min(of.sides(code)) - 1.0, 1.0)
-    return Influence(precision_influence(of.scores, code), LinearMethod.INFLUENCE_LOGIT, freedom=freedom)
+    return Influence(of.precision(code), LinearMethod.INFLUENCE_LOGIT, freedom=freedom)
 
 
 def _among_first(of: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
