@@ -4,19 +4,20 @@ Influences add up like their metrics: the mean of metrics has the mean influence
 samples the difference. They are scaled so that sums of products are variances and covariances.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from math import fsum
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, kish_effective_n
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.areas import (
+    ROUNDING,
     area_influences,
     centred,
-    centred_by_class,
     micro_influence,
     pair_influence,
     precision_influence,
@@ -66,6 +67,76 @@ class Influence:
     sizes: tuple[float, float] | None = None
 
 
+class Side(NamedTuple):
+    """Members of a class, or all others: the sum of their weights, that of the squares of these, and how many there
+    are.
+    """
+
+    weight: float
+    squares: float
+    used: int
+
+    @classmethod
+    def summed(cls, sides: Sequence["Side"]) -> "Side":
+        """All samples of several sides."""
+        weights, squares, used = zip(*sides, strict=True)
+        return cls(fsum(weights), fsum(squares), sum(used))
+
+    @property
+    def effective(self) -> float:
+        """Effective number of samples (Kish), 0 of none."""
+        return self.weight**2 / self.squares if self.squares else 0.0
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the variance of a mean."""
+        return max(self.effective - 1.0, 1.0)
+
+    @property
+    def scale(self) -> float:
+        """Root of n / (n - 1): deviations from a mean times it have squares that add up to a variance without bias."""
+        return float((self.used / max(self.used - 1, 1)) ** 0.5)
+
+    @property
+    def scale_of_mean(self) -> float:
+        """Factor of deviations from a weighted mean, the root of n / (n - 1) over the weight; 0 without samples."""
+        return self.scale / self.weight if self.weight else 0.0
+
+
+class ClassSums(NamedTuple):
+    """What is known of one value of the samples by class.
+
+    Attributes:
+        sides: (K) samples of each class.
+        means: (K) in the weights; NaN without samples.
+        away: (K) the mean of the class less that of all samples; 0 without samples.
+        spreads: (K) sums of squared weights times squared deviations from the mean of the class.
+        overall: Mean of all samples in the weights.
+    """
+
+    sides: Sequence[Side]
+    means: Array
+    away: Array
+    spreads: Array
+    overall: float
+
+    @property
+    def whole(self) -> Side:
+        """All samples."""
+        return Side.summed(self.sides)
+
+
+class Made(NamedTuple):
+    """A metric that is made of one value of each sample, and the influence of these in each unit of weight: slopes (K)
+    by the deviations of samples from the mean of their class, and levels (K) that are the same for all of a class.
+    """
+
+    value: float
+    slopes: Array
+    levels: Array
+    freedom: float = np.inf
+
+
 class WeightedSamples:
     """Samples, perhaps weighted, with all that the influences of several metrics share.
 
@@ -79,42 +150,43 @@ class WeightedSamples:
         self.scores = scores
 
     @cached_property
-    def effective_samples(self) -> float:
-        """Effective number of samples, Kish's n_eff; their number without weights."""
-        return float(self.n_samples if self.scores.weights is None else kish_effective_n(self.scores.weights))
+    def each(self) -> Array:
+        """Weight (n) of each sample."""
+        return np.ones(self.scores.n_samples) if self.scores.weights is None else self.scores.weights
 
     @cached_property
-    def n_samples(self) -> int:
-        """Number of samples that have a weight."""
-        weights = self.scores.weights
-        return self.scores.n_samples if weights is None else int(np.count_nonzero(weights))
+    def whole(self) -> Side:
+        """All samples."""
+        return _side(self.each)
 
-    @cached_property
-    def effective_members(self) -> Array:
-        """Effective numbers (K) of the members of each class."""
-        weights, y, size = self.scores.weights, self.scores.y, self.scores.n_classes
-        if weights is None:
-            return np.bincount(y, minlength=size).astype(np.float64)
-        squares = np.bincount(y, weights * weights, size)
-        return np.divide(np.bincount(y, weights, size) ** 2, squares, out=np.zeros(size), where=squares > 0)
+    def both_sides(self, code: int) -> tuple[Side, Side]:
+        """The members of a class, and all others."""
+        members = self.scores.members(code)
+        return _side(self.each[members]), _side(self.each[~members])
 
     def sides(self, code: int) -> tuple[float, float]:
-        """Numbers of members and of non-members of a class, effective ones with weights."""
-        weights, members = self.scores.weights, self.scores.members(code)
-        if weights is None:
-            positives = int(np.count_nonzero(members))
-            return positives, self.scores.n_samples - positives
-        return kish_effective_n(weights[members]), kish_effective_n(weights[~members])
+        """Effective numbers of members and of non-members of a class."""
+        members, others = self.both_sides(code)
+        return members.effective, others.effective
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom of the variance of a mean."""
-        return max(self.effective_samples - 1.0, 1.0)
+        return self.whole.freedom
 
-    def mean(self, values: Array) -> float:
-        """Weighted mean of values (n)."""
-        weights = self.scores.weights
-        return float(values.mean() if weights is None else weights @ values / weights.sum())
+    def by_class(self, values: Array) -> ClassSums:
+        """What is known of values (n)."""
+        y, size, each = self.scores.y, self.scores.n_classes, self.each
+        sides = [_side(each[y == code]) for code in range(size)]
+        weights = np.array([side.weight for side in sides])
+        with silently():
+            means = sums_by_code(y, each * values, size) / weights
+            # What is left of a rounding of the sums.
+            means += sums_by_code(y, each * (values - means[y]), size) / weights
+        overall = fsum(weights * np.nan_to_num(means)) / fsum(weights)
+        moved = each * (values - means[y])
+        away = np.where(weights > 0, means - overall, 0.0)
+        return ClassSums(sides, means, away, sums_by_code(y, moved * moved, size), overall)
 
     @cached_property
     def areas(self) -> tuple[Array, Array]:
@@ -130,7 +202,8 @@ class WeightedSamples:
 
     def area(self, code: int) -> Array:
         """Influence (n) on the area of a class."""
-        return self.areas[1][code]
+        influence: Array = self.areas[1][code]
+        return influence
 
     def precision(self, code: int) -> Array:
         """Influence (n) on the average precision of a class."""
@@ -153,7 +226,7 @@ class WeightedSamples:
     @cached_property
     def variances_of_precision(self) -> Array:
         """Variances (K) of the average precision of the classes."""
-        return np.square(self.precisions[1]).sum(axis=1)
+        return np.asarray(np.square(self.precisions[1]).sum(axis=1))
 
     def freedom_of(self, weights: Array) -> float:
         """Degrees of freedom of a sum of average precisions in weights (K): of each class the smaller of both sides
@@ -163,6 +236,10 @@ class WeightedSamples:
         return welch(weights**2 * self.variances_of_precision, np.array(smaller))
 
 
+def _side(weights: Array) -> Side:
+    return Side(float(weights.sum()), float(weights @ weights), int(np.count_nonzero(weights)))
+
+
 Parameters = Mapping[str, Any]
 # Gives the values (n) of the samples whose mean a metric is, for these parameters.
 Values = Callable[[Scores, Parameters], Array]
@@ -170,32 +247,19 @@ Values = Callable[[Scores, Parameters], Array]
 Make = Callable[[WeightedSamples, int | None, Parameters], Influence]
 
 
-class Over(StrEnum):
-    """Scope of a mean: all samples, the class means of their members, or the members of one class."""
-
-    SAMPLES = "samples"
-    CLASS_MEANS = "class_means"
-    MEMBERS = "members"
-
-
-@dataclass(frozen=True, slots=True)
-class RowMean:
-    """Metric that is a mean of one value per sample, computed from this sample alone."""
-
-    values: Values
-    over: Over
-
-
+# Gives a metric, of one class or overall, from what is known of the values of the samples.
+Linear = Callable[[ClassSums, int | None], Made]
 # Gives the reference mean and its derivatives (K) from the class shares (K).
 Reference = Callable[[Array], tuple[float, Array]]
 
 
 @dataclass(frozen=True, slots=True)
-class Skill:
-    """Metric that is 1 less a mean of one value per sample over a reference computed from the class shares."""
+class OfRows:
+    """Metric that is made of one value per sample, computed from this sample alone."""
 
     values: Values
-    reference: Reference
+    linear: Linear
+    strata: Strata
 
 
 class AreaOf(StrEnum):
@@ -229,22 +293,49 @@ class InfluenceForm:
 
     Attributes:
         of_weighted: It holds for weighted samples too.
-        row_mean: The metric itself, if its linearisation is exact and a mean over samples.
-        skill: The metric itself, if it is such a ratio.
+        of_rows: The metric itself, if it is made of one value per sample.
         area: The metric itself, if it is made of areas.
     """
 
     method: LinearMethod
     make: Make
     of_weighted: bool = True
-    row_mean: RowMean | None = None
-    skill: Skill | None = None
+    of_rows: OfRows | None = None
     area: Area | None = None
 
     @property
     def is_share(self) -> bool:
         """True if it is a share of the samples, with the limits of a proportion."""
         return self.method is LinearMethod.WILSON
+
+
+def _form_of_rows(
+    method: LinearMethod, values: Values, linear: Linear, strata: Strata = Strata.WHOLE, *, is_exact: bool = True
+) -> InfluenceForm:
+    """Form of what is made of one value per sample; unless it ``is_exact`` of something near to the metric."""
+
+    def make(of: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
+        found = np.where(of.each > 0, values(of.scores, parameters), 0.0)
+        sums, y = of.by_class(found), of.scores.y
+        made = linear(sums, class_index)
+        away = made.slopes[y] * (found - sums.means[y]) + made.levels[y]
+        influence = np.where(of.each > 0, of.each * away, 0.0)
+        varies = float(influence @ influence) > rounding_of(made.value, sums.whole)
+        return Influence(influence * varies, method, strata, made.freedom)
+
+    return InfluenceForm(method, make, of_rows=OfRows(values, linear, strata) if is_exact else None)
+
+
+def rounding_of(value: float, whole: Side) -> float:
+    """Variance of a metric of one value per sample below which it is rounding."""
+    # Of a skill score the loss is what is left of 1.
+    size = ROUNDING * max(abs(value), abs(1.0 - value))
+    return size * size * whole.squares / whole.weight**2
+
+
+def _mean(sums: ClassSums, _: int | None) -> Made:
+    each = sums.whole.scale_of_mean
+    return Made(sums.overall, np.full(len(sums.sides), each), each * sums.away, sums.whole.freedom)
 
 
 def mean_of(values: Values, *, is_mean: bool = True) -> InfluenceForm:
@@ -254,12 +345,7 @@ def mean_of(values: Values, *, is_mean: bool = True) -> InfluenceForm:
         values: Value of each sample.
         is_mean: The metric is exactly this mean, of values that do not depend on other samples.
     """
-
-    def make(of: WeightedSamples, _: int | None, parameters: Parameters) -> Influence:
-        influence = centred(values(of.scores, parameters), of.scores.weights)
-        return Influence(influence, LinearMethod.T, freedom=of.freedom)
-
-    return InfluenceForm(LinearMethod.T, make, row_mean=RowMean(values, Over.SAMPLES) if is_mean else None)
+    return _form_of_rows(LinearMethod.T, values, _mean, is_exact=is_mean)
 
 
 def share_saved(values: Values, reference: Reference) -> InfluenceForm:
@@ -268,50 +354,51 @@ def share_saved(values: Values, reference: Reference) -> InfluenceForm:
     It is a ratio: the reference moves with the shares, which are random too.
     """
 
-    def make(of: WeightedSamples, _: int | None, parameters: Parameters) -> Influence:
-        losses, (spread, moves) = values(of.scores, parameters), reference(of.scores.prevalence)
-        mean = of.mean(losses)
-        moved = mean / spread**2 * moves[of.scores.y]
-        influence = centred(moved - losses / spread, of.scores.weights, abs(mean) / spread)
-        return Influence(influence, LinearMethod.INFLUENCE, freedom=of.freedom)
+    def linear(sums: ClassSums, _: int | None) -> Made:
+        each, mean = sums.whole.scale_of_mean, sums.overall
+        shares = np.array([side.weight for side in sums.sides]) / sums.whole.weight
+        with silently():
+            spread, moves = reference(shares)
+        if not spread > 0.0:
+            return Made(np.nan, np.zeros(shares.size), np.zeros(shares.size))
+        moves = np.where(shares > 0.0, moves, 0.0)
+        moved = mean / spread**2 * (moves - float(shares @ moves))
+        slopes, levels = np.full(shares.size, -each / spread), -sums.away / spread + moved
+        return Made(1.0 - mean / spread, slopes, each * levels, sums.whole.freedom)
 
-    return InfluenceForm(LinearMethod.INFLUENCE, make, skill=Skill(values, reference))
+    return _form_of_rows(LinearMethod.INFLUENCE, values, linear)
 
 
 def share_of(counted: Values) -> InfluenceForm:
     """Form of the share of the samples that count 1 and not 0."""
+    return _form_of_rows(LinearMethod.WILSON, counted, lambda sums, of: _mean(sums, of)._replace(freedom=np.inf))
 
-    def make(of: WeightedSamples, _: int | None, parameters: Parameters) -> Influence:
-        return Influence(centred(counted(of.scores, parameters), of.scores.weights), LinearMethod.WILSON)
 
-    return InfluenceForm(LinearMethod.WILSON, make, row_mean=RowMean(counted, Over.SAMPLES))
+def _class_means(sums: ClassSums, of: int | None) -> Made:
+    """The mean of one class, or that of all classes."""
+    codes = [*range(len(sums.sides))] if of is None else [of]
+    # Of a class without variance all of it is rounding.
+    weighed = np.array([side.squares for side in sums.sides])
+    varies = sums.spreads > weighed * (ROUNDING * sums.means) ** 2
+    slopes = np.zeros(len(sums.sides))
+    slopes[codes] = [sums.sides[code].scale_of_mean / len(codes) for code in codes]
+    slopes = np.where(varies, slopes, 0.0)
+    if of is not None:
+        freedom = sums.sides[of].freedom
+    else:
+        parts = np.where(varies, slopes**2 * sums.spreads, 0.0)
+        freedom = welch(parts, np.array([side.effective for side in sums.sides]))
+    return Made(float(sums.means[codes].mean()), slopes, np.zeros(slopes.size), freedom)
 
 
 def mean_of_class_means(values: Values, *, is_mean: bool = True) -> InfluenceForm:
     """Form of the mean over the classes of the mean over their members; the arguments are those of `mean_of`."""
-
-    def make(of: WeightedSamples, _: int | None, parameters: Parameters) -> Influence:
-        y, size = of.scores.y, of.scores.n_classes
-        shares = values(of.scores, parameters) / size
-        influence = centred_by_class(shares, y, size, of.scores.weights)
-        freedom = welch(sums_by_code(y, influence * influence, size), of.effective_members)
-        return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=freedom)
-
-    return InfluenceForm(LinearMethod.T, make, row_mean=RowMean(values, Over.CLASS_MEANS) if is_mean else None)
+    return _form_of_rows(LinearMethod.T, values, _class_means, Strata.BY_CLASS, is_exact=is_mean)
 
 
 def mean_of_members(values: Values) -> InfluenceForm:
     """Form of the mean over the members of one class."""
-
-    def make(of: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
-        members = np.flatnonzero(of.scores.y == class_index)
-        influence = np.zeros(of.scores.n_samples)
-        weights = None if of.scores.weights is None else of.scores.weights.take(members)
-        influence[members] = centred(values(of.scores, parameters).take(members), weights)
-        size = members.size if weights is None else float(of.effective_members[class_index])
-        return Influence(influence, LinearMethod.T, Strata.BY_CLASS, freedom=max(size - 1.0, 1.0))
-
-    return InfluenceForm(LinearMethod.T, make, row_mean=RowMean(values, Over.MEMBERS))
+    return _form_of_rows(LinearMethod.T, values, _class_means, Strata.BY_CLASS)
 
 
 def welch(parts: Array, sizes: Array) -> float:

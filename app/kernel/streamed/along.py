@@ -12,6 +12,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
+from app.kernel.samples.influence import Side
 from app.kernel.samples.rankings import Positions, precision_at
 from app.kernel.streamed.rows import Table
 from app.kernel.streamed.spool import BLOCK
@@ -31,56 +32,6 @@ MAX_FPR = 0.1
 _BEYOND = float(np.nextafter(MAX_FPR, 1.0))
 _NONE = np.zeros(0)
 QUANTILES = (0.25, 0.5, 0.75)
-
-
-class Side(NamedTuple):
-    """Members of a class, or all others: the sum of their weights, that of the squares of these, and how many there
-    are.
-    """
-
-    weight: float
-    squares: float
-    used: int
-
-    @classmethod
-    def summed(cls, sides: Sequence["Side"]) -> "Side":
-        """All samples of several sides."""
-        weights, squares, used = zip(*sides, strict=True)
-        return cls(fsum(weights), fsum(squares), sum(used))
-
-    @property
-    def effective(self) -> float:
-        """Effective number of samples (Kish), 0 of none."""
-        return self.weight**2 / self.squares if self.squares else 0.0
-
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom of the variance of a mean."""
-        return max(self.effective - 1.0, 1.0)
-
-    @property
-    def scale(self) -> float:
-        """Root of n / (n - 1): deviations from a mean times it have squares that add up to a variance without bias."""
-        return float((self.used / max(self.used - 1, 1)) ** 0.5)
-
-    @property
-    def scale_of_mean(self) -> float:
-        """Factor of deviations from a weighted mean, the root of n / (n - 1) over the weight; 0 without samples."""
-        return self.scale / self.weight if self.weight else 0.0
-
-    def variance(self, sums: tuple[float, float, float]) -> float:
-        """Variance of the weighted mean of values, drawn with replacement, times n / (n - 1); 0 where it is rounding.
-        The sums are of weights times values, of squared weights times values, and of squared weights times squared
-        values.
-        """
-        if not self.weight:
-            return float("nan")
-        first, own, square = sums
-        mean = first / self.weight
-        excess = square - 2.0 * mean * own + mean * mean * self.squares
-        if excess <= _ROUNDING * max(square, mean * mean * self.squares):
-            return 0.0
-        return excess * self.scale_of_mean**2
 
 
 class Cuts(NamedTuple):
@@ -280,6 +231,20 @@ def _near_median(members: Side, steps: int) -> Array:
     return found
 
 
+def _variance(side: Side, sums: Sequence[float]) -> float:
+    """Variance of the weighted mean of values, drawn with replacement, times n / (n - 1); 0 where it is rounding. The
+    sums are of weights times values, of squared weights times values, and of squared weights times squared values.
+    """
+    if not side.weight:
+        return float("nan")
+    first, own, square = sums
+    mean = first / side.weight
+    excess = square - 2.0 * mean * own + mean * mean * side.squares
+    if excess <= _ROUNDING * max(square, mean * mean * side.squares):
+        return 0.0
+    return excess * side.scale_of_mean**2
+
+
 class Along:
     """Everything that adds up along the cuts of one ranking. K classes share the points of their curves; cells end at
     rising limits. ``hull`` are the vertices (tp, fp) of the upper convex hull of the ROC curve.
@@ -383,8 +348,7 @@ class Along:
         if not self.has_both:
             return float("nan"), float("nan")
         found = self._totals
-        of_members = self.members.variance((found[0], found[1], found[2]))
-        return of_members, self.others.variance((found[3], found[4], found[5]))
+        return _variance(self.members, found[0:3]), _variance(self.others, found[3:6])
 
     @property
     def precision(self) -> float:
@@ -491,14 +455,13 @@ def placements(curve: Along, scores: Array, members: Mask, scales: tuple[float, 
     return away
 
 
-def precision_placements(curve: Along, scores: Array, members: Mask, scale: float = 0.0) -> Array:
+def precision_placements(curve: Along, scores: Array, members: Mask) -> Array:
     """Influence (n) on the average precision of a ranking, in each unit of weight, of some of its samples in any order;
-    as `app.kernel.samples.areas.precision_influence`. ``scale`` is a factor of deviations; 0: by which squares add up
-    to the variance.
+    as `app.kernel.samples.areas.precision_influence`.
     """
     (known, (*_, terms, moved)), away, (gained, lost) = curve.places, np.zeros(scores.size), curve.precision_slopes
     if curve.average_precision_variance:
         at, others = np.flatnonzero(members), np.flatnonzero(~members)
         away[at] = between(scores.take(at), known, terms) + gained
         away[others] = between(scores.take(others), known, moved) - lost
-    return away * ((scale or Side.summed([curve.members, curve.others]).scale) / curve.members.weight)
+    return away * (Side.summed([curve.members, curve.others]).scale / curve.members.weight)

@@ -7,8 +7,9 @@ import numpy as np
 from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.calibration import width_limits
+from app.kernel.samples.influence import Side
 from app.kernel.samples.scores import CONFIDENT, Excess, Forecasts, Stated
-from app.kernel.streamed.along import Cuts, Levels, Reduced, Reduction, Side
+from app.kernel.streamed.along import Cuts, Levels, Reduced, Reduction
 
 # Of all calibration errors.
 BINS = int(expected_calibration_error.card.defaults["bins"])

@@ -9,8 +9,7 @@ import numpy as np
 
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.influence import Influence, InfluenceForm, Over, Skill, Strata, welch
+from app.kernel.samples.influence import Influence, InfluenceForm, Made, rounding_of
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.moments import ClassMoments, Moments
@@ -39,29 +38,27 @@ class Leaf:
         form = card.inference.influence
         if card.inputs is not Inputs.PROBABILITIES or form is None:
             return None
-        if form.row_mean is None and form.skill is None and form.area is None:
+        if form.of_rows is None and form.area is None:
             return None
         return cls(metric, of, {**card.defaults, **(parameters or {})}, form)
 
     @property
     def key(self) -> Hashable:
         """Metrics of one key are made of the same values."""
-        of_rows = self.form.row_mean or self.form.skill
-        if of_rows is not None:
-            return of_rows.values, *sorted(self.parameters.items())
+        if self.form.of_rows is not None:
+            return self.form.of_rows.values, *sorted(self.parameters.items())
         area = self.form.area
         return area and (area.of, area.of_precision), self.of
 
     def in_rows(self, scores: Scores) -> Array:
         """The values (n), each the same wherever its row stands; NaN of scores that are no probabilities."""
-        of_rows = self.form.row_mean or self.form.skill
+        of_rows = self.form.of_rows
         if not scores.are_probabilities or of_rows is None:
             return np.full(scores.n_samples, np.nan)
         with silently():
             return of_rows.values(scores, self.parameters)
 
 
-_NONE = np.zeros(0)
 # Called with what was read, and the values (R, V, b) of all leaves of R runs.
 Look = Callable[[Table, Array], None]
 
@@ -149,11 +146,8 @@ class Read(NamedTuple):
     def alone(self, part: Linearisation, n_samples: int) -> Linearisation:
         """One value as if one sample had all the influence, or with that of groups."""
         moments, sums = self.moments, self.sums.moments
-        # Of a skill score the loss is what is left of 1.
-        size = ROUNDING * max(abs(part.value), abs(1.0 - part.value))
-        noise = size * size * moments.whole.squares / moments.whole.weight**2
         spread = self.covariance([part])[0]
-        spread = np.where(spread <= noise, 0.0, spread)
+        spread = np.where(spread <= rounding_of(part.value, moments.whole), 0.0, spread)
         influence, about = np.sqrt(spread), None
         if sums.n_groups:
             concerned = (part.influence.reshape(len(moments.sides), -1) != 0.0).any(axis=1)
@@ -161,17 +155,6 @@ class Read(NamedTuple):
             about = sums.sizes.reshape(sums.n_groups, -1) @ concerned
             influence, about = (np.where(spread == 0.0, 0.0, one) for one in (influence, about))
         return replace(part, influence=influence, about=about, n_samples=n_samples)
-
-
-class _Made(NamedTuple):
-    """One value of a run, and its influence in each unit of weight: slopes (K) by the deviations of samples within the
-    classes, and levels (K) that are the same for all of a class.
-    """
-
-    value: float
-    slopes: Array
-    levels: Array
-    freedom: float = np.inf
 
 
 class RunInfluences:
@@ -195,13 +178,14 @@ class RunInfluences:
         leaf, moments = Leaf.made(metric, class_index, parameters), self._read.moments
         if leaf is None or leaf.key not in self._places:
             return None
-        at, strata = self._places[leaf.key], Strata.BY_CLASS if _by_class(leaf) else Strata.WHOLE
-        if leaf.form.area is None:
-            known, made = Influence(_NONE, leaf.form.method, strata), _made(leaf, moments, at)
-        else:
+        at = self._places[leaf.key]
+        if leaf.form.area is not None:
             known, slope = self._run.made(leaf), leaf.form.area.slope
             slopes = np.full(len(moments.sides), slope)
-            made = _Made(self._run.value(leaf), slopes, slope * np.nan_to_num(moments.means[:, at]), known.freedom)
+            made = Made(self._run.value(leaf), slopes, slope * np.nan_to_num(moments.means[:, at]), known.freedom)
+        elif leaf.form.of_rows is not None:
+            known = Influence(np.zeros(0), leaf.form.method, leaf.form.of_rows.strata)
+            made = leaf.form.of_rows.linear(moments.of(at), leaf.of)
         coefficients = np.zeros((len(moments.sides), len(self._read.places) + 1))
         coefficients[:, at], coefficients[:, -1] = made.slopes, made.levels
         if not np.isfinite(made.value):
@@ -209,49 +193,3 @@ class RunInfluences:
         card, worth = leaf.metric.card, self._run.worth
         found = made.value, coefficients.ravel(), card.inference.scale, known.strata, known.method, card.range
         return Linearisation(*found, made.freedom, known.sizes, worth)
-
-
-def _by_class(leaf: Leaf) -> bool:
-    return leaf.form.row_mean is not None and leaf.form.row_mean.over is not Over.SAMPLES
-
-
-def _made(leaf: Leaf, moments: ClassMoments, at: int) -> _Made:
-    if leaf.form.skill is not None:
-        return _of_skill(leaf.form.skill, moments, at)
-    if _by_class(leaf):
-        return _of_classes(leaf, moments, at)
-    each, freedom = moments.whole.scale_of_mean, np.inf if leaf.form.is_share else moments.whole.freedom
-    slopes = np.full(len(moments.sides), each)
-    return _Made(float(moments.overall[at]), slopes, each * moments.away[:, at], freedom)
-
-
-def _of_skill(skill: Skill, moments: ClassMoments, at: int) -> _Made:
-    each, mean = moments.whole.scale_of_mean, float(moments.overall[at])
-    shares = np.array([side.weight for side in moments.sides]) / moments.whole.weight
-    with silently():
-        reference, moves = skill.reference(shares)
-    if not reference > 0.0:
-        return _Made(np.nan, np.zeros(shares.size), np.zeros(shares.size))
-    moves = np.where(shares > 0.0, moves, 0.0)
-    moved = mean / reference**2 * (moves - float(shares @ moves))
-    slopes, levels = np.full(shares.size, -each / reference), -moments.away[:, at] / reference + moved
-    return _Made(1.0 - mean / reference, slopes, each * levels, moments.whole.freedom)
-
-
-def _of_classes(leaf: Leaf, moments: ClassMoments, at: int) -> _Made:
-    """The mean of one class, or that of all classes."""
-    n_classes = len(moments.sides)
-    codes = [*range(n_classes)] if leaf.of is None else [leaf.of]
-    squares, means = moments.products[:, at, at], moments.means[:, at]
-    # Of a class without variance all of it is rounding.
-    weighed = np.array([side.squares for side in moments.sides])
-    varies = squares > weighed * (ROUNDING * means) ** 2
-    slopes = np.zeros(n_classes)
-    slopes[codes] = [moments.sides[code].scale_of_mean / len(codes) for code in codes]
-    slopes = np.where(varies, slopes, 0.0)
-    if leaf.of is not None:
-        freedom = moments.sides[leaf.of].freedom
-    else:
-        parts = np.where(varies, slopes**2 * squares, 0.0)
-        freedom = welch(parts, np.array([side.effective for side in moments.sides]))
-    return _Made(float(means[codes].mean()), slopes, np.zeros(n_classes), freedom)

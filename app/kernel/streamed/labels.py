@@ -18,10 +18,11 @@ from app.kernel.metrics.expression import Expression, Subject
 from app.kernel.metrics.families import score_ranking
 from app.kernel.numerics.arrays import Array, Mask, lazy
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
+from app.kernel.samples.influence import Side
 from app.kernel.samples.label_units import CELLS, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.along import Along, Side
+from app.kernel.streamed.along import Along
 from app.kernel.streamed.metrics import linearised
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import StreamedScores

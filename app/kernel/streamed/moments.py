@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.influence import ClassSums, Side
 from app.kernel.samples.losses import Codes
-from app.kernel.streamed.along import Side
 
 
 class ClassMoments(NamedTuple):
@@ -33,6 +33,11 @@ class ClassMoments(NamedTuple):
     def whole(self) -> Side:
         """All samples."""
         return Side.summed(self.sides)
+
+    def of(self, at: int) -> ClassSums:
+        """One of the values."""
+        overall, spreads = float(self.overall[at]), self.products[:, at, at]
+        return ClassSums(self.sides, self.means[:, at], self.away[:, at], spreads, overall)
 
     def covariance(self, coefficients: Array) -> Array:
         """Covariance (R, R) of influences (R, K (V + 1)): coefficients of the deviations of the values, and a constant

@@ -11,7 +11,7 @@ from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families import imcp, proper_scores, score_ranking
 from app.kernel.numerics.arrays import Array, Mask, kept, lazy, silently
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.influence import Influence, WeightedSamples
+from app.kernel.samples.influence import Influence, Side, WeightedSamples
 from app.kernel.samples.losses import CLIP, Codes, Losses
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Excess, Forecasts, Scores, Stated
@@ -19,7 +19,6 @@ from app.kernel.streamed.along import (
     Along,
     Cuts,
     Reduced,
-    Side,
     between,
     cuts_of,
     pieces,
@@ -509,14 +508,13 @@ class StreamedSamples(WeightedSamples):
         return self.scores.inside(self._part, code)
 
     @cached_property
-    def effective_samples(self) -> float:
-        """Effective number of all samples."""
-        return self.scores.whole.effective
+    def whole(self) -> Side:
+        """All samples, not some of them."""
+        return self.scores.whole
 
-    def sides(self, code: int) -> tuple[float, float]:
-        """Effective numbers of all members and non-members of a class."""
-        members, others = self.scores.both_sides(code)
-        return members.effective, others.effective
+    def both_sides(self, code: int) -> tuple[Side, Side]:
+        """All members of a class, and all others."""
+        return self.scores.both_sides(code)
 
     @cached_property
     def areas(self) -> tuple[Array, Array]:
@@ -569,10 +567,10 @@ class StreamedSamples(WeightedSamples):
         scales = whole.scale / joint.members.weight, whole.scale / joint.others.weight
         for code, own in enumerate(self._outputs):
             if of_precision:
-                found += precision_placements(joint, own, self._inside(code), whole.scale)
+                found += precision_placements(joint, own, self._inside(code))
             else:
                 found += placements(joint, own, self._inside(code), scales)
-        return found
+        return found * (whole.scale / Side.summed([joint.members, joint.others]).scale) if of_precision else found
 
     def pairs(self, weights: Array) -> tuple[Array, Array]:
         """Areas (K, K) of ordered pairs of classes, and the influence (b) on their sum in weights (K, K)."""

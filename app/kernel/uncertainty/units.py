@@ -315,7 +315,7 @@ class QueryUnits(Units):
     @property
     def n_units(self) -> int:
         """Number of queries."""
-        return self.queries.n_units
+        return int(self.queries.n_units)
 
     @property
     def width(self) -> int:

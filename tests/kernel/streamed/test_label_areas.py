@@ -44,7 +44,7 @@ def test_two_labels_are_not_taken_for_two_classes(engine: OpenEngine, n_labels: 
         values = np.concatenate([*chain.from_iterable(streamed.values_of([leaf], part) for part in parts)])
         # Places between two kept ones are interpolated.
         assert [values @ values, values @ own.influence] == pytest.approx([own.variance] * 2, rel=3e-3)
-        assert streamed.freedom_of(leaf) == pytest.approx(own.freedom, rel=1e-6) or np.isinf(own.freedom)
+        assert streamed.made(leaf).freedom == pytest.approx(own.freedom, rel=1e-6) or np.isinf(own.freedom)
     each = [
         area_influences(Scores.of_scores(own.astype(np.intp), column))[1][1]
         for own, column in zip(truth.T, scores.T, strict=True)
