@@ -64,6 +64,11 @@ KINDS: dict[str, tuple[Json, Json]] = {
         {"y_true": "kind", "probabilities": ["p0", "p1", "p2"]},
     ),
     "scores of two": ({"kind": "scores", "labels": ["no", "yes"]}, {"y_true": "two", "score": "score"}),
+    # Each says the other as probabilities do.
+    "scores of two columns": (
+        {"kind": "scores", "labels": ["no", "yes"]},
+        {"y_true": "two", "score": ["q", "p"]},
+    ),
     "scores of three": ({"kind": "scores", **OF_CLASSES}, {"y_true": "kind", "score": ["s0", "s1", "s2"]}),
     "labels": (
         {"kind": "multilabel", **OF_CLASSES},

@@ -106,7 +106,8 @@ class _Summed:
             found["s"] = -outputs if source.positive == 0 else outputs
         else:
             found |= {f"p{code}": np.ascontiguousarray(column) for code, column in enumerate(outputs.T)}
-            self.mirrored = self.mirrored and len(found) == 3 and np.array_equal(found["p0"], 1.0 - found["p1"])
+            one_says_all = len(found) == 3 and not source.has_scores and np.array_equal(found["p0"], 1.0 - found["p1"])
+            self.mirrored = self.mirrored and one_says_all
         if samples.groups is not None:
             found["g"] = samples.groups
         if samples.weights is not None:
