@@ -23,16 +23,7 @@ QUERY, GRADE, SCORE = "query", "relevance", "score"
 # Columns of queries that are no metrics.
 SIZES, RELEVANT, RELEVANCE = "sizes", "relevant_items", "ideal_relevance"
 RETRIEVED, UNJUDGED = "retrieved_items", "unjudged_items"
-_ATTRIBUTES: Final = (
-    SIZES,
-    RELEVANT,
-    RELEVANCE,
-    "irrelevant_items",
-    "tied_items",
-    RETRIEVED,
-    "retrieved_relevant",
-    UNJUDGED,
-)
+_ATTRIBUTES: Final = (SIZES, RELEVANT, RELEVANCE, "irrelevant_items", "tied_items", RETRIEVED, "retrieved_relevant")
 # Items whose metrics are computed together, so that what is made of them stays small.
 _TOGETHER: Final = 1 << 17
 # Values of metrics that stay in memory; more are read again each time.
@@ -63,6 +54,7 @@ def query_values(
 
 def _columns(queries: Queries) -> Iterator[tuple[Hashable, Array]]:
     yield from ((name, getattr(queries, name).astype(np.float64)) for name in _ATTRIBUTES)
+    yield UNJUDGED, queries.unjudged_items
     yield from ((name, found.of_units) for name, found in queries.known_terms.items())
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +23,7 @@ from app.kernel.compare.streamed import TRUTH, WEIGHT, output, streamed_runs
 from app.kernel.metrics.expression import Expression, measures
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.groups import Grouping
-from app.services.evaluate.streamed.units import taken
-from app.services.ports import Engine, SamplesElsewhere
+from app.services.ports import Engine, OpenEngine, SamplesElsewhere
 from app.services.processes.worker import as_step, each_as_step
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import (
@@ -145,7 +145,7 @@ def pair_streamed(
         rows: list[Rows] = []
         for place in range(len(runs)):
             with as_step(place, steps), of_run(place):
-                rows.append(_with_ids(taken(engine, _batches(reading, runs, kept, place, scored=bool(expressions)))))
+                rows.append(_with_ids(engine, _batches(reading, runs, kept, place, scored=bool(expressions))))
         with as_step(len(runs), steps):
             if len({one.names[_ID] for one in rows}) > 1:
                 # The integer 3 and the text "3" are the same id.
@@ -195,8 +195,10 @@ def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *,
     check_same(record.labels, counts, record)
 
 
-def _with_ids(rows: Rows) -> Rows:
-    """The samples of a run; raises InvalidInput where an id comes twice."""
+def _with_ids(engine: OpenEngine, batches: Iterator[pa.RecordBatch]) -> Rows:
+    """The samples of a run in an engine; raises InvalidInput where an id comes twice."""
+    first = next(batches)
+    rows = engine.take(first.schema, (one.cast(first.schema) for one in chain([first], batches)))
     for again in rows.distinct(_ID).where("n > 1").batches(_ID):
         raise InvalidInput.at(
             "",

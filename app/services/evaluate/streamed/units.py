@@ -89,7 +89,7 @@ def alike(rows: Rows, by: Sequence[str], *, weighted: bool) -> tuple[Table, NDAr
 def taken(engine: OpenEngine, batches: Iterator[pa.RecordBatch]) -> Rows:
     """Rows of batches, at least one, all with the columns of the first."""
     first = next(batches)
-    return engine.take(first.schema, (one.cast(first.schema) for one in chain([first], batches)))
+    return engine.take(first.schema, chain([first], batches))
 
 
 class StreamedParts:
