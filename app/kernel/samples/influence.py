@@ -104,7 +104,7 @@ class Side(NamedTuple):
 
 
 class ClassSums(NamedTuple):
-    """What is known of one value of the samples by class.
+    """Sums of one value of the samples, by class.
 
     Attributes:
         sides: (K) samples of each class.
@@ -175,7 +175,7 @@ class WeightedSamples:
         return self.whole.freedom
 
     def by_class(self, values: Array) -> ClassSums:
-        """What is known of values (n)."""
+        """Return the sums of values (n) by class."""
         y, size, each = self.scores.y, self.scores.n_classes, self.each
         sides = [_side(each[y == code]) for code in range(size)]
         weights = np.array([side.weight for side in sides])

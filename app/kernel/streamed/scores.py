@@ -248,9 +248,7 @@ class StreamedScores(Scores):
 
     @cached_property
     def _by_actual(self) -> Table:
-        """Of the samples of each class ``y``, by what is said of every class: how often it is hardly anything, and the
-        ends.
-        """
+        """By class ``y`` of the samples: how often what is said of each class is hardly anything, and its ends."""
         scores = [*map(self._score, range(self.n_classes))]
         low = {f"low{code}": f"({own} < {CLIP!r})::INT" for code, own in enumerate(scores)}
         signs = {"least": "", "most": "-"}

@@ -252,7 +252,7 @@ def draw_matrices(joint: JointCounts, *, draws: int, random: np.random.Generator
 
 
 def _places_in_classes(joint: JointCounts) -> Iterator[tuple[slice | Codes, tuple[Codes, int, Codes], Array]]:
-    """Of each class its combinations (P), the cells (F) that they have in the matrices (R, K, K) of all runs, and what
+    """The combinations (P) of each class, the cells (F) that they have in the matrices (R, K, K) of all runs, and which
     combination has which of these (P, F): a product sums faster than cells are gathered, run by run.
     """
     own = joint.predictions + joint.n_classes * np.arange(joint.n_runs)[:, None]
