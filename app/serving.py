@@ -287,14 +287,11 @@ def create_application() -> Any:
     """Build the ASGI application in a server process; a worker first ties its life to that of its parent."""
     from uvicorn.importer import import_from_string
 
-    # The routes are known by now; commands that serve nothing do without them.
-    from app.api.middleware import LineHandler
-
     configure_logging()
     # Nothing but JSON on standard output, for what collects it.
     requests = logging.getLogger("prevail.requests")
     if not requests.handlers:
-        requests.addHandler(LineHandler(sys.stdout))
+        requests.addHandler(logging.StreamHandler(sys.stdout))
         requests.setLevel(logging.INFO)
         requests.propagate = False
     # An answer is some 70 kB, a batch of them 70 MB.

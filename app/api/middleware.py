@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from http import HTTPStatus
-from typing import Any, Final, Protocol, TextIO
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
 from fastapi import FastAPI
@@ -273,29 +273,6 @@ class CrossOrigin(CORSMiddleware):
 
 def _bad(detail: str) -> Problem:
     return Problem(status=HTTPStatus.BAD_REQUEST, code="bad_request", detail=detail, headers=_CLOSE)
-
-
-class LineHandler(logging.StreamHandler[TextIO]):
-    """Writes what is logged as it is, line by line.
-
-    A line that is whole already need not become a record: that goes through fifteen functions, which the processor has
-    forgotten again from one report to the next.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
-        self.setFormatter(logging.Formatter("%(message)s"))
-
-    def write_line(self, logger: str, text: str) -> None:
-        """Write a line of a logger; what keeps it from being written is told as the library tells it."""
-        self.acquire()
-        try:
-            self.stream.write(text + self.terminator)
-            self.flush()
-        except Exception:  # noqa: BLE001 - as `logging` does: no request fails for its line
-            self.handleError(logging.LogRecord(logger, logging.INFO, __file__, 0, text, None, None))
-        finally:
-            self.release()
 
 
 _LONGEST_PATH, _ALIKE = 200, 0.8
@@ -660,13 +637,7 @@ class RequestLog:
             "bytes_in": facts.received,
             "bytes_out": facts.sent,
         }
-        text = write_json(line).decode()
-        match _log.handlers:
-            case [LineHandler() as lines] if not _log.propagate:
-                lines.write_line(LOGGER, text)
-            case _:
-                # `info` would look for the line of code that calls it.
-                _log.handle(logging.LogRecord(LOGGER, logging.INFO, __file__, 0, text, None, None))
+        _log.info("%s", write_json(line).decode())
 
 
 def _trace_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

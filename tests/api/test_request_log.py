@@ -1,7 +1,6 @@
 """Lines about requests, and tags of answers."""
 
 import gzip
-import io
 import json
 import logging
 import time
@@ -13,9 +12,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from app.api.middleware import LOGGER, LineHandler, RequestFacts, RequestLog
+from app.api.middleware import LOGGER
 from app.domain.operations import KeyMade
-from app.services.present import Tally
 from app.settings import Authentication, Settings
 from tests.api.answers import create, evaluation
 from tests.api.keys import bearer, make_key
@@ -210,28 +208,3 @@ def test_comparisons_are_listed(client: httpx.Client, database_url: str) -> None
     assert [{**one, "n_samples": 12} for one in found[1]["evaluations"]] == made[1]["evaluations"]
     assert found[2]["metrics"] == list(made[0]["metrics"])
     assert found[0]["created_at"] > found[1]["created_at"] > found[2]["created_at"]
-
-
-@pytest.mark.usefixtures("lines")
-def test_a_line_is_the_same_as_text_and_as_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    at, state = datetime(2026, 1, 2, tzinfo=UTC), {"request_id": "mine", "route": "/v1/é"}
-    scope = {"method": "GET", "path": "/v1/é", "headers": [(b"traceparent", b"none")]}
-    facts = RequestFacts(at, 0.001, scope, None, state, 200, 0, 7, Tally())
-    logger = logging.getLogger(LOGGER)
-    monkeypatch.setattr(logger, "propagate", False)
-    alone, first, second = (LineHandler(io.StringIO()) for _ in range(3))
-    for handlers in ([alone], [first, second]):
-        monkeypatch.setattr(logger, "handlers", handlers)
-        RequestLog().ended(facts)
-    texts = [one.stream.getvalue() for one in (alone, first, second) if isinstance(one.stream, io.StringIO)]
-    assert len(texts) == 3
-    assert len(set(texts)) == 1
-    assert json.loads(texts[0])["request"] == "mine"
-    assert json.loads(texts[0])["trace"] is None
-
-
-def test_no_request_fails_for_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    closed = io.StringIO()
-    closed.close()
-    LineHandler(closed).write_line(LOGGER, "what could not be written")
-    assert "what could not be written" in capsys.readouterr().err
