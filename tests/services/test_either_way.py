@@ -141,7 +141,6 @@ def report(file: Path, kind: str, design: str, options: Json, *, streamed: bool)
         members["kind"],
         members.get("labels"),
         1 << 30,
-        piece_rows=500,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(referenced, "STREAMED_FROM", 100 if streamed else ROWS)

@@ -130,7 +130,7 @@ def design(what: str) -> Design:
 def asked(body: Json, memory: int = MEMORY) -> tuple[DataPlaces, Asked]:
     uri = body["input"]["data"]["uri"]
     reference = DataReference(uri, DataFormat.PARQUET, body["input"]["data"].get("columns"))
-    return DataPlaces((uri,)), Asked(reference, "multilabel", LABELS, memory, piece_rows=300)
+    return DataPlaces((uri,)), Asked(reference, "multilabel", LABELS, memory)
 
 
 def said(new: NewEvaluation) -> Json:

@@ -69,7 +69,7 @@ def written(folder: Path, rows: pa.Table, size: int = 500) -> Json:
 def asked(body: Json, memory: int = MEMORY) -> tuple[DataPlaces, Asked]:
     data = body["input"]["data"]
     reference = DataReference(data["uri"], DataFormat.PARQUET, data["columns"])
-    return DataPlaces((data["uri"],)), Asked(reference, "ranking", None, memory, piece_rows=300)
+    return DataPlaces((data["uri"],)), Asked(reference, "ranking", None, memory)
 
 
 def said(new: NewEvaluation) -> Json:

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
-from app.api.bodies.files.dataset import PIECE_ROWS, Columns, Dataset, open_dataset
+from app.api.bodies.files.dataset import Columns, Dataset, open_dataset
 from app.api.bodies.files.joined import Joined, listing_of
 from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile
 from app.api.bodies.uploads import columns_of, reading, with_attributes
@@ -45,7 +45,6 @@ class Asked:
     Attributes:
         labels: The classes, where they are declared.
         memory_bytes: That columns may take.
-        piece_rows: That are read together, about.
         digest: Of the files that it has to be; None where any will do.
         with_ids: Parts have the ids of their rows.
         sliced: Columns have attributes beside them.
@@ -59,7 +58,6 @@ class Asked:
     kind: str
     labels: Sequence[str] | None
     memory_bytes: int
-    piece_rows: int = PIECE_ROWS
     digest: str | None = None
     with_ids: bool = False
     labels_digest: str | None = None
@@ -414,12 +412,12 @@ def _of_column(fault: Fault, members: Container[str], before: int | None) -> Fau
 def _opened(source: DataSource, asked: Asked, besides: Sequence[str] = ()) -> Dataset:
     if asked.copy is not None:
         listing = asked.copy.listing
-        data = open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes, asked.piece_rows)
+        data = open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes)
         return replace(data, texts=asked.copy.texts)
     listing = source.files(asked.reference)
     if asked.digest is not None and _digest(listing) != asked.digest:
         raise InvalidInput.at("/data", "data_changed", "expected the files that were evaluated, others are there now")
-    return open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes, asked.piece_rows, besides)
+    return open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes, besides)
 
 
 def _checked(data: Dataset, asked: Asked) -> None:

@@ -11,7 +11,6 @@ import orjson
 from fastapi import Request
 from starlette.responses import Response
 
-from app.api.bodies.files.dataset import PIECE_ROWS
 from app.api.bodies.parsing import Body
 from app.api.bodies.referenced import Asked, PartsOfData, ReadData, copied, of_rows, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
@@ -33,9 +32,6 @@ from app.services.compare.streamed import Rereading
 from app.services.ports import DataSource, Engine
 from app.services.processes.worker import as_step, each_as_step
 
-# Rows with ids that are together in memory, and travel together.
-_PIECE_ROWS: Final = 1 << 18
-
 
 def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool = False, sliced: bool = False) -> Asked:
     """A request for the columns of data that was evaluated once; it has to be the same files.
@@ -55,13 +51,11 @@ def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool =
     labels = data.get("labels")
     joined = labels and LabelReference(_reference(labels), (labels["on"][0], labels["on"][1]))
     reference = replace(_reference(data), labels=joined)
-    piece_rows = _PIECE_ROWS if in_parts else PIECE_ROWS
     return Asked(
         reference,
         record.kind,
         record.labels or None,
         memory_bytes,
-        piece_rows,
         data["digest"],
         in_parts,
         labels_digest=labels and labels["digest"],

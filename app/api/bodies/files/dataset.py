@@ -1,15 +1,14 @@
 """Files that lie elsewhere, read as if they were one that was sent: parts, a filter, and columns as batches of Arrow.
 
-Columns are checked before any row is read: whoever picks columns is first given a table without rows. Rows are read in
-pieces, so that any process can read some of them: row groups of Parquet, and whole files of all else.
+Columns are checked before any row is read: whoever picks columns is first given a table without rows.
 """
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from itertools import groupby, pairwise
-from operator import and_, attrgetter
+from itertools import pairwise
+from operator import and_
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -37,65 +36,19 @@ from app.domain.inputs.samples import Tally
 from app.services.ports import OpenEngine
 from app.services.processes.worker import progressed
 
-# Of a piece, about: what is made of them travels, and waits in memory.
-PIECE_ROWS: Final = 1 << 20
-_PIECE_ENTRIES: Final = 1 << 23
+# Rows that are read before it is told how far that is, about.
+_TOLD_ROWS: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some rows of one file.
-
-    Attributes:
-        groups: Its row groups, from the first to behind the last; None: the file is read whole.
-        rows: How many there are before a filter; None: the file does not say.
-        start: Bytes of all files that are read before it, about.
-        stop: The same with it.
-        total: Bytes of all files.
-    """
-
-    file: DataFile
-    groups: tuple[int, int] | None
-    rows: int | None
-    start: int
-    stop: int
-    total: int
-
-
-def pieces_of(files: Sequence[tuple[DataFile, Sequence[int] | None]], columns: int, most: int) -> Iterator[Piece]:
-    """All rows of all files, in their order.
-
-    Args:
-        files: Each with the rows of its row groups, or None where it has none.
-        columns: How many are read.
-        most: Rows of a piece, unless one row group has more.
-    """
-    most = min(most, max(_PIECE_ENTRIES // max(columns, 1), 1))
-    total = max(sum(file.size for file, _ in files), 1)
-    start = 0
-    for file, groups in files:
-        if not groups:
-            yield Piece(file, None, None if groups is None else 0, start, start + file.size, total)
-        else:
-            all_rows, before = max(sum(groups), 1), 0
-            for first, last in _together(groups, most):
-                rows = sum(groups[first:last])
-                begin, end = (start + file.size * place // all_rows for place in (before, before + rows))
-                yield Piece(file, (first, last), rows, begin, end, total)
-                before += rows
-        start += file.size
-
-
-def _together(groups: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+def _together(groups: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Row groups, from the first to behind the last, that are read together."""
     starts, taken = [0], 0
     for place, rows in enumerate(groups):
-        if taken and taken + rows > most:
+        if taken and taken + rows > _TOLD_ROWS:
             starts.append(place)
             taken = 0
         taken += rows
-    for first, last in pairwise([*starts, len(groups)]):
-        if first < last:
-            yield first, last
+    return pairwise([*starts, len(groups)])
 
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
@@ -168,7 +121,7 @@ class Dataset:
         nested: Parts of columns that hold several values, by the names that they have here.
         condition: On their rows.
         memory_bytes: That columns may take.
-        pieces: All rows, or some of them.
+        groups: Rows of the row groups of each file; None of files that have none.
         texts: Columns of CSV, whose texts say what they are.
         spellings: How columns of labels of CSV are written in all rows, by name, where these are some of them.
     """
@@ -178,7 +131,7 @@ class Dataset:
     schema: pa.Schema
     condition: Filter | None
     memory_bytes: int
-    pieces: tuple[Piece, ...]
+    groups: tuple[Sequence[int] | None, ...]
     columns: Mapped | None = None
     folders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     nested: Mapping[str, Nested] = field(default_factory=dict)
@@ -327,7 +280,7 @@ class Dataset:
             pointer="/data",
         )
         # Nothing is read in vain where the files say how much they hold.
-        rows = 0 if self.condition is not None else sum(piece.rows or 0 for piece in self.pieces)
+        rows = 0 if self.condition is not None else sum(sum(groups or ()) for groups in self.groups)
         if rows > most_rows or rows * self._least_bytes(columns) > self.memory_bytes:
             raise beyond
         taken = 0
@@ -343,7 +296,7 @@ class Dataset:
         return sum(kind.bit_width // 8 for kind in kinds if pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
-        """All rows that the condition lets through, piece by piece, and how far that is."""
+        """All rows that the condition lets through, file by file, and how far that is."""
         schema = self.batch_schema(*columns)
         plain = [one for one in schema if one.name not in self.nested]
         lists = dict.fromkeys(self.nested[name].column for name in schema.names if name in self.nested)
@@ -359,38 +312,39 @@ class Dataset:
             "batch_readahead": 4,
             "fragment_readahead": 1,
         }
-        for file, pieces in groupby(self.pieces, attrgetter("file")):
-            for batch in self._scanned(file, pieces, options):
+        place, total = 0, max(sum(file.size for file in self.listing.files), 1)
+        for file, groups in zip(self.listing.files, self.groups, strict=True):
+            progressed(place, total)
+            for batch in self._scanned(file, groups or (), options, partial(_told, place, file.size, total)):
                 before = self.read.rows
                 self.read.rows += batch.num_rows
                 yield batch.select(schema.names) if not lists else self._unpacked(batch, schema, before)
+            place += file.size
+        progressed(total, total)
 
-    def _scanned(self, file: DataFile, pieces: Iterable[Piece], options: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Rows of one file, whose columns are not looked into."""
+    def _scanned(
+        self, file: DataFile, groups: Sequence[int], options: Mapping[str, Any], tell: Callable[[float], None]
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of one file, whose columns are not looked into; ``tell`` is told the share of it that was read."""
         if self.listing.table is not None:
             import pyarrow.dataset as ds
 
             own: pa.Schema = options["schema"]
             rows = (batch.select(own.names).cast(own) for batch in self.listing.table.batches(file.path, own.names))
-            for piece in pieces:
-                progressed(piece.start, piece.total)
-                yield from ds.Scanner.from_batches(rows, **options).to_batches()
-                progressed(piece.stop, piece.total)
+            yield from ds.Scanner.from_batches(rows, **options).to_batches()
             return
         with self.listing.open(file.path) as opened:
             said = [pc.field(name) == value for name, value in self.folders.get(file.path, {}).items()]
             folders = reduce(and_, said) if said else None
-            fragment = _format(self.form).make_fragment(opened, partition_expression=folders)
-            for piece in pieces:
-                progressed(piece.start, piece.total)
-                chosen = fragment if piece.groups is None else fragment.subset(row_group_ids=[*range(*piece.groups)])
+            whole = _format(self.form).make_fragment(opened, partition_expression=folders)
+            for first, last in _together(groups):
+                chosen = whole.subset(row_group_ids=[*range(first, last)]) if groups else whole
                 for batch in chosen.scanner(**options).to_batches():
                     if self.form is DataFormat.ARROW:
                         # Arrow trusts what it reads: places of texts, for example, could lie outside of the file.
                         batch.validate(full=True)
                     yield batch
-                if piece.stop == piece.total:
-                    progressed(piece.stop, piece.total)
+                tell(sum(groups[:last]) / max(sum(groups), 1))
 
     def _unpacked(self, batch: pa.RecordBatch, schema: pa.Schema, before: int) -> pa.RecordBatch:
         found = []
@@ -401,12 +355,16 @@ class Dataset:
         return pa.RecordBatch.from_arrays(found, schema=schema)
 
 
+def _told(place: int, size: int, total: int, share: float) -> None:
+    """Tell that so much of a file is read, of so many bytes of all files; ``place`` bytes of others come first."""
+    progressed(place + int(share * size), total)
+
+
 def open_dataset(
     listing: DataListing,
     reference: DataReference,
     labels: Sequence[str] | None,
     memory_bytes: int,
-    piece_rows: int,
     besides: Sequence[str] = (),
 ) -> Dataset:
     """The files, once it is known that their columns fit each other; no row is read.
@@ -416,7 +374,6 @@ def open_dataset(
         reference: What is asked for.
         labels: The classes, where they are declared.
         memory_bytes: That columns may take.
-        piece_rows: That are read together, about.
         besides: Columns that are read beside those of the reference.
 
     Raises:
@@ -441,10 +398,9 @@ def open_dataset(
         schema = schema.append(pa.field(name, _part_type(schema.field(one.column).type, one)))
     if condition is not None:
         condition.bound(schema)
-    sized = [(file, groups) for file, (_, groups) in zip(listing.files, described, strict=True)]
-    pieces = tuple(pieces_of(sized, len(names), piece_rows))
+    groups = tuple(one for _, one in described)
     texts = frozenset(schema.names) if form is DataFormat.CSV else frozenset()
-    return Dataset(listing, form, schema, condition, memory_bytes, pieces, columns, folders, nested, texts)
+    return Dataset(listing, form, schema, condition, memory_bytes, groups, columns, folders, nested, texts)
 
 
 def _said_by_folders(files: Sequence[DataFile], present: Container[str]) -> dict[str, dict[str, Any]]:
