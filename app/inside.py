@@ -1,7 +1,6 @@
 """The service inside another program: its application on a Postgres of its own, for notebooks and tests of users."""
 
 import contextlib
-import gc
 import logging
 import shutil
 import tempfile
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.embedded import start_embedded
-from app.services.processes.worker import begin_forking
+from app.services.processes.worker import begin_forking, no_collection
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -42,7 +41,7 @@ def started(folder: Path | None) -> "Iterator[FastAPI]":
             # The database starts meanwhile.
             starting = beside.submit(database.__enter__)
             try:
-                with _no_collection():
+                with no_collection():
                     from pydantic import SecretStr
 
                     from app.cli import upgrade
@@ -57,15 +56,3 @@ def started(folder: Path | None) -> "Iterator[FastAPI]":
         # Who ends it at once interrupts connections of the queue that are being made, which is no fault to print.
         logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
         yield create_app(Settings(database_url=url, authentication=Authentication.off))
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Look for no garbage: nothing that is imported is any, and looking is a quarter of the time of an import."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -1,11 +1,9 @@
 """A request body as a checked pydantic model, with a JSON pointer to every fault."""
 
 import codecs
-import gc
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence, Sized
-from contextlib import contextmanager
+from collections.abc import Sequence, Sized
 from functools import cache
 from http import HTTPStatus
 from typing import Any, TypeVar, get_origin
@@ -21,6 +19,7 @@ from app.api.problems import UNKNOWN, MalformedRequest, alternatives, code_of, n
 from app.domain.errors import Fault
 from app.domain.inputs.kinds import KINDS
 from app.domain.wording import did_you_mean
+from app.services.processes.worker import no_collection
 
 Model = TypeVar("Model", bound=BaseModel)
 Body = bytes | bytearray
@@ -157,7 +156,7 @@ def _refuse_crowd(members: Sized) -> None:
 def parse_large_body(body: bytes, model: type[Model]) -> Model:
     """Parse a body whose columns of samples are long. Raises as `parse_body`."""
     try:
-        with _no_collection():
+        with no_collection():
             value = from_json(body, allow_inf_nan=False)
     except ValueError:
         # Read as a small one, of whose faults the place is known.
@@ -165,18 +164,6 @@ def parse_large_body(body: bytes, model: type[Model]) -> Model:
     if body.count(b":") != _count_members(value):
         refuse_repeated_members(body)
     return parse_value(value, model)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Look for no garbage: among a million rows that are made there is none, and looking takes as long as making."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def parse_value(value: Any, model: type[Model]) -> Model:

@@ -68,6 +68,18 @@ def progressed(done: int, steps: int) -> None:
 
 
 @contextmanager
+def no_collection() -> Iterator[None]:
+    """Look for no garbage: what is imported, or read of a large body, is none, and looking is much of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@contextmanager
 def as_step(done: int, steps: int) -> Iterator[None]:
     """Report progress inside as that of one of several steps, after ``done`` of them."""
     tell = _LISTENER.get()
