@@ -236,7 +236,7 @@ class Dataset:
             size = sum(file.size for file in self.listing.files)
             return (size // (8 * max(len(self.schema), 1)) if known is None else known), known is not None
         if self.form is DataFormat.PARQUET:
-            return sum(piece.rows or 0 for piece in self.pieces), True
+            return sum(sum(groups or ()) for groups in self.groups), True
         if self.form is DataFormat.ARROW:
             return sum(map(self._counted_rows, self.listing.files)), True
         with self.listing.open(self.listing.files[0].path) as opened:
