@@ -12,6 +12,7 @@ from app.kernel.metrics.expression import Every, Expression, Measure, is_list, i
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import AreaOf
 from app.kernel.samples.losses import Codes
+from app.kernel.samples.scores import Scores
 from app.kernel.streamed.influences import Leaf, RowSums, RunInfluences
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
@@ -78,7 +79,7 @@ def streamed_runs(
     shares = {leaves[0].key for leaves in known if len(leaves) == 1 and leaves[0].form.is_share and not weighted}
     counted: dict[Hashable, JointCounts] = {}
 
-    def count(part: Table, found: Array) -> None:
+    def count(part: Table, _: Sequence[Scores], found: Array) -> None:
         y = part[TRUTH].astype(np.int64)
         for key in shares:
             own = found[:, keys.index(key)]

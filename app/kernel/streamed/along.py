@@ -296,7 +296,14 @@ class Along:
         for squares, values in zip(cuts.squares, (own, moved_before), strict=True):
             weighed_values = squares * values
             sums += [weighed_values.sum(), weighed_values @ values]
+        both = held + others
+        away = held / both - self.members.weight / self._weight
+        sums.append(both @ (away * away))
         self._sums.append([float(one) for one in sums])
+
+    @property
+    def _weight(self) -> float:
+        return self.members.weight + self.others.weight
 
     @property
     def _sizes(self) -> tuple[float, float]:
@@ -360,6 +367,11 @@ class Along:
         """Sum of the precision at the members, by trapezoids."""
         return 0.5 * self._totals[7]
 
+    @property
+    def resolution(self) -> float:
+        """Variance of the frequency of the members over the distinct scores."""
+        return self._totals[12] / self._weight
+
     @cached_property
     def average_precision_variance(self) -> float:
         """Variance of the average precision, as of the influences that `precision_placements` gives; NaN without
@@ -367,7 +379,7 @@ class Along:
         """
         if not self.members.weight:
             return float("nan")
-        of_members, members_twice, of_others, others_twice = self._totals[8:]
+        of_members, members_twice, of_others, others_twice = self._totals[8:12]
         gained, lost = self.precision_slopes
         squares = self.members.squares, self.others.squares
         spread = members_twice + 2.0 * gained * of_members + gained * gained * squares[0]

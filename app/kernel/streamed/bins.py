@@ -1,4 +1,4 @@
-"""Sums of probabilities beside outcomes, in bins and over all samples, while cuts of an order go by."""
+"""Sums of probabilities beside outcomes, in bins and over all samples."""
 
 from itertools import pairwise
 
@@ -7,8 +7,7 @@ import numpy as np
 from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.calibration import width_limits
-from app.kernel.samples.influence import Side
-from app.kernel.samples.scores import CONFIDENT, Excess, Forecasts, Stated
+from app.kernel.samples.scores import CONFIDENT, Excess, Forecasts, Scores, Stated
 from app.kernel.streamed.along import Cuts, Levels, Reduced, Reduction
 
 # Of all calibration errors.
@@ -29,40 +28,30 @@ def bins_of(cells: Reduced) -> Array:
     return np.stack([np.bincount(places, one, BINS) for one in (weights, weights * cells.scores, cells.weights[1])])
 
 
-class ForecastSums:
-    """Probabilities beside the outcomes, summed while cuts of a class come from the highest probability
-    down.
+class OutcomeSums:
+    """What is known of probabilities beside outcomes from some samples at a time.
+
+    Attributes:
+        clipped: As `Scores.clipped`.
+        ends: (K, 2, 2) as `Scores.ends`.
     """
 
-    def __init__(self, members: Side, others: Side) -> None:
-        self._weight = members.weight + others.weight
-        self._share = members.weight / self._weight
-        # Squared errors, leanings and their variance, squares of frequencies about the share; then what is unsure.
-        self._sums = np.zeros(7)
+    def __init__(self, n_classes: int) -> None:
+        self.clipped, self.ends = 0, np.full((n_classes, 2, 2), [np.inf, -np.inf])
+        self._sums = np.zeros((n_classes, 6))
 
-    def add(self, cuts: Cuts) -> None:
-        """Go on with the next lower probabilities."""
-        p, held, others, _ = cuts
-        rest, lean, both = 1.0 - p, 1.0 - 2.0 * p, held + others
-        away = held / both - self._share
-        self._sums[:4] += (
-            held @ (rest * rest) + others @ (p * p),
-            held @ (rest * lean) - others @ (p * lean),
-            both @ (lean * lean * p * rest),
-            both @ (away * away),
-        )
-        low = slice(p.size - int(np.searchsorted(p[::-1], 0.5, side="right")), None)
-        self._sums[4:] += both[low].sum(), held[low].sum(), both[low] @ p[low]
+    def add(self, scores: Scores) -> None:
+        """Go on with more samples."""
+        each = map(scores.forecasts, range(len(self._sums)))
+        self._sums += [[float(one.squared_error), one.leaning, one.variance, *one.unsure] for one in each]
+        self.clipped += scores.clipped
+        for end, beyond in enumerate((np.minimum, np.maximum)):
+            self.ends[..., end] = beyond(self.ends[..., end], scores.ends[..., end])
 
-    def read(self) -> Forecasts:
-        """The sums, once all cuts were there."""
-        squared_error, leaning, variance, _, size, events, expected = self._sums.tolist()
+    def forecasts(self, code: int) -> Forecasts:
+        """Those of a class, as `Scores.forecasts`."""
+        squared_error, leaning, variance, size, events, expected = self._sums[code].tolist()
         return Forecasts(np.asarray(squared_error), leaning, variance, Stated(int(size), int(events), expected))
-
-    @property
-    def resolution(self) -> float:
-        """Variance of the frequency of the members over the distinct probabilities."""
-        return float(self._sums[3] / self._weight)
 
 
 class TopSums:

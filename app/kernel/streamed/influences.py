@@ -59,8 +59,8 @@ class Leaf:
             return of_rows.values(scores, self.parameters)
 
 
-# Called with what was read, and the values (R, V, b) of all leaves of R runs.
-Look = Callable[[Table, Array], None]
+# Called with what was read, the same in memory by run, and the values (R, V, b) of all leaves of R runs.
+Look = Callable[[Table, Sequence[Scores], Array], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,19 +99,20 @@ class RowSums:
                 if leaf.form.area is not None:
                     run.value(leaf)
 
-        def made(some: Table) -> tuple[Table, Codes, Array]:
+        def made(some: Table) -> tuple[Table, Codes, Sequence[Scores], Array]:
             unsorted = whole.strata(some)
             # One stratum after the other.
             order = np.argsort(unsorted.astype(np.int16), kind="stable")
             part = {name: column.take(order) for name, column in some.items()}
-            values = [row for run in runs for row in run.values_of([*known.values()], part)]
-            return part, unsorted.take(order), np.stack(values)
+            scores, leaves = [run.part(part) for run in runs], [*known.values()]
+            values = [row for run, own in zip(runs, scores, strict=True) for row in run.values_of(leaves, part, own)]
+            return part, unsorted.take(order), scores, np.stack(values)
 
         names = dict.fromkeys(name for run in runs for name in run.read_columns)
         parts = whole.in_parts([*names]) if known else ()
-        for part, strata, values in side_by_side(made, parts, whole.threads):
+        for part, strata, scores, values in side_by_side(made, parts, whole.threads):
             if look is not None:
-                look(part, values.reshape(len(runs), len(known), -1))
+                look(part, scores, values.reshape(len(runs), len(known), -1))
             weights = part.get("w", np.ones(strata.size))
             starts = np.flatnonzero(np.diff(strata, prepend=-1)).tolist()
             for start, end in pairwise([*starts, strata.size]):

@@ -76,8 +76,9 @@ def streamed_values(scores: StreamedScores, asked: Container[str] = ()) -> Mappi
     Those that need all samples are left out, and those for which samples are read again unless their key is asked for.
     """
     known = catalogue().of_probabilities.metrics
-    # Orders that are made of what was asked for are there before samples are read for their influences.
-    dear = [metric for metric in known if is_dear(metric, scores.n_classes)]
+    # Orders that are made of what was asked for are there before samples are read for their influences. Lines of
+    # recalibration need what is read then.
+    dear = sorted((metric for metric in known if is_dear(metric, scores.n_classes)), key=_LINES.__contains__)
     chosen = [*(metric for metric in dear if metric.key in asked), *(metric for metric in known if metric not in dear)]
     found = {metric.key: _computed(scores, metric) for metric in chosen}
     return {key: value for key, value in found.items() if value is not None}

@@ -10,7 +10,7 @@ from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking, Row, standardised_partial_area
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.along import MAX_FPR, QUANTILES, Along, Points
-from app.kernel.streamed.bins import BINS, FALLING, ForecastSums, bins_of
+from app.kernel.streamed.bins import BINS, FALLING
 from app.kernel.streamed.rows import NotStreamed
 
 
@@ -54,11 +54,10 @@ class StreamedRanking(KnownRanking):
 
     Attributes:
         curve: What was found along it.
-        forecasts: Probabilities beside outcomes; None of scores.
     """
 
-    def __init__(self, curve: Along, forecasts: ForecastSums | None) -> None:
-        self.curve, self.forecasts = curve, forecasts
+    def __init__(self, curve: Along, bins: Array | None) -> None:
+        self.curve = curve
         members, both = curve.members.weight, curve.has_both
         known = {
             "positives": members,
@@ -69,9 +68,9 @@ class StreamedRanking(KnownRanking):
             "average_precision": curve.precision / members if members else np.nan,
             "precision_sum": curve.precision_trapezoid,
             "ks": curve.gap if both else np.nan,
-            "resolution": np.nan if forecasts is None else forecasts.resolution,
+            "resolution": curve.resolution,
         }
-        super().__init__(known, None if forecasts is None else bins_of(curve.reduction.cells))
+        super().__init__(known, bins)
         # What is looked up at one cut is so among the cuts that were marked.
         names = "values", "tp", "fp", "tp_before", "fp_before", "lost"
         self._marked = KnownRanking({name: known[name] for name in ("positives", "negatives")}, None)

@@ -12,7 +12,7 @@ from app.kernel.metrics.families import imcp, proper_scores, score_ranking
 from app.kernel.numerics.arrays import Array, Mask, kept, lazy, silently
 from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.influence import Influence, Side, WeightedSamples
-from app.kernel.samples.losses import CLIP, Codes, Losses
+from app.kernel.samples.losses import Codes, Losses
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Excess, Forecasts, Scores, Stated
 from app.kernel.streamed.along import (
@@ -25,7 +25,7 @@ from app.kernel.streamed.along import (
     placements,
     precision_placements,
 )
-from app.kernel.streamed.bins import LIMITS, ForecastSums, TopSums, bins_of
+from app.kernel.streamed.bins import LIMITS, OutcomeSums, TopSums, bins_of
 from app.kernel.streamed.influences import Leaf, Read, RowSums
 from app.kernel.streamed.logistic import Fit, fitted
 from app.kernel.streamed.rankings import KnownRanking, StreamedRanking
@@ -140,14 +140,13 @@ class StreamedScores(Scores):
     def ranking(self, code: int) -> StreamedRanking:
         """The samples by falling score of a class; they are put in order once."""
         if code not in self._made:
-            sides = self.both_sides(code)
-            curve = Along(*sides, self.n_classes, LIMITS if self.are_probabilities else LIMITS[:0])
-            forecasts = ForecastSums(*sides) if self.are_probabilities else None
+            limits = LIMITS if self.are_probabilities else LIMITS[:0]
+            curve = Along(*self.both_sides(code), self.n_classes, limits)
             for cuts in cuts_of(self._in_order(code)):
                 curve.add(cuts)
-                if forecasts is not None:
-                    forecasts.add(cuts)
-            self._made[code] = StreamedRanking(curve, forecasts)
+            self._made[code] = StreamedRanking(
+                curve, bins_of(curve.reduction.cells) if self.are_probabilities else None
+            )
         return self._made[code]
 
     def _in_order(self, code: int) -> Iterator[Table]:
@@ -241,24 +240,17 @@ class StreamedScores(Scores):
 
     def forecasts(self, code: int) -> Forecasts:
         """The probabilities of a class beside its outcomes, as ``Scores.forecasts``."""
-        found = self.ranking(code).forecasts
-        if found is None:
-            raise NotStreamed("scores that are no probabilities are not stated beside outcomes")
-        return found.read()
-
-    @cached_property
-    def _by_actual(self) -> Table:
-        """By class ``y`` of the samples: how often what is said of each class is hardly anything, and its ends."""
-        scores = [*map(self._score, range(self.n_classes))]
-        low = {f"low{code}": f"({own} < {CLIP!r})::INT" for code, own in enumerate(scores)}
-        signs = {"least": "", "most": "-"}
-        ends = {f"{end}{code}": f"{sign}({own})" for code, own in enumerate(scores) for end, sign in signs.items()}
-        return self._rows.totals(["y"], low, ends)
+        return self._outcomes.forecasts(code)
 
     @property
     def clipped(self) -> int:
-        """Number of samples whose actual class has a probability below `CLIP`."""
-        return sum(int(self._by_actual[f"low{code}"][place]) for place, code in enumerate(self._by_actual["y"]))
+        """Number of samples whose actual class has a probability below ``CLIP``."""
+        return self._outcomes.clipped
+
+    @property
+    def ends(self) -> Array:
+        """Lowest and highest probability of the non-members and of the members of each class, shape (K, 2, 2)."""
+        return self._outcomes.ends
 
     def _cuts_of_top(self) -> Iterator[Cuts]:
         if self.mirrored:
@@ -354,16 +346,6 @@ class StreamedScores(Scores):
         found = self.fit(code, clip, sloped=sloped)
         return np.array([found.a, found.b])
 
-    @lazy
-    def ends(self) -> Array:
-        """Lowest and highest probability of the non-members and of the members of each class, shape (K, 2, 2)."""
-        found, made = self._by_actual, np.full((self.n_classes, _TWO, _TWO), [np.inf, -np.inf])
-        for place, actual in enumerate(found["y"].tolist()):
-            for code in range(self.n_classes):
-                own = made[code, int(actual == code)]
-                own[:] = min(own[0], found[f"least{code}"][place]), max(own[1], -found[f"most{code}"][place])
-        return made
-
     # What samples say.
 
     @property
@@ -371,9 +353,20 @@ class StreamedScores(Scores):
         """Are influences on areas summed? Of two classes of independent samples their one order says the variance."""
         return self.grouped or not self.is_mirrored or self.looked_together
 
-    @cached_property
+    @property
     def row_sums(self) -> RowSums:
-        """Sums of what samples say, for which they are read once more."""
+        """Sums of what samples say."""
+        return self._read[0]
+
+    @property
+    def _outcomes(self) -> OutcomeSums:
+        if not self.are_probabilities:
+            raise NotStreamed("scores that are no probabilities are not stated beside outcomes")
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[RowSums, OutcomeSums]:
+        """All that samples say one by one, for which they are read once more."""
         leaves = [Leaf.made(metric, None) for metric in OF_ROWS if self.are_probabilities]
         if self.has_area_sums:
             # All orders are asked for at once, so that they are made beside each other.
@@ -381,7 +374,13 @@ class StreamedScores(Scores):
             of_each = (score_ranking.roc_auc, score_ranking.average_precision)
             leaves += [Leaf.made(metric, code) for metric in of_each for code in of_classes]
             leaves += [Leaf.made(metric, None) for metric in self._averages]
-        return RowSums.of([self], [leaf for leaf in leaves if leaf is not None])
+        outcomes = OutcomeSums(self.n_classes)
+
+        def look(_: Table, scores: Sequence[Scores], __: Array) -> None:
+            outcomes.add(scores[0])
+
+        asked = [leaf for leaf in leaves if leaf is not None]
+        return RowSums.of([self], asked, look=look if self.are_probabilities else None), outcomes
 
     def reading(self, leaf: Leaf) -> Read | None:
         """Sums of what samples say for one metric; where it is not among those of all they are read again for it."""
@@ -442,9 +441,9 @@ class StreamedScores(Scores):
         made = Scores if self.are_probabilities else Scores.of_class_scores
         return made(part["y"], self.outputs_of(part).T, part.get("w"))
 
-    def values_of(self, leaves: Sequence[Leaf], part: Table) -> Iterator[Array]:
-        """Values (b) of some samples; of an area their influence in each unit of weight."""
-        scores, samples = self.part(part), StreamedSamples(self, part)
+    def values_of(self, leaves: Sequence[Leaf], part: Table, scores: Scores) -> Iterator[Array]:
+        """Values (b) of some samples, which are these in memory; of an area their influence in each unit of weight."""
+        samples = StreamedSamples(self, part)
         for leaf in leaves:
             if leaf.form.area is None:
                 yield leaf.in_rows(scores)

@@ -41,7 +41,9 @@ def test_two_labels_are_not_taken_for_two_classes(engine: OpenEngine, n_labels: 
         assert leaf is not None
         assert own is not None
         parts = streamed.in_parts(streamed.read_columns)
-        values = np.concatenate([*chain.from_iterable(streamed.values_of([leaf], part) for part in parts)])
+        values = np.concatenate(
+            [*chain.from_iterable(streamed.values_of([leaf], part, streamed.part(part)) for part in parts)]
+        )
         # Places between two kept ones are interpolated.
         assert [values @ values, values @ own.influence] == pytest.approx([own.variance] * 2, rel=3e-3)
         assert streamed.made(leaf).freedom == pytest.approx(own.freedom, rel=1e-6) or np.isinf(own.freedom)
