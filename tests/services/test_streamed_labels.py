@@ -22,7 +22,7 @@ from app.kernel.samples.label_units import LabelSets
 from app.kernel.streamed.labels import LabelMoments, LabelSums, StreamedLabels
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import NewEvaluation, evaluate_alone
-from app.services.evaluate.streamed.labels import streamed_labels
+from app.services.evaluate.streamed.units import StreamedParts
 from tests.api.answers import Json
 from tests.engine import ENGINE
 from tests.services.streamed import check_same
@@ -278,7 +278,7 @@ def test_too_many_labels_and_groups_and_no_rows(tmp_path: Path) -> None:
         streamed(body, tmp_path, 1 << 17)
     nothing: DataFacts = {"uri": "", "format": "csv", "rows": 0, "files": 1, "bytes": 1, "digest": ""}
     with ENGINE.opened(tmp_path) as engine, pytest.raises(InvalidInput, match="at least one row"):
-        streamed_labels([], lambda _: nothing, engine=engine, budget=BUDGET)
+        StreamedParts([], lambda _: nothing, engine, BUDGET)
 
 
 def test_faults_of_rows_are_told_by_their_place_among_all(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from app.domain.errors import BeyondMemory, InvalidExpression, InvalidInput, Too
 from app.domain.inputs.content import DataFacts
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import NewEvaluation, evaluate_alone
-from app.services.evaluate.streamed.units import streamed_rankings
+from app.services.evaluate.streamed.units import StreamedParts, streamed_rankings
 from app.services.runs import rankings
 from tests.api.answers import Json
 from tests.engine import ENGINE
@@ -140,7 +140,7 @@ def test_what_is_asked_and_cannot_be_given_is_known_before_all_is_read(tmp_path:
         pytest.fail("a second part was read")
 
     with ENGINE.opened(tmp_path) as engine, pytest.raises(InvalidExpression, match="no meaning for ranking"):
-        streamed_rankings(parts(), lambda _: READ, engine=engine, budget=MEMORY, folder=tmp_path)
+        streamed_rankings(StreamedParts(parts(), lambda _: READ, engine, MEMORY), tmp_path)
 
 
 def test_too_many_queries_and_queries_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_too_many_queries_and_queries_that_are_too_long(tmp_path: Path, monkeypa
 
 def test_no_items(tmp_path: Path) -> None:
     with ENGINE.opened(tmp_path) as engine, pytest.raises(InvalidInput, match="at least one row"):
-        streamed_rankings([], lambda _: READ, engine=engine, budget=MEMORY, folder=tmp_path)
+        StreamedParts([], lambda _: READ, engine, MEMORY)
 
 
 READ: DataFacts = {"uri": "/data", "format": "csv", "rows": 0, "files": 1, "bytes": 1, "digest": ""}

@@ -29,8 +29,8 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.merging import merged
 from app.domain.options import Retain
 from app.services.compare.streamed import of_run
-from app.services.evaluate.evaluations import Merge, NewEvaluation
-from app.services.evaluate.streamed.units import NoPart
+from app.services.evaluate.evaluations import Merge
+from app.services.evaluate.streamed.units import Part
 from app.services.processes.worker import as_step, each_as_step
 
 
@@ -96,7 +96,7 @@ def _streams(records: Sequence[EvaluationRecord]) -> bool:
 
 def each_part_again(
     records: Sequence[EvaluationRecord], again: DataAgain, options: Mapping[str, Any]
-) -> Iterator[NewEvaluation | NoPart]:
+) -> Iterator[Part]:
     """All rows of all of them, part by part."""
     done, steps = count(), sum(len(record.elsewhere) for record in records)
     for place, record in enumerate(records):

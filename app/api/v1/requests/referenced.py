@@ -28,7 +28,7 @@ from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.streamed.labels import streamed_labels
 from app.services.evaluate.streamed.scores import streamed_scores
-from app.services.evaluate.streamed.units import NoPart, streamed_rankings
+from app.services.evaluate.streamed.units import Part, StreamedParts, streamed_rankings
 from app.services.ports import Engine
 from app.services.processes.worker import each_as_step
 
@@ -294,18 +294,18 @@ def with_parts(
     return streamed(parts.kind, each_part(body, parts), facts, engine=engine, budget=budget, folder=folder)
 
 
-def each_part(body: bytes, parts: PartsOfData) -> Iterator[NewEvaluation | NoPart]:
+def each_part(body: bytes, parts: PartsOfData) -> Iterator[Part]:
     """Each part of more rows than memory holds, as `with_columns` makes it."""
     for part in parts.read():
         try:
             yield with_columns(body, part)
         except NothingLeft as error:
-            yield NoPart(part.facts["rows"], error)
+            yield error
 
 
 def streamed(
     kind: str,
-    parts: Iterable[NewEvaluation | NoPart],
+    parts: Iterable[Part],
     facts_of: Callable[[int], Mapping[str, Any]],
     *,
     engine: Engine,
@@ -313,10 +313,8 @@ def streamed(
     folder: Path,
 ) -> NewEvaluation:
     """Evaluate parts of a kind, with these facts of the input of so many rows; the rest is as in `with_parts`."""
-    read = each_as_step(0, 2, parts)
     with engine.opened(folder) as opened:
+        read = StreamedParts(each_as_step(0, 2, parts), facts_of, opened, budget)
         if kind in (Probabilities.kind, Scores.kind):
-            return streamed_scores(read, facts_of, engine=opened, budget=budget)
-        if kind == Ranking.kind:
-            return streamed_rankings(read, facts_of, engine=opened, budget=budget, folder=folder)
-        return streamed_labels(read, facts_of, engine=opened, budget=budget)
+            return streamed_scores(read)
+        return streamed_rankings(read, folder) if kind == Ranking.kind else streamed_labels(read)

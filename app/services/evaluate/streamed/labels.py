@@ -1,6 +1,6 @@
 """Sets of labels of any number of samples, and probabilities of labels, with weights and groups."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -15,8 +15,7 @@ from app.kernel.streamed.labels import LabelGroups, LabelSums, StreamedLabels, S
 from app.kernel.streamed.rows import Rows
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.streamed.units import DATA, NoPart, StreamedParts, check_groups, check_weights, taken
-from app.services.ports import OpenEngine
+from app.services.evaluate.streamed.units import DATA, StreamedParts, check_groups, check_weights, taken
 
 # What an input says of its own rows, and how labels are decided where there are probabilities.
 _ROWS: Final = "rows"
@@ -30,41 +29,27 @@ _PAIR_BYTES: Final = 9 * 8 * 5
 _SUM_BYTES: Final = 16
 
 
-def streamed_labels(
-    parts: Iterable[NewEvaluation | NoPart],
-    facts_of: Callable[[int], Mapping[str, Any]],
-    *,
-    engine: OpenEngine,
-    budget: int,
-) -> NewEvaluation:
-    """One evaluation of samples with labels made of parts. The report is that of the same rows in memory, but for what
-    has to be resampled.
-
-    Args:
-        parts: Samples with the same labels.
-        facts_of: Facts of the input, of all of the data, by its number of rows.
-        engine: What holds the probabilities and the groups.
-        budget: Bytes of memory that sums over pairs of labels and within groups may take.
+def streamed_labels(read: StreamedParts) -> NewEvaluation:
+    """One evaluation of samples with labels. The report is that of the same rows in memory, but for what has to be
+    resampled.
 
     Raises:
-        InvalidInput: there is no part, all samples are in one group, or the weights are not as those of an input that
-            is sent.
+        InvalidInput: all samples are in one group, or the weights are not as those of an input that is sent.
         TooLarge: there are too many labels or groups.
     """
-    read = StreamedParts(parts, facts_of)
     source = read.source
     read.question(source)
     n_labels, scored, weighted = len(source.labels), _RULE in source.facts, source.is_weighted
     pair = _PAIR_BYTES * (1 + weighted + source.is_grouped)
-    left = budget - pair * n_labels**2
+    left = read.budget - pair * n_labels**2
     if left < 0:
         raise TooLarge(
-            f"expected labels with pairs of {pair} bytes in at most {budget} bytes (half of "
+            f"expected labels with pairs of {pair} bytes in at most {read.budget} bytes (half of "
             f"PREVAIL_DATA_MEMORY_BYTES), got {n_labels} labels",
             pointer=DATA,
         )
     sums = LabelSums(n_labels, weighted=weighted, scored=scored)
-    rows = taken(engine, _batches(read.samples(), sums))
+    rows = taken(read.engine, _batches(read.samples(), sums))
     if not sums.moments.whole.used:
         raise InvalidInput.at(DATA, "no_samples", "sample_weight: expected at least one sample, got none above 0")
     groups, scores, n_groups = None, None, 0

@@ -1,7 +1,6 @@
 """Probabilities or scores of any number of samples: parts of an input go into an engine."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,8 +18,7 @@ from app.kernel.streamed.rows import Rows
 from app.kernel.streamed.scores import StreamedScores
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.evaluate.streamed.units import NoPart, StreamedParts, alike, check_groups, check_weights, taken
-from app.services.ports import OpenEngine
+from app.services.evaluate.streamed.units import StreamedParts, alike, check_groups, check_weights, taken
 
 # Facts of a part that are numbers of samples.
 _COUNTED: Final = ("rows", "ties", "renormalized")
@@ -28,35 +26,22 @@ _COUNTED: Final = ("rows", "ties", "renormalized")
 _BYTES_OF_GROUP: Final = 128
 
 
-def streamed_scores(
-    parts: Iterable[NewEvaluation | NoPart],
-    facts_of: Callable[[int], Mapping[str, Any]],
-    *,
-    engine: OpenEngine,
-    budget: int,
-) -> NewEvaluation:
-    """One evaluation made of parts; nothing of them is left in memory.
-
-    Args:
-        parts: With their samples, of data that was named, and with the same labels.
-        facts_of: Facts of the input, of all of the data, by its number of rows.
-        engine: Holds the samples.
-        budget: Bytes of memory that sums within groups may take.
+def streamed_scores(read: StreamedParts) -> NewEvaluation:
+    """One evaluation of probabilities or scores.
 
     Raises:
-        InvalidInput: there is no part, or what is asked cannot be given.
+        InvalidInput: what is asked cannot be given.
         TooLarge: there are too many groups.
         EngineError: the engine fails.
     """
-    read = StreamedParts(parts, facts_of)
     summed = _Summed(read.source)
-    rows = taken(engine, (summed.columns(*part) for part in read.inputs()))
+    rows = taken(read.engine, (summed.columns(*part) for part in read.inputs()))
     whole, names = read.whole(summed.whole), rows.names
     weighted, grouped, size, n_groups = "w" in names, "g" in names, len(whole.labels), 0
     if grouped:
         rows, n_groups = rows.coded("g", "c")
         rows = rows.having(g="c").kept()
-        check_groups(n_groups, size, _BYTES_OF_GROUP * size * n_groups, budget)
+        check_groups(n_groups, size, _BYTES_OF_GROUP * size * n_groups, read.budget)
     if whole.facts.get("threshold_assumed"):
         rows, whole = _with_threshold(rows, whole)
     if grouped or weighted:

@@ -4,7 +4,7 @@ and rankings.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -34,14 +34,6 @@ DATA: Final = "/input/data"
 
 # Of each group what it adds to the error of an area, of how many samples and members.
 _BYTES_OF_AREA: Final = 24
-
-
-@dataclass(frozen=True, slots=True)
-class NoPart:
-    """Rows of which none is left, since all are of classes that are ignored."""
-
-    rows: int
-    fault: NothingLeft
 
 
 def check_groups(n_groups: int, orders: int, held: int, budget: int) -> None:
@@ -92,8 +84,18 @@ def taken(engine: OpenEngine, batches: Iterator[pa.RecordBatch]) -> Rows:
     return engine.take(first.schema, chain([first], batches))
 
 
+# A part of one evaluation with its samples, or why none of these is left.
+Part = NewEvaluation | NothingLeft
+
+
 class StreamedParts:
-    """Parts of one evaluation, with their samples.
+    """Parts of one evaluation, with the same labels.
+
+    Args:
+        parts: Of data that was named, in any order.
+        facts_of: Facts of the input, of all of the data, by its number of rows.
+        engine: Holds the samples.
+        budget: Bytes of memory, about, that what is known of all of them may take.
 
     Attributes:
         source: The input of the first part, without its samples.
@@ -103,7 +105,10 @@ class StreamedParts:
         InvalidInput: there is no part with samples. Only one part is read then.
     """
 
-    def __init__(self, parts: Iterable[NewEvaluation | NoPart], facts_of: Callable[[int], Mapping[str, Any]]) -> None:
+    def __init__(
+        self, parts: Iterable[Part], facts_of: Callable[[int], Mapping[str, Any]], engine: OpenEngine, budget: int
+    ) -> None:
+        self.engine, self.budget = engine, budget
         self.rows, self._facts_of, self._left_out = 0, facts_of, Counter[str]()
         self._fault = InvalidInput.at(DATA, "no_samples", "expected at least one row, got none")
         following = self._read(parts)
@@ -117,16 +122,16 @@ class StreamedParts:
         self.source = replace(first.source, samples=None, facts=facts)
         self._first, self._parts = replace(first, source=self.source), chain([first], following)
 
-    def _read(self, parts: Iterable[NewEvaluation | NoPart]) -> Iterator[NewEvaluation]:
+    def _read(self, parts: Iterable[Part]) -> Iterator[NewEvaluation]:
         for part in parts:
             if isinstance(part, NewEvaluation):
                 self.rows += part.source.facts[DATA_FACT]["rows"]
                 self._left_out.update(part.source.facts.get(IGNORED_FACT, {}))
                 yield part
             else:
-                self.rows += part.rows
-                self._left_out.update(part.fault.left_out)
-                self._fault = part.fault
+                self.rows += int(sum(part.left_out.values()))
+                self._left_out.update(part.left_out)
+                self._fault = part
 
     def question(self, source: MatrixInput) -> Question:
         """Return the question about an input; raises InvalidInput, InvalidExpression: it cannot be answered."""
@@ -157,31 +162,17 @@ class StreamedParts:
         return replace(self._first, source=replace(run.source, samples=None), report=report)
 
 
-def streamed_rankings(
-    parts: Iterable[NewEvaluation | NoPart],
-    facts_of: Callable[[int], Mapping[str, Any]],
-    *,
-    engine: OpenEngine,
-    budget: int,
-    folder: Path,
-) -> NewEvaluation:
-    """One evaluation of rankings made of parts. The report is that of the same items in memory.
-
-    Args:
-        parts: Items, in any order.
-        facts_of: Facts of the input, of all of the data, by its number of rows.
-        engine: What holds the items.
-        budget: Bytes of memory, about, that one query or the values of all queries may take.
-        folder: Where the file of the values is made.
+def streamed_rankings(read: StreamedParts, folder: Path) -> NewEvaluation:
+    """One evaluation of rankings, whose values go into a file of a folder. The report is that of the same items in
+    memory.
 
     Raises:
-        InvalidInput: there is no part, or what is asked cannot be given.
+        InvalidInput: what is asked cannot be given.
         TooLarge: there are too many queries, or too many items of one.
     """
-    read = StreamedParts(parts, facts_of)
     measures = measures_of(read.question(read.source), Task.RANKING)
     least = read.source.facts.get(RELEVANT_FROM)
-    kept = kept_queries(read.samples(), measures, engine, budget, folder, relevant_from=least)
+    kept = kept_queries(read.samples(), measures, read.engine, read.budget, folder, relevant_from=least)
     facts = {} if least is None else {RELEVANT_FROM: least}
     # The items are gone, and the names of the queries are not.
     nothing = np.zeros(0)
