@@ -34,7 +34,7 @@ from app.domain.identifiers import new_id
 from app.outbound.data import DataPlaces
 from app.outbound.duckdb_rows import DuckEngine
 from app.services.compare.comparisons import AskedComparison, NewComparison, compare_again, understood
-from app.services.compare.streamed import Rereading
+from app.services.compare.elsewhere import Rereading
 from app.services.evaluate.evaluations import evaluate_alone
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples, PairingMode

@@ -22,7 +22,7 @@ from app.domain.inputs.confusion import BinaryCounts
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.operations import DEFAULT_PROJECT
 from app.outbound.data import DataPlaces
-from app.services.compare.streamed import Rereading
+from app.services.compare.elsewhere import Rereading
 from app.services.stored import unkept_record
 from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, create, evaluation

@@ -17,7 +17,7 @@ from app.services.compare.comparisons import (
     AskedComparison,
     compare_again,
 )
-from app.services.compare.streamed import Rereading
+from app.services.compare.elsewhere import Rereading
 from app.services.runs.pairing import KeptSamples
 from tests.engine import ENGINE
 from tests.services.referenced import Parts, asked_of_sources

@@ -19,7 +19,7 @@ from app.services.compare.comparisons import (
     compare,
     compare_again,
 )
-from app.services.compare.streamed import Rereading
+from app.services.compare.elsewhere import Rereading
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 from tests.engine import ENGINE

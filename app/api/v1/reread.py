@@ -28,7 +28,7 @@ from app.domain.inputs.labels import taken
 from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.domain.inputs.merging import together
 from app.services.compare.comparisons import AskedComparison
-from app.services.compare.streamed import Rereading
+from app.services.compare.elsewhere import Rereading
 from app.services.ports import DataSource, Engine
 from app.services.processes.worker import as_step, each_as_step
 

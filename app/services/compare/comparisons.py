@@ -21,17 +21,11 @@ from app.kernel.uncertainty.draws import Alternative as Alternative
 from app.services.compare.answers import KeptAnswers, RunComparison
 from app.services.compare.comparison_answer import Besides as Besides
 from app.services.compare.comparison_answer import comparison_answer
+from app.services.compare.elsewhere import Rereading, can_be_paired, lies_elsewhere
 from app.services.compare.pairs import CostQuestion as CostQuestion
 from app.services.compare.pairs import check_costs
 from app.services.compare.sliced import with_slices
-from app.services.compare.streamed import (
-    Rereading,
-    can_be_paired,
-    lies_elsewhere,
-    pair_streamed,
-    read_again,
-    streamed_queries,
-)
+from app.services.compare.streamed import pair_streamed, streamed_queries
 from app.services.estimands import Estimand, parse_estimands, pointer_to, require_comparable, usual_metrics
 from app.services.ports import EvaluationStore
 from app.services.present import made_id
@@ -40,7 +34,15 @@ from app.services.runs.aligned import Runs
 from app.services.runs.causes import kind_of_causes
 from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.matrix_draws import InferenceSettings
-from app.services.runs.pairing import MOST_ENTRIES, KeptSamples, check_entries, entries_of, read_labels, read_outputs
+from app.services.runs.pairing import (
+    MOST_ENTRIES,
+    KeptSamples,
+    check_entries,
+    entries_of,
+    read_labels,
+    read_outputs,
+    unpaired,
+)
 from app.services.runs.pairing import PairingMode as PairingMode
 from app.services.stored import Named, identified, identified_once, inputs_of_all, records_of, with_parts
 
@@ -179,7 +181,7 @@ class ComparisonService(KeptAnswers):
 
         Raises:
             IncomparableRuns, OutOfReach: as before.
-            DataNotAllowed, InvalidInput, TooLarge: as `read_again`.
+            DataNotAllowed, InvalidInput, TooLarge: as `Rereading.at_once`.
         """
         kept = await self._samples(project, asked)
         work = partial(compare_again, asked, kept, reading, identifier=made_id())
@@ -266,7 +268,7 @@ def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading,
     """Compare runs after reading the samples that were named by a reference.
 
     Raises:
-        DataNotAllowed, InvalidInput, TooLarge: as `read_again`.
+        DataNotAllowed, InvalidInput, TooLarge: as `Rereading.at_once`.
         IncomparableRuns: as `compare`.
     """
     found = _read_at_once(asked, kept, reading)
@@ -298,7 +300,7 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
     if scored is not None:
         check_entries(records, scored)
     try:
-        return read_again(reading, records, kept, whole=scored is not None or asked.runs.task is not None)
+        return reading.at_once(records, kept, whole=scored is not None or asked.runs.task is not None)
     except TooLarge as error:
         if joins:
             return None
@@ -340,8 +342,7 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
     if runs is None:
         runs = asked.runs.pair(kept, new.paired, minimum_matched=new.minimum_matched)
     if new.paired is PairingMode.TRUE and not runs.pairing.paired:
-        why = runs.pairing.reason.partition(";")[0]
-        raise IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
+        raise unpaired(runs.pairing.reason.partition(";")[0])
     for estimand in (one for one in estimands if one.is_of_slices):
         runs.refuse_unknown_slices(estimand.expression, pointer_to("/metrics", new.metrics, estimand.text))
     lacking = runs.lacking_weights

@@ -1,11 +1,9 @@
-"""Comparisons of runs whose samples are named by reference: read again, and joined by sample id in an engine."""
+"""Comparisons of runs whose samples are read again, and joined by sample id in an engine."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -13,17 +11,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.data import MOST_GROUPS
-from app.domain.errors import DataNotAllowed, Fault, IncomparableRuns, InvalidInput, TooLarge
-from app.domain.evaluation import EvaluationRecord
+from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.labels import shown
-from app.domain.inputs.ranking import RELEVANT_FROM, Ranking
-from app.domain.inputs.samples import Samples
+from app.domain.inputs.ranking import RELEVANT_FROM
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.streamed import TRUTH, WEIGHT, output, streamed_runs
 from app.kernel.metrics.expression import Expression, measures
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.groups import Grouping
-from app.services.ports import Engine, OpenEngine, SamplesElsewhere
+from app.services.compare.elsewhere import Rereading, check_same, of_run, without_ids
+from app.services.ports import OpenEngine
 from app.services.processes.worker import as_step, each_as_step
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import (
@@ -35,88 +32,11 @@ from app.services.runs.pairing import (
     by_counts,
     differently_grouped,
     one_group,
+    unpaired,
     weighs_otherwise,
 )
 from app.services.runs.rankings import check_queries, kept_queries
 from app.services.stored import scores_of, stored_input
-
-_IDS: Final = "sample_id"
-# Relative to each other, sums of weights that differ by no more are the same.
-_ROUNDING: Final = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Rereading:
-    """Resources for reading samples again: the columns of all runs together may take so much memory, what takes more
-    goes into files of a folder, or into an engine.
-    """
-
-    samples: SamplesElsewhere
-    memory_bytes: int
-    folder: Path
-    engine: Engine
-
-
-def lies_elsewhere(record: EvaluationRecord) -> bool:
-    """Do the samples of a run lie where its data was named, with ids as far as that is known? Queries are ids."""
-    named = [part.data for part in record.elsewhere if part.data is not None]
-    return bool(named) and (record.kind == Ranking.kind or all(_IDS in data.get("columns", (_IDS,)) for data in named))
-
-
-def can_be_paired(records: Sequence[EvaluationRecord], kept: KeptSamples) -> bool:
-    """Would runs that are not paired have ids if those that lie elsewhere were read again?"""
-    with_ids = {identifier for identifier, one in kept.samples.items() if one.ids is not None}
-    elsewhere = {record.id for record in records if lies_elsewhere(record)}
-    return bool(elsewhere) and all(record.id in with_ids | elsewhere for record in records)
-
-
-def read_again(
-    reading: Rereading, records: Sequence[EvaluationRecord], kept: KeptSamples, *, whole: bool
-) -> KeptSamples:
-    """Read the samples of all runs that were named by a reference, and add those that are stored.
-
-    Nothing but their labels is kept of them, unless they are needed ``whole``.
-
-    Raises:
-        DataNotAllowed: data may not be read any more.
-        InvalidInput: it is not what was evaluated (`data_changed`), or cannot be read.
-        TooLarge: it takes more memory than there is.
-    """
-    chosen = [(place, record) for place, record in enumerate(records) if lies_elsewhere(record)]
-    found = {}
-    for done, (place, record) in enumerate(chosen):
-        # What is computed of them is a step too.
-        with as_step(done, len(chosen) + 1), of_run(place):
-            source = reading.samples.whole(record, reading.memory_bytes // len(chosen))
-            check_same(source.labels, source.counts, record)
-            samples = source.samples if whole or source.samples is None else source.samples.labels
-            if samples is not None:
-                found[record.id] = samples
-    return KeptSamples({**kept.samples, **found})
-
-
-def check_same(labels: Sequence[str], counts: NDArray[Any], record: EvaluationRecord) -> None:
-    """Check that the data read again has the counts that were evaluated; raises InvalidInput if not
-    (`data_changed`).
-    """
-    # Sums of weights are rounded, and in parts otherwise than at once.
-    tolerance = _ROUNDING if record.is_weighted else 0.0
-    same = tuple(labels) == record.labels and counts.shape == record.counts.shape
-    if not same or not np.allclose(counts, record.counts, rtol=tolerance, atol=0.0):
-        raise InvalidInput.at("/data", "data_changed", "expected the counts that were evaluated, other ones were read")
-
-
-@contextmanager
-def of_run(place: int) -> Iterator[None]:
-    """Point errors of data at the run that it belongs to."""
-    pointer = f"/evaluations/{place}"
-    try:
-        yield
-    except InvalidInput as error:
-        raise InvalidInput([Fault(pointer, one.code, one.detail) for one in error.faults]) from None
-    except (DataNotAllowed, TooLarge) as error:
-        raise type(error)(error.detail, pointer=pointer) from None
-
 
 _ID: Final = "id"
 # Number of the group of a sample.
@@ -160,7 +80,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     """The samples of one run, some at a time, in columns whose names end with the place of the run."""
     record, codes = runs.records[place], runs.places[place]
-    for some in _samples(reading, record, kept, scored=scored):
+    for some in reading.parts(record, kept, outputs=scored):
         if some.ids is None:
             raise without_ids(record)
         ids = pa.array(some.ids)
@@ -178,21 +98,6 @@ def _batches(
             outputs = scores_of(runs.source(place, some)).probabilities
             columns |= {output(place, code): column for code, column in enumerate(outputs.T)}
         yield pa.record_batch({name: pa.array(column) for name, column in columns.items()})
-
-
-def _samples(reading: Rereading, record: EvaluationRecord, kept: KeptSamples, *, scored: bool) -> Iterator[Samples]:
-    """The samples of a run, some at a time."""
-    if not lies_elsewhere(record):
-        yield from _items(reading, record, kept)
-        return
-    counts = np.zeros_like(record.counts)
-    for part in reading.samples.parts(record, outputs=scored):
-        check_same(part.labels, record.counts, record)
-        counts += part.counts
-        if part.samples is None:
-            raise without_ids(record)
-        yield part.samples
-    check_same(record.labels, counts, record)
 
 
 def _with_ids(engine: OpenEngine, batches: Iterator[pa.RecordBatch]) -> Rows:
@@ -221,7 +126,7 @@ class _Joined:
         pairing = by_counts(self.rows.n_rows, self.largest, minimum)
         fault = pairing if isinstance(pairing, str) else self._fault()
         if isinstance(pairing, str) or fault is not None:
-            raise _unpaired(str(fault))
+            raise unpaired(str(fault))
         records = self.runs.records
         weighted = any(record.is_weighted for record in records)
         rows = self.rows.having(**{TRUTH: f"{TRUTH}_0", WEIGHT: self._weights[0]})
@@ -310,15 +215,6 @@ def _taken(found: Rows, columns: Sequence[str]) -> int:
     return 8 * (len(columns) + 1) * found.n_rows
 
 
-def without_ids(record: EvaluationRecord) -> IncomparableRuns:
-    """Why a run cannot be paired."""
-    return _unpaired(f"{record.id} came without sample ids, or these were not saved")
-
-
-def _unpaired(why: str) -> IncomparableRuns:
-    return IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
-
-
 def streamed_queries(
     reading: Rereading, runs: Runs, kept: KeptSamples, expressions: Sequence[Expression]
 ) -> KeptSamples:
@@ -336,21 +232,10 @@ def streamed_queries(
             check_queries(record.n_rows, budget, len(runs))
     for place, record in enumerate(runs.records):
         with of_run(place), reading.engine.opened(reading.folder) as engine:
-            items = each_as_step(2 * place, steps, _items(reading, record, kept))
+            items = each_as_step(2 * place, steps, reading.parts(record, kept, outputs=True))
             queries = kept_queries(
                 items, leaves, engine, budget, reading.folder, len(runs), record.extra.get(RELEVANT_FROM)
             )
             check_same(record.labels, np.array(queries.counts[:4]), record)
             found[record.id] = NamedUnits(queries.units, queries.ids)
     return KeptSamples(units=found)
-
-
-def _items(reading: Rereading, record: EvaluationRecord, kept: KeptSamples) -> Iterator[Samples]:
-    """The items of a run, some at a time."""
-    parts: Iterable[Samples | None] = [kept.samples.get(record.id)]
-    if lies_elsewhere(record):
-        parts = (part.samples for part in reading.samples.parts(record, outputs=True))
-    for samples in parts:
-        if samples is None:
-            raise without_ids(record)
-        yield samples

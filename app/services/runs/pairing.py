@@ -208,6 +208,11 @@ def _common_groups(runs: Sequence[RunData], rows: Sequence[NDArray[np.intp]]) ->
     return found[0] if found[0].n_groups > 1 else one_group()
 
 
+def unpaired(why: str) -> IncomparableRuns:
+    """Return why runs that were to be paired cannot be."""
+    return IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
+
+
 def one_group() -> IncomparableRuns:
     """Return why runs cannot be compared whose samples are all one group."""
     return _refused_groups("these samples are one group, so how groups differ is not known")

@@ -28,7 +28,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.merging import merged
 from app.domain.options import Retain
-from app.services.compare.streamed import of_run
+from app.services.compare.elsewhere import of_run
 from app.services.evaluate.evaluations import Merge
 from app.services.evaluate.streamed.units import Part
 from app.services.processes.worker import as_step, each_as_step
