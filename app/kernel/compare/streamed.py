@@ -8,7 +8,7 @@ import numpy as np
 
 from app.kernel.compare.linear import LinearRuns, linearised, runs_of
 from app.kernel.compare.paired.joint import JointCounts, combine, merged
-from app.kernel.metrics.expression import Every, Expression, Measure, is_list, is_smooth, measures, of_each_class
+from app.kernel.metrics.expression import Every, Expression, Measure, is_smooth, measures, of_each_class
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import AreaOf
 from app.kernel.samples.losses import Codes
@@ -30,11 +30,6 @@ def output(run: int, code: int) -> str:
 
 def _outputs(run: int) -> str:
     return f"output_{run}_"
-
-
-def _values_of(expression: Expression, n_classes: int) -> list[Expression]:
-    """The V values of an expression, each as one of its own."""
-    return of_each_class(expression, n_classes) if is_list(expression) else [expression]
 
 
 def _leaves_of(value: Expression, n_classes: int, n_runs: int) -> list[Leaf] | None:
@@ -73,7 +68,7 @@ def streamed_runs(
         StreamedScores(rows, n_classes, probabilities=sure, weighted=weighted, outputs=_outputs(run))
         for run, sure in enumerate(are_probabilities)
     ]
-    values = [value for expression in expressions for value in _values_of(expression, n_classes)]
+    values = [value for expression in expressions for value in of_each_class(expression, n_classes)]
     known = [leaves for value in values if (leaves := _leaves_of(value, n_classes, len(runs))) is not None]
     keys = [*{leaf.key: leaf for leaves in known for leaf in leaves}]
     shares = {leaves[0].key for leaves in known if len(leaves) == 1 and leaves[0].form.is_share and not weighted}
@@ -103,25 +98,20 @@ class StreamedValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamedRuns:
-    """Sums over the samples that R runs of K classes have in common."""
+    """Sums over the samples that R runs of K classes have in common.
 
-    _runs: Sequence[StreamedScores]
+    Attributes:
+        scores: Of each run.
+    """
+
+    scores: Sequence[StreamedScores]
     n_classes: int
     _sums: RowSums
     _counted: Mapping[Hashable, JointCounts]
 
-    def hull(self, run: int, code: int) -> tuple[Array, Array]:
-        """Vertices (tp, fp) of the convex hull of the ROC curve of a class; raises ValueError without members or
-        others.
-        """
-        curve = self._runs[run].ranking(code).curve
-        if not curve.has_both:
-            raise ValueError("expected members and others")
-        return curve.hull
-
     def of(self, expression: Expression) -> tuple[StreamedValue, ...] | None:
         """The values of an expression; None where it was not summed, or has no closed form."""
-        found = [self._of(value) for value in _values_of(expression, self.n_classes)]
+        found = [self._of(value) for value in of_each_class(expression, self.n_classes)]
         known = tuple(one for one in found if one is not None)
         return known if len(known) == len(found) else None
 
@@ -136,11 +126,11 @@ class StreamedRuns:
         return np.flatnonzero(self._sums.moments.infinite()[run * width : (run + 1) * width].any(axis=0))
 
     def _of(self, value: Expression) -> StreamedValue | None:
-        leaves = _leaves_of(value, self.n_classes, len(self._runs))
+        leaves = _leaves_of(value, self.n_classes, len(self.scores))
         read = None if leaves is None else self._sums.read(leaves)
         if leaves is None or read is None:
             return None
-        found = [linearised(value, RunInfluences(read, run)) for run in range(len(self._runs))]
+        found = [linearised(value, RunInfluences(read, run)) for run in range(len(self.scores))]
         parts = [one[0] for one in found if one is not None]
         if len(parts) < len(found):
             return None

@@ -78,7 +78,7 @@ class Combination:
 
     def values(self, n_classes: int) -> list["Expression"]:
         """The parts, those that are lists as the expressions of one value that they are made of."""
-        return [one for part in self.parts for one in (of_each_class(part, n_classes) if is_list(part) else [part])]
+        return [one for part in self.parts for one in of_each_class(part, n_classes)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +122,11 @@ def is_list(expression: Expression) -> bool:
 
 
 def of_each_class(expression: Expression, n_classes: int) -> list[Expression]:
-    """The expressions of one value that a list is made of."""
+    """The expressions of one value that an expression is made of."""
     if isinstance(expression, Sliced):
         return [replace(expression, part=one) for one in of_each_class(expression.part, n_classes)]
-    if not isinstance(expression, Measure):
-        raise TypeError("a list is a metric of every class")
+    if not isinstance(expression, Measure) or not is_list(expression):
+        return [expression]
     return [replace(expression, of=index) for index in range(n_classes)]
 
 

@@ -5,9 +5,8 @@ one score, their mean, and how many of each cell are in a resample is all that m
 these numbers are multinomial, whatever lies in the cells. Groups are drawn in sets.
 """
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,27 +24,6 @@ from app.kernel.uncertainty.units import Units
 
 # Sets of groups at most: the variance of what is drawn is off by 3.5 % of a standard deviation.
 _SETS = 400
-# From how many classes there are and the class that is asked for (None is of all) to the class by which samples are
-# ordered (None is the top label), and for which of its two sides a metric is computed. None where there is no joint
-# draw: of more than two classes nobody knows how their orders belong together.
-Draw = Callable[[int, int | None], tuple[int | None, int | None] | None]
-
-
-def at_cuts(n_classes: int, class_index: int | None) -> tuple[int | None, int | None] | None:
-    """Draw samples in the order of a class; of two classes one order is that of both."""
-    return (1, class_index) if n_classes == 2 else at_class(n_classes, class_index)
-
-
-def at_class(n_classes: int, class_index: int | None) -> tuple[int | None, int | None] | None:
-    """Draw samples in the order of their own class."""
-    if class_index is not None:
-        return class_index, 1
-    return (1, None) if n_classes == 2 else None
-
-
-def at_top(_: int, __: int | None) -> tuple[int | None, int | None]:
-    """Draw samples in the order of their highest probability."""
-    return None, None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,14 +78,6 @@ class Cells(Units):
         if self.each is not None:
             held = held @ self.each if self._of_sets else held * self.each
         return Subject({Inputs.PROBABILITIES: self.scores.with_weights(held)})
-
-    def part(self, chosen: Codes) -> Self:
-        """Some of the sets, or of the cells, of which the others are empty."""
-        if self.each is not None and self._of_sets:
-            return replace(self, counts=self.counts[chosen], each=self.each[chosen])
-        kept = np.zeros_like(self.counts)
-        kept[chosen] = self.counts[chosen]
-        return replace(self, counts=kept)
 
 
 class _TopScores(Scores):

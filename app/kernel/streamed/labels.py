@@ -378,10 +378,6 @@ class StreamedLabels(Units):
             parts |= {Inputs.PROBABILITIES: self.scores, Inputs.LABEL_SCORES: self.sums.means}
         return Subject(parts)
 
-    def part(self, chosen: Codes) -> "StreamedLabels":
-        """Raises TypeError."""
-        raise TypeError(f"{chosen.size} streamed samples cannot be chosen")
-
     def influences(self) -> "StreamedLabelInfluences":
         """Return the sampling errors of metrics."""
         moments, groups = self.sums.moments, self.groups

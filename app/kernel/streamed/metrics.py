@@ -13,7 +13,7 @@ from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.influence import Area, AreaOf, LinearMethod, Strata
 from app.kernel.samples.losses import CLIP, sums_by_code
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.cells import Draw, at_class, at_cuts, at_top, cells_of, simulated_by_chance
+from app.kernel.streamed.cells import cells_of, simulated_by_chance
 from app.kernel.streamed.influences import Leaf, RunInfluences
 from app.kernel.streamed.rows import NotStreamed
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
@@ -41,33 +41,24 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
     return replace(known, influence=influence, about=about, freedom=freedom, method=LinearMethod.INFLUENCE)
 
 
-# Computed from resampled cells, where it has no closed form.
-_DRAWN: Mapping[str, Draw] = {
-    metric.key: draw
-    for draw, metrics in {
-        at_cuts: (
-            score_ranking.partial_roc_auc,
-            score_ranking.average_precision,
-            score_ranking.pr_auc_trapezoid,
-            score_ranking.equal_error_rate,
-            score_ranking.ks_statistic,
-            score_ranking.h_measure,
-        ),
-        at_class: (
-            imcp.median_phi,
-            calibration.classwise_calibration_error,
-            calibration.class_calibration_error,
-            *_LINES,
-        ),
-        at_top: (
-            calibration.expected_calibration_error,
-            calibration.adaptive_calibration_error,
-            calibration.maximum_calibration_error,
-            calibration.l2_calibration_error,
-        ),
-    }.items()
-    for metric in metrics
-}
+# Computed from resampled cells of the order of a class, or of the highest probability, where they have no closed form.
+_OF_CLASSES: Container[Metric[Scores]] = (
+    score_ranking.partial_roc_auc,
+    score_ranking.pr_auc_trapezoid,
+    score_ranking.equal_error_rate,
+    score_ranking.ks_statistic,
+    score_ranking.h_measure,
+    imcp.median_phi,
+    calibration.classwise_calibration_error,
+    calibration.class_calibration_error,
+    *_LINES,
+)
+_OF_TOP: Container[Metric[Scores]] = (
+    calibration.expected_calibration_error,
+    calibration.adaptive_calibration_error,
+    calibration.maximum_calibration_error,
+    calibration.l2_calibration_error,
+)
 
 
 def streamed_values(scores: StreamedScores, asked: Container[str] = ()) -> Mapping[str, Array]:
@@ -107,17 +98,23 @@ def streams(metric: Metric[Scores], scores: StreamedScores) -> bool:
     return _computed(scores, metric) is not None
 
 
-def draw_of(metric: Metric[Scores]) -> Draw | None:
-    """Return the cells that a streamed metric is computed from in resamples; None where it cannot be resampled."""
-    return _DRAWN.get(metric.key)
+def draw_of(metric: Metric[Scores], n_classes: int, of: int | None) -> tuple[int | None, int | None] | None:
+    """Return the class by whose order samples are drawn for a metric of a class, or of all (None is their highest
+    probability), and for which of the two sides of that order it is computed. None where it cannot be drawn: of more
+    than two classes nobody knows how their orders belong together.
+    """
+    if metric in _OF_TOP:
+        return None, None
+    if metric not in _OF_CLASSES or (of is None and n_classes > 2):
+        return None
+    return (1, None) if of is None else (of, 1)
 
 
 def error_of_chance(scores: StreamedScores, metric: Metric[Scores], draws: int, seed: int) -> ErrorByChance | None:
     """A calibration error at its default parameters beside that of perfect probabilities; None where classes have no
     joint draw.
     """
-    draw = draw_of(metric)
-    at = None if draw is None else draw(scores.n_classes, None)
+    at = draw_of(metric, scores.n_classes, None)
     if at is None:
         return None
     return simulated_by_chance(metric, float(metric.compute(scores)), cells_of(scores, at[0]), draws, seed)

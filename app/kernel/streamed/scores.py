@@ -256,14 +256,9 @@ class StreamedScores(Scores):
         if self.mirrored:
             orders = [_predicted(self._in_order(code), code) for code in (0, 1)]
             return joined(orders, weighted=self._weighted, threads=1)
-        names = self.names
+        names = ", ".join(self.names)
         # The first of equals is predicted.
-        first = [
-            " AND ".join([f"{own} > {one}" for one in names[:code]] + [f"{own} >= {one}" for one in names[code + 1 :]])
-            for code, own in enumerate(names)
-        ]
-        right = " ".join(f"WHEN {code} THEN {condition}" for code, condition in enumerate(first))
-        made = self._rows.having(s=f"greatest({', '.join(names)})", m=f"CASE y {right} END")
+        made = self._rows.having(s=f"greatest({names})").having(m=f"array_position([{names}], s) = y + 1")
         return cuts_of(made.ordered("s DESC", columns=self._columns))
 
     @lazy

@@ -64,9 +64,9 @@ class Units(ABC):
     def subject(self, weights: Array | None = None) -> Subject:
         """The units in weights (..., n) as metrics take them; None is 1 each, or as many as each stands for."""
 
-    @abstractmethod
     def part(self, chosen: Codes) -> Self:
-        """Some of them."""
+        """Some of them. Raises TypeError where they are drawn all at once, or not at all."""
+        raise TypeError(f"{chosen.size} of these units cannot be taken by themselves")
 
     @property
     def truth(self) -> NDArray[Any] | None:

@@ -571,11 +571,8 @@ def between(misses: ErrorGap | None, alarms: ErrorGap | None) -> RateGaps | None
 
 
 def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:
-    streamed = runs.streamed
-    first, second = (
-        runs.scored[run].scores.rankings[positive].hulls[0] if streamed is None else streamed.hull(run, positive)
-        for run in pair
-    )
+    scores = [one.scores for one in runs.scored] if runs.streamed is None else runs.streamed.scores
+    first, second = (scores[run].ranking(positive).hulls[0] for run in pair)
     return _listed(curve_cost_ranges(first, second, prevalence), Cheaper.EQUAL)
 
 

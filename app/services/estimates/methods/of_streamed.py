@@ -75,12 +75,9 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     orders: dict[int | None, list[_ResampledValue]] = {}
     for place, (estimand, own) in enumerate(zip(estimands, values, strict=True)):
         metric = _streamed_metric(estimand, run)
-        draw = None if metric is None else draw_of(metric)
-        if metric is None or draw is None:
-            continue
         for index, (code, value) in enumerate(zip(_codes(estimand, run), own, strict=True)):
-            at = draw(run.n_classes, code)
-            if at is not None and isfinite(value):
+            at = None if metric is None else draw_of(metric, run.n_classes, code)
+            if metric is not None and at is not None and isfinite(value):
                 measure = Measure(metric, metric.card.defaults, code)
                 of_cells = replace(measure, of=at[1])
                 one = _ResampledValue(measure, of_cells, value, estimand.bounds, (place, index))
