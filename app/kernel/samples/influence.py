@@ -23,7 +23,7 @@ from app.kernel.samples.areas import (
     precision_influence,
 )
 from app.kernel.samples.losses import sums_by_code
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Scores, Side
 
 
 class Strata(StrEnum):
@@ -65,42 +65,6 @@ class Influence:
     strata: Strata = Strata.WHOLE
     freedom: float = np.inf
     sizes: tuple[float, float] | None = None
-
-
-class Side(NamedTuple):
-    """Members of a class, or all others: the sum of their weights, that of the squares of these, and how many there
-    are.
-    """
-
-    weight: float
-    squares: float
-    used: int
-
-    @classmethod
-    def summed(cls, sides: Sequence["Side"]) -> "Side":
-        """All samples of several sides."""
-        weights, squares, used = zip(*sides, strict=True)
-        return cls(fsum(weights), fsum(squares), sum(used))
-
-    @property
-    def effective(self) -> float:
-        """Effective number of samples (Kish), 0 of none."""
-        return self.weight**2 / self.squares if self.squares else 0.0
-
-    @property
-    def freedom(self) -> float:
-        """Degrees of freedom of the variance of a mean."""
-        return max(self.effective - 1.0, 1.0)
-
-    @property
-    def scale(self) -> float:
-        """Root of n / (n - 1): deviations from a mean times it have squares that add up to a variance without bias."""
-        return float((self.used / max(self.used - 1, 1)) ** 0.5)
-
-    @property
-    def scale_of_mean(self) -> float:
-        """Factor of deviations from a weighted mean, the root of n / (n - 1) over the weight; 0 without samples."""
-        return self.scale / self.weight if self.weight else 0.0
 
 
 class ClassSums(NamedTuple):
@@ -149,35 +113,20 @@ class WeightedSamples:
             raise ValueError("expected one weight for every sample")
         self.scores = scores
 
-    @cached_property
-    def each(self) -> Array:
-        """Weight (n) of each sample."""
-        return np.ones(self.scores.n_samples) if self.scores.weights is None else self.scores.weights
-
-    @cached_property
-    def whole(self) -> Side:
-        """All samples."""
-        return _side(self.each)
-
-    def both_sides(self, code: int) -> tuple[Side, Side]:
-        """The members of a class, and all others."""
-        members = self.scores.members(code)
-        return _side(self.each[members]), _side(self.each[~members])
-
     def sides(self, code: int) -> tuple[float, float]:
         """Effective numbers of members and of non-members of a class."""
-        members, others = self.both_sides(code)
+        members, others = self.scores.both_sides(code)
         return members.effective, others.effective
 
     @property
     def freedom(self) -> float:
         """Degrees of freedom of the variance of a mean."""
-        return self.whole.freedom
+        return self.scores.whole.freedom
 
     def by_class(self, values: Array) -> ClassSums:
         """Return the sums of values (n) by class."""
-        y, size, each = self.scores.y, self.scores.n_classes, self.each
-        sides = [_side(each[y == code]) for code in range(size)]
+        y, size, each = self.scores.y, self.scores.n_classes, self.scores.each
+        sides = [Side.of(each[y == code]) for code in range(size)]
         weights = np.array([side.weight for side in sides])
         with silently():
             means = sums_by_code(y, each * values, size) / weights
@@ -234,10 +183,6 @@ class WeightedSamples:
         """
         smaller = [min(self.sides(code)) for code in range(self.scores.n_classes)]
         return welch(weights**2 * self.variances_of_precision, np.array(smaller))
-
-
-def _side(weights: Array) -> Side:
-    return Side(float(weights.sum()), float(weights @ weights), int(np.count_nonzero(weights)))
 
 
 Parameters = Mapping[str, Any]
@@ -315,11 +260,12 @@ def _form_of_rows(
     """Form of what is made of one value per sample; unless it ``is_exact`` of something near to the metric."""
 
     def make(of: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
-        found = np.where(of.each > 0, values(of.scores, parameters), 0.0)
+        each = of.scores.each
+        found = np.where(each > 0, values(of.scores, parameters), 0.0)
         sums, y = of.by_class(found), of.scores.y
         made = linear(sums, class_index)
         away = made.slopes[y] * (found - sums.means[y]) + made.levels[y]
-        influence = np.where(of.each > 0, of.each * away, 0.0)
+        influence = np.where(each > 0, each * away, 0.0)
         varies = float(influence @ influence) > rounding_of(made.value, sums.whole)
         return Influence(influence * varies, method, strata, made.freedom)
 

@@ -1,7 +1,8 @@
 """Probabilities or scores of samples, with everything that more than one metric needs, each computed once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from math import fsum
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -21,6 +22,47 @@ from app.kernel.samples.recalibration import lines_of
 
 Codes = NDArray[np.intp]
 Places = NDArray[np.int32]
+
+
+class Side(NamedTuple):
+    """Members of a class, or all others: the sum of their weights, that of the squares of these, and how many there
+    are.
+    """
+
+    weight: float
+    squares: float
+    used: int
+
+    @classmethod
+    def of(cls, weights: Array) -> "Side":
+        """Samples with weights (n)."""
+        return cls(float(weights.sum()), float(weights @ weights), int(np.count_nonzero(weights)))
+
+    @classmethod
+    def summed(cls, sides: Sequence["Side"]) -> "Side":
+        """All samples of several sides."""
+        weights, squares, used = zip(*sides, strict=True)
+        return cls(fsum(weights), fsum(squares), sum(used))
+
+    @property
+    def effective(self) -> float:
+        """Effective number of samples (Kish), 0 of none."""
+        return self.weight**2 / self.squares if self.squares else 0.0
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the variance of a mean."""
+        return max(self.effective - 1.0, 1.0)
+
+    @property
+    def scale(self) -> float:
+        """Root of n / (n - 1): deviations from a mean times it have squares that add up to a variance without bias."""
+        return float((self.used / max(self.used - 1, 1)) ** 0.5)
+
+    @property
+    def scale_of_mean(self) -> float:
+        """Factor of deviations from a weighted mean, the root of n / (n - 1) over the weight; 0 without samples."""
+        return self.scale / self.weight if self.weight else 0.0
 
 
 class Excess(NamedTuple):
@@ -140,6 +182,23 @@ class Scores:
     def of_members(self, values: Array) -> Array:
         """Sum (n) of the values (K) of the classes of each sample."""
         return values.take(self.y)
+
+    # One vector of weights at most.
+
+    @cached_property
+    def each(self) -> Array:
+        """Weight (n) of each sample."""
+        return np.ones(self.n_samples) if self.weights is None else self.weights
+
+    @cached_property
+    def whole(self) -> Side:
+        """All samples."""
+        return Side.of(self.each)
+
+    def both_sides(self, code: int) -> tuple[Side, Side]:
+        """The members of a class, and all others."""
+        members = self.members(code)
+        return Side.of(self.each[members]), Side.of(self.each[~members])
 
     # Totals.
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
-from app.kernel.samples.influence import Side
 from app.kernel.samples.rankings import Positions, precision_at
+from app.kernel.samples.scores import Side
 from app.kernel.streamed.rows import Table
 from app.kernel.streamed.spool import BLOCK
 

@@ -18,10 +18,9 @@ from app.kernel.metrics.expression import Expression, Subject
 from app.kernel.metrics.families import score_ranking
 from app.kernel.numerics.arrays import Array, Mask, lazy
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
-from app.kernel.samples.influence import Side
 from app.kernel.samples.label_units import CELLS, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Scores, Side
 from app.kernel.streamed.along import Along
 from app.kernel.streamed.metrics import linearised
 from app.kernel.streamed.rows import Rows, Table
@@ -277,17 +276,8 @@ class StreamedLabelScores(StreamedScores):
         # Labels are put in one order whatever their scores are, and however many; samples have several.
         self.have_entries, self.in_one_order, self.n_strata = True, True, 1
 
-    def _counted(self) -> Sequence[Side]:
-        return [self._moments.sides(code)[0] for code in range(self.n_classes)]
-
-    @cached_property
-    def whole(self) -> Side:
-        """All samples."""
-        return self._moments.whole
-
-    def both_sides(self, code: int) -> tuple[Side, Side]:
-        """Samples with a label, and without it."""
-        return self._moments.sides(code)
+    def _counted(self) -> Sequence[tuple[Side, Side]]:
+        return [*map(self._moments.sides, range(self.n_classes))]
 
     def _member(self, code: int) -> str:
         return f"c{code} >= {_ACTUAL}"
@@ -332,16 +322,6 @@ class StreamedLabelScores(StreamedScores):
     def is_mirrored(self) -> bool:
         """False: each of two labels has its own order."""
         return False
-
-    @lazy
-    def n(self) -> Array:
-        """Weight of all samples, shape ()."""
-        return np.asarray(self.whole.weight)
-
-    @lazy
-    def rest(self) -> Array:
-        """Weight of the samples without each label, shape (L)."""
-        return np.array([self.both_sides(code)[1].weight for code in range(self.n_classes)])
 
 
 class StreamedLabels(Units):

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.influence import ClassSums, Side
+from app.kernel.samples.influence import ClassSums
 from app.kernel.samples.losses import Codes
+from app.kernel.samples.scores import Side
 
 
 class ClassMoments(NamedTuple):

@@ -11,10 +11,10 @@ from app.kernel.metrics.card import Metric
 from app.kernel.metrics.families import imcp, proper_scores, score_ranking
 from app.kernel.numerics.arrays import Array, Mask, kept, lazy, silently
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.influence import Influence, Side, WeightedSamples
+from app.kernel.samples.influence import Influence, WeightedSamples
 from app.kernel.samples.losses import Codes, Losses
 from app.kernel.samples.rankings import Ranking
-from app.kernel.samples.scores import Excess, Forecasts, Scores, Stated
+from app.kernel.samples.scores import Excess, Forecasts, Scores, Side, Stated
 from app.kernel.streamed.along import (
     Along,
     Cuts,
@@ -49,7 +49,6 @@ OF_ROWS: tuple[Metric[Any], ...] = (
 )
 # Weights that are not in memory: whoever asks whether there are some is told that there are.
 _AWAY = np.zeros(0)
-_TWO = 2
 
 
 class StreamedScores(Scores):
@@ -94,41 +93,34 @@ class StreamedScores(Scores):
         # Samples are in one class each.
         self.n_strata = n_classes
         self.sides = self._counted()
+        self.whole = Side.summed(self.sides[0])
         self.n_samples = self.whole.used if n_samples is None else n_samples
         self._made: dict[int, StreamedRanking] = {}
         self._written: dict[int, Spool] = {}
         self._fits: dict[tuple[int, float, bool], Fit] = {}
         self._pairs: dict[tuple[int, int], Along] = {}
-        self.__dict__["actual"] = np.array([side.weight for side in self.sides])
+        actual, rest, used = zip(*((own.weight, others.weight, own.used) for own, others in self.sides), strict=True)
+        known = {"actual": actual, "rest": rest, "used": used, "n": self.whole.weight}
+        self.__dict__ |= {name: np.asarray(one) for name, one in known.items()}
 
     # Numbers of samples.
 
-    def _counted(self) -> Sequence[Side]:
-        """The members of each class."""
+    def _counted(self) -> Sequence[tuple[Side, Side]]:
+        """The members of each class, and all others."""
         found = self._rows.having(v=self._weight).sums("y", n="1", w="v", x="v * v")
         sides = [Side(0.0, 0.0, 0)] * self.n_classes
         for code, size, own, squares in zip(found["y"], found["n"], found["w"], found["x"], strict=True):
             sides[int(code)] = Side(float(own), float(squares), int(size))
-        return sides
-
-    @cached_property
-    def whole(self) -> Side:
-        """All samples."""
-        return Side.summed(self.sides)
+        return [(own, Side.summed([*sides[:code], *sides[code + 1 :]])) for code, own in enumerate(sides)]
 
     def both_sides(self, code: int) -> tuple[Side, Side]:
         """The members of a class, and all others."""
-        return self.sides[code], Side.summed([side for other, side in enumerate(self.sides) if other != code])
+        return self.sides[code]
 
     @property
     def worth(self) -> tuple[int, float] | None:
         """Number of weighted samples that count, and their effective number; None without weights."""
         return (self.whole.used, self.whole.effective) if self._weighted else None
-
-    @cached_property
-    def used(self) -> Codes:
-        """Number (K) of samples of each class with a weight above 0."""
-        return np.array([side.used for side in self.sides])
 
     @property
     def parts(self) -> Iterator[Scores]:
@@ -264,7 +256,7 @@ class StreamedScores(Scores):
     @lazy
     def pair_losses(self) -> Array:
         """Pairs of members of two classes in the wrong order, as ``Scores.pair_losses``, of two classes only."""
-        if self.n_classes == _TWO:
+        if self.n_classes == 2:
             return np.diag([float(ranking.losses) for ranking in self.rankings])[:, ::-1]
         if self.n_classes > MOST_CLASSES:
             raise NotStreamed(f"pairs of more than {MOST_CLASSES} classes are not put in order")
@@ -449,7 +441,7 @@ class StreamedScores(Scores):
         """Members of a class among those of another one, by its falling score."""
         if (one, other) not in self._pairs:
             some = self._of_class(one).where(f"y IN ({one}, {other})")
-            found = Along(self.sides[one], self.sides[other], self.n_classes)
+            found = Along(self.sides[one][0], self.sides[other][0], self.n_classes)
             for cuts in cuts_of(some.ordered("s DESC", columns=self._columns)):
                 found.add(cuts)
             self._pairs[one, other] = found
@@ -498,15 +490,6 @@ class StreamedSamples(WeightedSamples):
     @kept
     def _inside(self, code: int) -> Mask:
         return self.scores.inside(self._part, code)
-
-    @cached_property
-    def whole(self) -> Side:
-        """All samples, not some of them."""
-        return self.scores.whole
-
-    def both_sides(self, code: int) -> tuple[Side, Side]:
-        """All members of a class, and all others."""
-        return self.scores.both_sides(code)
 
     @cached_property
     def areas(self) -> tuple[Array, Array]:

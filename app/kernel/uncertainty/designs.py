@@ -71,9 +71,6 @@ class NoLimits(StrEnum):
     TOO_MANY_CLASSES = "there are too many classes for simulating the matrix in reasonable time"
     TOO_MANY_RUNS = "there are too many runs with so many samples or classes for simulating each in reasonable time"
     FOLDED = "they need all samples at once, and there are more than were held in memory"
-    EQUAL_ROWS = (
-        "too many rows are equal, or too few of them were saved, for knowing how the areas of the classes vary together"
-    )
     SLOW = "they take a while for so many samples or classes, and are made with intervals of everything"
     TOO_LARGE = "there are too many samples, classes or expressions for resampling them in reasonable time"
 

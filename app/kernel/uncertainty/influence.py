@@ -173,7 +173,7 @@ class Influences(WeightedSamples):
             return self._linear(metric, value, Influence(np.full(self.scores.n_samples, np.nan), form.method))
 
     def _linear(self, metric: Metric[Scores], value: float, found: Influence) -> Linearisation:
-        worth = None if self.scores.weights is None else (self.whole.used, self.whole.effective)
+        worth = None if self.scores.weights is None else (self.scores.whole.used, self.scores.whole.effective)
         return Linearisation(
             value,
             found.of_samples,

@@ -6,9 +6,8 @@ import pytest
 
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.areas import area_influences, area_variance
-from app.kernel.samples.influence import Side
 from app.kernel.samples.rankings import Ranking
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Scores, Side
 from app.kernel.streamed.along import MAX_FPR, QUANTILES, Along, cuts_of, placements
 from app.kernel.streamed.rankings import StreamedRanking
 from app.kernel.streamed.rows import EngineError, Rows

@@ -20,7 +20,6 @@ from app.kernel.streamed.metrics import draw_of, linearised, streams
 from app.kernel.uncertainty.designs import Given
 from app.kernel.uncertainty.draws import ClassCounts, Shares, chosen_seed
 from app.kernel.uncertainty.groups import expanded_level
-from app.kernel.uncertainty.influence import Linearisation
 from app.kernel.uncertainty.resampling import bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
@@ -54,14 +53,7 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
         return tuple(areas([code for code in codes if code is not None], run, settings))
     lines = [linearised(run.streamed, metric, code) for code in codes]
     known = [line for line in lines if line is not None]
-    return tuple(_of_line(line, run, settings) for line in known) if len(known) == len(lines) else None
-
-
-def _of_line(line: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
-    found = of_sum(line, run, settings)
-    # Kept rows that do not stand for all leave a value without a known error.
-    unknown = run.grouping is None and isfinite(line.value) and np.isnan(line.influence).any()
-    return found.without_limits(NoLimits.EQUAL_ROWS) if unknown else found
+    return tuple(of_sum(line, run, settings) for line in known) if len(known) == len(lines) else None
 
 
 def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
