@@ -116,13 +116,13 @@ def cells_of_groups(scores: StreamedScores, codes: Collection[int | None]) -> di
     reduced = {code: scores.cells(code) for code in codes}
     held = {code: np.zeros(n_sets * own.weights.size) for code, own in reduced.items()}
     for part in scores.in_parts(scores.read_columns):
-        columns = scores.outputs_of(part)
+        some = scores.part(part)
         sets, weights = set_of.take(part["g"].astype(np.intp)), part.get("w")
         for code, own in reduced.items():
             if code is None:
-                values, inside = columns.max(axis=0), columns.argmax(axis=0) == part["y"]
+                values, inside = some.confidence, some.predicted == some.y
             else:
-                values, inside = columns[code], scores.inside(part, code)
+                values, inside = some.columns[code], some.members(code)
             size = own.lowest.size
             place = (size - np.searchsorted(own.lowest[::-1], values, side="right")).clip(0, size - 1)
             held[code] += np.bincount((2 * sets + inside) * size + place, weights, held[code].size)

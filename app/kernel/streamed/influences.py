@@ -105,7 +105,7 @@ class RowSums:
             order = np.argsort(unsorted.astype(np.int16), kind="stable")
             part = {name: column.take(order) for name, column in some.items()}
             scores, leaves = [run.part(part) for run in runs], [*known.values()]
-            values = [row for run, own in zip(runs, scores, strict=True) for row in run.values_of(leaves, part, own)]
+            values = [row for run, own in zip(runs, scores, strict=True) for row in run.values_of(leaves, own)]
             return part, unsorted.take(order), scores, np.stack(values)
 
         names = dict.fromkeys(name for run in runs for name in run.read_columns)

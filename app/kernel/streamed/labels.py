@@ -282,11 +282,6 @@ class StreamedLabelScores(StreamedScores):
     def _member(self, code: int) -> str:
         return f"c{code} >= {_ACTUAL}"
 
-    def inside(self, part: Table, code: int) -> Mask:
-        """Samples (b) with a label among those that were read."""
-        found: Mask = part[f"c{code}"] >= _ACTUAL
-        return found
-
     @property
     def _truth(self) -> Sequence[str]:
         return [f"c{code}" for code in range(self.n_classes)]
@@ -314,9 +309,9 @@ class StreamedLabelScores(StreamedScores):
         return np.asarray(self.joint.area)
 
     def part(self, part: Table) -> Scores:
-        """Some samples in memory, whose classes say nothing."""
-        columns = np.stack([part[name] for name in self.names])
-        return Scores.of_class_scores(self.strata(part), columns.T)
+        """Some samples in memory."""
+        cells, outputs = (np.stack([part[name] for name in names]) for names in (self._truth, self.names))
+        return LabelScores((cells >= _ACTUAL).T, outputs.T)
 
     @property
     def is_mirrored(self) -> bool:

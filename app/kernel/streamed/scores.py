@@ -178,11 +178,6 @@ class StreamedScores(Scores):
         """SQL of the members of a class."""
         return f"y = {code}"
 
-    def inside(self, part: Table, code: int) -> Mask:
-        """Members of a class (b) among samples that were read."""
-        found: Mask = part["y"] == code
-        return found
-
     def _score(self, code: int) -> str:
         """SQL of the score of a class."""
         if self.mirrored:
@@ -412,8 +407,8 @@ class StreamedScores(Scores):
 
     def made(self, leaf: Leaf) -> Influence:
         """All that is said of an area but for the influence of samples; orders that it takes are there then."""
-        nothing = {name: np.zeros(0) for name in self.read_columns}
-        return leaf.form.make(StreamedSamples(self, nothing), leaf.of, leaf.parameters)
+        any_sample = self.part({name: np.zeros(1) for name in self.read_columns})
+        return leaf.form.make(StreamedSamples(self, any_sample), leaf.of, leaf.parameters)
 
     def value(self, leaf: Leaf) -> float:
         """A metric that is made of areas."""
@@ -425,15 +420,17 @@ class StreamedScores(Scores):
 
     def part(self, part: Table) -> Scores:
         """Some samples in memory."""
+        columns = [part[name] for name in self.names]
+        outputs = np.stack([self._of_other(*columns), *columns] if self.mirrored else columns)
         made = Scores if self.are_probabilities else Scores.of_class_scores
-        return made(part["y"], self.outputs_of(part).T, part.get("w"))
+        return made(part["y"], outputs.T, part.get("w"))
 
-    def values_of(self, leaves: Sequence[Leaf], part: Table, scores: Scores) -> Iterator[Array]:
-        """Values (b) of some samples, which are these in memory; of an area their influence in each unit of weight."""
-        samples = StreamedSamples(self, part)
+    def values_of(self, leaves: Sequence[Leaf], some: Scores) -> Iterator[Array]:
+        """Values (b) of some samples in memory; of an area their influence in each unit of weight."""
+        samples = StreamedSamples(self, some)
         for leaf in leaves:
             if leaf.form.area is None:
-                yield leaf.in_rows(scores)
+                yield leaf.in_rows(some)
             else:
                 yield leaf.form.make(samples, leaf.of, leaf.parameters).of_samples / leaf.form.area.slope
 
@@ -449,7 +446,7 @@ class StreamedScores(Scores):
 
     @property
     def _truth(self) -> Sequence[str]:
-        """Columns that ``inside`` takes."""
+        """Columns that say which classes samples are in."""
         return ("y",)
 
     def in_parts(self, columns: Sequence[str]) -> Iterator[Table]:
@@ -469,11 +466,6 @@ class StreamedScores(Scores):
         """Columns of scores."""
         return ["s"] if self.mirrored else [self._score(code) for code in range(self.n_classes)]
 
-    def outputs_of(self, part: Table) -> Array:
-        """The scores (K, b) of all classes."""
-        columns = [part[name] for name in self.names]
-        return np.stack([self._of_other(*columns), *columns] if self.mirrored else columns)
-
     def __getattr__(self, name: str) -> Any:
         raise NotStreamed(f"{name} needs the samples, which were streamed")
 
@@ -483,13 +475,13 @@ class StreamedSamples(WeightedSamples):
 
     scores: StreamedScores
 
-    def __init__(self, scores: StreamedScores, part: Table) -> None:
+    def __init__(self, scores: StreamedScores, some: Scores) -> None:
         super().__init__(scores)
-        self._part, self._outputs = part, scores.outputs_of(part)
+        self._some, self._outputs = some, some.columns
 
     @kept
     def _inside(self, code: int) -> Mask:
-        return self.scores.inside(self._part, code)
+        return self._some.members(code)
 
     @cached_property
     def areas(self) -> tuple[Array, Array]:
@@ -522,11 +514,8 @@ class StreamedSamples(WeightedSamples):
 
     def shares(self, values: Array) -> Array:
         """Influence (b) of how frequent the classes are on the mean of values (K) by it."""
-        scores, found = self.scores, np.zeros(self._outputs.shape[1])
-        away = (values - float(scores.frequencies @ values)) * scores.whole.scale / float(scores.actual.sum())
-        for code, own in enumerate(away):
-            found += own * self._inside(code)
-        return found
+        away = values - float(self.scores.frequencies @ values)
+        return self._some.of_members(away) * (self.scores.whole.scale / float(self.scores.actual.sum()))
 
     def entries(self, *, of_precision: bool) -> Array:
         """Influence (b) on the area, or the average precision, of all scores in one order."""
@@ -549,7 +538,7 @@ class StreamedSamples(WeightedSamples):
 
     def pairs(self, weights: Array) -> tuple[Array, Array]:
         """Areas (K, K) of ordered pairs of classes, and the influence (b) on their sum in weights (K, K)."""
-        areas, found, y = np.zeros(weights.shape), np.zeros(self._outputs.shape[1]), self._part["y"]
+        areas, found, y = np.zeros(weights.shape), np.zeros(self._outputs.shape[1]), self._some.y
         if not self.scores.actual.all():
             return areas, found * np.nan
         for one, other in permutations(range(len(areas)), 2):

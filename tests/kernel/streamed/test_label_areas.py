@@ -42,7 +42,7 @@ def test_two_labels_are_not_taken_for_two_classes(engine: OpenEngine, n_labels: 
         assert own is not None
         parts = streamed.in_parts(streamed.read_columns)
         values = np.concatenate(
-            [*chain.from_iterable(streamed.values_of([leaf], part, streamed.part(part)) for part in parts)]
+            [*chain.from_iterable(streamed.values_of([leaf], streamed.part(part)) for part in parts)]
         )
         # Places between two kept ones are interpolated.
         assert [values @ values, values @ own.influence] == pytest.approx([own.variance] * 2, rel=3e-3)
