@@ -251,7 +251,7 @@ class Along:
     """
 
     def __init__(self, members: Side, others: Side, n_classes: int = 2, limits: Array = _NONE) -> None:
-        self.members, self.others, self.n_cuts = members, others, 0
+        self.members, self.others, self.whole, self.n_cuts = members, others, Side.summed([members, others]), 0
         self._kept, self.reduction = _Kept(*_levels(members, others, n_classes)), Reduction(limits)
         levels, slack = (1.0 - np.array(QUANTILES)) * members.weight, _SLACK * members.weight
         # At a quantile lies the first cut that reaches one level, and the first that exceeds another.
@@ -297,13 +297,9 @@ class Along:
             weighed_values = squares * values
             sums += [weighed_values.sum(), weighed_values @ values]
         both = held + others
-        away = held / both - self.members.weight / self._weight
+        away = held / both - self.members.weight / self.whole.weight
         sums.append(both @ (away * away))
         self._sums.append([float(one) for one in sums])
-
-    @property
-    def _weight(self) -> float:
-        return self.members.weight + self.others.weight
 
     @property
     def _sizes(self) -> tuple[float, float]:
@@ -370,7 +366,7 @@ class Along:
     @property
     def resolution(self) -> float:
         """Variance of the frequency of the members over the distinct scores."""
-        return self._totals[12] / self._weight
+        return self._totals[12] / self.whole.weight
 
     @cached_property
     def average_precision_variance(self) -> float:
@@ -386,8 +382,7 @@ class Along:
         spread += others_twice - 2.0 * lost * of_others + lost * lost * squares[1]
         # What is a rounding of its parts is none.
         size = members_twice + gained * gained * squares[0] + others_twice + lost * lost * squares[1]
-        scale = Side.summed([self.members, self.others]).scale
-        return 0.0 if spread <= _ROUNDING * size else spread * (scale / self.members.weight) ** 2
+        return 0.0 if spread <= _ROUNDING * size else spread * (self.whole.scale / self.members.weight) ** 2
 
     @property
     def precision_slopes(self) -> tuple[float, float]:
@@ -476,4 +471,4 @@ def precision_placements(curve: Along, scores: Array, members: Mask) -> Array:
         at, others = np.flatnonzero(members), np.flatnonzero(~members)
         away[at] = between(scores.take(at), known, terms) + gained
         away[others] = between(scores.take(others), known, moved) - lost
-    return away * (Side.summed([curve.members, curve.others]).scale / curve.members.weight)
+    return away * (curve.whole.scale / curve.members.weight)

@@ -412,8 +412,6 @@ class StreamedScores(Scores):
 
     def value(self, leaf: Leaf) -> float:
         """A metric that is made of areas."""
-        if leaf.form.area is not None and self.made(leaf).sizes is not None:
-            return 1.0 - leaf.form.area.slope * (1.0 - float(self.ranking(_code_of(leaf)).auc))
         with silently():
             found = leaf.metric.compute(self, **leaf.parameters)
         return float(found if not found.ndim else found[_code_of(leaf)])
@@ -534,7 +532,7 @@ class StreamedSamples(WeightedSamples):
                 found += precision_placements(joint, own, self._inside(code))
             else:
                 found += placements(joint, own, self._inside(code), scales)
-        return found * (whole.scale / Side.summed([joint.members, joint.others]).scale) if of_precision else found
+        return found * (whole.scale / joint.whole.scale) if of_precision else found
 
     def pairs(self, weights: Array) -> tuple[Array, Array]:
         """Areas (K, K) of ordered pairs of classes, and the influence (b) on their sum in weights (K, K)."""
