@@ -98,26 +98,26 @@ def streams(metric: Metric[Scores], scores: StreamedScores) -> bool:
     return _computed(scores, metric) is not None
 
 
-def draw_of(metric: Metric[Scores], n_classes: int, of: int | None) -> tuple[int | None, int | None] | None:
-    """Return the class by whose order samples are drawn for a metric of a class, or of all (None is their highest
-    probability), and for which of the two sides of that order it is computed. None where it cannot be drawn: of more
-    than two classes nobody knows how their orders belong together.
+def is_drawn(metric: Metric[Scores], n_classes: int, of: int | None) -> bool:
+    """Can a metric of a class, or of all, be computed from resampled cells of one order? Nobody knows how the orders of
+    more than two classes belong together.
     """
-    if metric in _OF_TOP:
-        return None, None
-    if metric not in _OF_CLASSES or (of is None and n_classes > 2):
-        return None
-    return (1, None) if of is None else (of, 1)
+    return metric in _OF_TOP or (metric in _OF_CLASSES and (of is not None or n_classes == 2))
+
+
+def order_of(metric: Metric[Scores], of: int | None) -> int | None:
+    """Return the class by whose order samples are drawn for a metric; None is their highest probability."""
+    return None if metric in _OF_TOP else 1 if of is None else of
 
 
 def error_of_chance(scores: StreamedScores, metric: Metric[Scores], draws: int, seed: int) -> ErrorByChance | None:
     """A calibration error at its default parameters beside that of perfect probabilities; None where classes have no
     joint draw.
     """
-    at = draw_of(metric, scores.n_classes, None)
-    if at is None:
+    if not is_drawn(metric, scores.n_classes, None):
         return None
-    return simulated_by_chance(metric, float(metric.compute(scores)), cells_of(scores, at[0]), draws, seed)
+    cells = cells_of(scores, order_of(metric, None))
+    return simulated_by_chance(metric, float(metric.compute(scores)), cells, draws, seed)
 
 
 def linearised(scores: StreamedScores, metric: Metric[Scores], class_index: int | None = None) -> Linearisation | None:

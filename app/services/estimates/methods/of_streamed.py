@@ -5,18 +5,18 @@ in the bins, are drawn again.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite, nan
 from typing import Final
 
 import numpy as np
 
 from app.kernel.metrics.card import Metric, is_of_probabilities
-from app.kernel.metrics.expression import Bounds, Every, Expression, Measure, usual_measure
+from app.kernel.metrics.expression import Bounds, Every, Measure, usual_measure
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.cells import Cells, cells_of, cells_of_groups
-from app.kernel.streamed.metrics import draw_of, linearised, streams
+from app.kernel.streamed.metrics import is_drawn, linearised, order_of, streams
 from app.kernel.uncertainty.designs import Given
 from app.kernel.uncertainty.draws import ClassCounts, Shares, chosen_seed
 from app.kernel.uncertainty.groups import expanded_level
@@ -31,17 +31,8 @@ from app.services.estimates.run_data import RunData
 _PREFIX: Final = "folded_"
 
 
-@dataclass(frozen=True, slots=True)
-class _ResampledValue:
-    """One value of a metric at its default parameters, the same of one of the two classes of the cells, and the place
-    of its estimand and its own within.
-    """
-
-    measure: Measure
-    of_cells: Measure
-    value: float
-    bounds: Bounds
-    place: tuple[int, int]
+# One value without its limits, its metric at default parameters, and its range.
+_Value = tuple[Estimate, Measure, Bounds]
 
 
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
@@ -60,25 +51,23 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     """Any estimands by resampling cells. All that are of the same cells see the same resamples."""
     if run.streamed is None:
         raise ValueError("expected samples that were folded")
-    values = [run.values(estimand).tolist() for estimand in estimands]
+    forms = [[_form(one, value, run, settings) for value in run.values(one).tolist()] for one in estimands]
     found = [
-        [_not_drawn(one, value, run, settings) for value in own] for one, own in zip(estimands, values, strict=True)
+        [one.without_limits(NoLimits.FOLDED if isfinite(one.value) else NoLimits.UNDEFINED_FOR_SAMPLES) for one in own]
+        for own in forms
     ]
-    orders: dict[int | None, list[_ResampledValue]] = {}
-    for place, (estimand, own) in enumerate(zip(estimands, values, strict=True)):
+    # By order, and within by the places of an estimand and of its value.
+    orders: dict[int | None, dict[tuple[int, int], _Value]] = {}
+    for place, (estimand, own) in enumerate(zip(estimands, forms, strict=True)):
         metric = _streamed_metric(estimand, run)
-        for index, (code, value) in enumerate(zip(_codes(estimand, run), own, strict=True)):
-            at = None if metric is None else draw_of(metric, run.n_classes, code)
-            if metric is not None and at is not None and isfinite(value):
-                measure = Measure(metric, metric.card.defaults, code)
-                of_cells = replace(measure, of=at[1])
-                one = _ResampledValue(measure, of_cells, value, estimand.bounds, (place, index))
-                orders.setdefault(at[0], []).append(one)
+        for index, (code, form) in enumerate(zip(_codes(estimand, run), own, strict=True)):
+            if metric is not None and isfinite(form.value) and is_drawn(metric, run.n_classes, code):
+                value = form, Measure(metric, metric.card.defaults, code), estimand.bounds
+                orders.setdefault(order_of(metric, code), {})[place, index] = value
     grouped = {} if run.grouping is None or not orders else cells_of_groups(run.streamed, orders)
     for code, asked in orders.items():
-        made = _resampled(grouped.get(code) or cells_of(run.streamed, code), asked, run, settings)
-        for one, estimate in zip(asked, made, strict=True):
-            place, index = one.place
+        made = _resampled(grouped.get(code) or cells_of(run.streamed, code), [*asked.values()], run, settings)
+        for (place, index), estimate in zip(asked, made, strict=True):
             found[place][index] = estimate
     return [tuple(own) for own in found]
 
@@ -97,46 +86,38 @@ def _codes(estimand: Estimand, run: RunData) -> list[int | None]:
     return [*range(run.n_classes)] if isinstance(of, Every) else [of]
 
 
-def _form(expression: Expression, bounds: Bounds, run: RunData, settings: LimitSettings, given: Given) -> Estimate:
-    """Return the estimate without its limits: level, method and what is taken as fixed."""
-    method = _PREFIX + run.in_design(resampled(expression, bounds).method, "cluster")
-    return Estimate(value=nan, level=settings.level, method=method, given=given_of(given, run))
+def _form(estimand: Estimand, value: float, run: RunData, settings: LimitSettings) -> Estimate:
+    method = _PREFIX + run.in_design(resampled(estimand.expression, estimand.bounds).method, "cluster")
+    return Estimate(value=value, level=settings.level, method=method, given=given_of(Given.SAMPLES, run))
 
 
-def _not_drawn(estimand: Estimand, value: float, run: RunData, settings: LimitSettings) -> Estimate:
-    form = replace(_form(estimand.expression, estimand.bounds, run, settings, Given.SAMPLES), value=value)
-    return form.without_limits(NoLimits.FOLDED if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)
-
-
-def _resampled(cells: Cells, asked: Sequence[_ResampledValue], run: RunData, settings: LimitSettings) -> list[Estimate]:
-    fixed = settings.sampling.shares is Shares.OBSERVED and cells.n_strata > 1
-    given = Given.ACTUAL if fixed else Given.SAMPLES
-    reads = [resampled(one.of_cells, one.bounds) for one in asked]
-    forms = [replace(_form(one.of_cells, one.bounds, run, settings, given), value=one.value) for one in asked]
-    size = cells.scores.n_samples
-    made = plan(size, run.n_classes, settings.sampling.draws, whole=True)
+def _resampled(cells: Cells, asked: Sequence[_Value], run: RunData, settings: LimitSettings) -> list[Estimate]:
+    made = plan(cells.n_units, cells.width, settings.sampling.draws, whole=True)
     if made is None:
-        return [one.without_limits(NoLimits.TOO_LARGE) for one in forms]
-    made, level = replace(made, subset=cells.n_units, n_samples=cells.n_units), settings.level_of_each
+        return [form.without_limits(NoLimits.TOO_LARGE) for form, _, _ in asked]
+    fixed = settings.sampling.shares is Shares.OBSERVED and cells.n_strata > 1
+    level = settings.level_of_each
     if run.grouping is not None:
         level = expanded_level(level, min(run.grouping.effective_groups, cells.n_units))
     seed = chosen_seed(settings.seed, run.source.counts)
     summaries = bootstrap_samples(
         cells,
-        reads,
+        # Of the two classes of the cells the members are the second.
+        [resampled(replace(one, of=None if one.of is None else 1), bounds) for _, one, bounds in asked],
         seed=seed,
         made=made,
         level=level,
         class_counts=ClassCounts.FIXED if fixed else ClassCounts.RANDOM,
-        known=[np.atleast_1d(resampled(one.measure, one.bounds).values(run.subject)) for one in asked],
+        known=[np.atleast_1d(resampled(one, bounds).values(run.subject)) for _, one, bounds in asked],
     )
     found = []
-    for one, of_draws, summary in zip(asked, forms, summaries, strict=True):
-        drawn = replace(of_draws, seed=seed, draws=made.draws, monte_carlo_error=nan)
+    for (form, measure, bounds), summary in zip(asked, summaries, strict=True):
+        given = given_of(Given.ACTUAL if fixed else Given.SAMPLES, run)
+        drawn = replace(form, given=given, seed=seed, draws=made.draws, monte_carlo_error=nan)
         (estimate,) = estimates_from(summary, drawn, MISSING_OF_RESAMPLES)
         if estimate.reason is None:
             # What the cells are off the value can move the ends of resamples beyond the range.
-            low, high = np.clip([estimate.low, estimate.high], *one.bounds).tolist()
+            low, high = np.clip([estimate.low, estimate.high], *bounds).tolist()
             estimate = replace(estimate, low=low, high=high)
-        found.append(reaching_for_zero(estimate, one.measure, run, settings))
+        found.append(reaching_for_zero(estimate, measure, run, settings))
     return found
