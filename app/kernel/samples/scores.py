@@ -325,14 +325,14 @@ class Scores:
         """Probabilities of a class beside its outcomes."""
         made = self._forecasts.get(code)
         if made is None:
-            p, hit = self.columns[code], (self.y == code).astype(np.float64)
-            lean, low, away = 1.0 - 2.0 * p, p <= 0.5, hit - p
+            p, members = self.columns[code], self.y == code
+            lean, low, away = 1.0 - 2.0 * p, p <= 0.5, members - p
             squares = away * away
             made = self._forecasts[code] = Forecasts(
                 np.asarray(squares.sum() if self.weights is None else self.weights @ squares),
                 float(np.vecdot(away, lean)),
                 float(np.vecdot(lean * lean, p * (1.0 - p))),
-                Stated(int(np.count_nonzero(low)), int(np.count_nonzero(hit[low])), float(p[low].sum())),
+                Stated(int(np.count_nonzero(low)), int(np.count_nonzero(members & low)), float(p @ low)),
             )
         return made
 
