@@ -327,11 +327,12 @@ class Scores:
         if made is None:
             p, members = self.columns[code], self.y == code
             lean, low, away = 1.0 - 2.0 * p, p <= 0.5, members - p
-            squares = away * away
+            spread = lean * p
+            spread *= 1.0 - p
             made = self._forecasts[code] = Forecasts(
-                np.asarray(squares.sum() if self.weights is None else self.weights @ squares),
-                float(np.vecdot(away, lean)),
-                float(np.vecdot(lean * lean, p * (1.0 - p))),
+                np.asarray(away @ away if self.weights is None else self.weights @ (away * away)),
+                float(away @ lean),
+                float(spread @ lean),
                 Stated(int(np.count_nonzero(low)), int(np.count_nonzero(members & low)), float(p @ low)),
             )
         return made

@@ -412,6 +412,9 @@ class StreamedScores(Scores):
 
     def value(self, leaf: Leaf) -> float:
         """A metric that is made of areas."""
+        if leaf.form.area is not None and self.made(leaf).sizes is not None:
+            # One class alone needs no order of the others.
+            return 1.0 - leaf.form.area.slope * (1.0 - float(self.ranking(_code_of(leaf)).auc))
         with silently():
             found = leaf.metric.compute(self, **leaf.parameters)
         return float(found if not found.ndim else found[_code_of(leaf)])
