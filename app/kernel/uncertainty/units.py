@@ -66,7 +66,7 @@ class Units(ABC):
 
     def part(self, chosen: Codes) -> Self:
         """Some of them. Raises TypeError where they are drawn all at once, or not at all."""
-        raise TypeError(f"{chosen.size} of these units cannot be taken by themselves")
+        raise TypeError(f"{chosen.size} of these units cannot be chosen by themselves")
 
     @property
     def truth(self) -> NDArray[Any] | None:
