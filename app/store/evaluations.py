@@ -454,7 +454,8 @@ class PostgresEvaluationStore:
 
     async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
         async with reading(self._engine) as connection:
-            rows = await _fetch(connection, lists.select_records(project, identifiers))
+            some = {"project": project, "ids": [*identifiers]}
+            rows = (await connection.execute(lists.SOME_RECORDS, some)).all()
             keys = await self._names.keys_up_to(connection, max((len(r.metric_values) for r in rows), default=0))
         records = (decode_record(row._mapping, keys) for row in rows)
         return {record.id: record for record in records}

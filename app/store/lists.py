@@ -177,10 +177,10 @@ def _with_names(statement: Select[Any], source: FromClause = evaluations) -> Sel
     )
 
 
-# One evaluation whole, by `project` and `id`: made once, as every reading of an evaluation needs it.
-ONE_RECORD: Final = _with_names(select(*RECORD)).where(
-    evaluations.c.project == bindparam("project"), evaluations.c.id == bindparam("id")
-)
+# Evaluations whole, one by `project` and `id`, some by `ids` in no order: made once, as every reading needs them.
+_OF_PROJECT: Final = _with_names(select(*RECORD)).where(evaluations.c.project == bindparam("project"))
+ONE_RECORD: Final = _OF_PROJECT.where(evaluations.c.id == bindparam("id"))
+SOME_RECORDS: Final = _OF_PROJECT.where(evaluations.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
 
 
 class Segment(Enum):
@@ -188,12 +188,6 @@ class Segment(Enum):
 
     defined = auto()
     undefined = auto()
-
-
-def select_records(project: str, identifiers: Sequence[UUID]) -> Select[Any]:
-    """Select some evaluations whole, in no order."""
-    wanted = evaluations.c.id == func.any(literal(list(identifiers), ARRAY(Uuid)))
-    return _with_names(select(*RECORD)).where(evaluations.c.project == project, wanted)
 
 
 def select_by_time(scope: SearchScope, query: EvaluationQuery, limit: int) -> Select[Any]:

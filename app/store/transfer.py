@@ -135,7 +135,8 @@ class PostgresArchive:
     async def evaluations(self, project: str, after: UUID, last: UUID, most: int) -> Sequence[Archived]:
         async with reading(self._engine) as connection:
             identifiers = await _next(connection, project, after, last, most)
-            rows = (await connection.execute(lists.select_records(project, identifiers))).all()
+            some = {"project": project, "ids": [*identifiers]}
+            rows = (await connection.execute(lists.SOME_RECORDS, some)).all()
             keys = await self._names.keys_up_to(connection, max((len(row.metric_values) for row in rows), default=0))
             samples = await _samples_of(connection, project, identifiers)
             parts = await _parts_of(connection, project, identifiers)

@@ -1,6 +1,5 @@
 """The page that compares two to six runs without keeping the answer: a row for each metric, a mark for each run."""
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
@@ -49,9 +48,7 @@ async def show_compared(
     run: Annotated[list[UUID], Query(min_length=_PAIR, max_length=MOST_RUNS)],
 ) -> Response:
     """Compare two to six runs; nothing is saved."""
-    # Asked for together, they are made together.
-    read = partial(context.services.evaluations.read_matrix, context.project)
-    reports = [as_answered(one) for one in await asyncio.gather(*map(read, run))]
+    reports: Any = as_answered(await context.services.evaluations.read_matrices(context.project, run))
     of_classes = _of_classes(reports)
     new = NewComparison(
         evaluations=tuple(run),

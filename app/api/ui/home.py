@@ -1,9 +1,7 @@
 """Home: each dataset with its best model and what changed, the leaderboard of one, and the list of runs."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from math import floor
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -238,8 +236,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     by_date = sorted(lines, key=lambda one: str(one["created_at"]))
     newest, before = by_date[-1], by_date[-2] if len(by_date) > 1 else None
     wanted = dict.fromkeys(one["evaluation"]["id"] for one in (lines[0], newest, before) if one)
-    reading = partial(context.services.evaluations.read_matrix, context.project, limits=False)
-    reports = await asyncio.gather(*(reading(UUID(one)) for one in wanted))
+    reports = await context.services.evaluations.read_matrices(context.project, [*map(UUID, wanted)], limits=False)
     read = dict(zip(wanted, map(as_answered, reports), strict=True))
     report = read[lines[0]["evaluation"]["id"]]
     task = task_of(report["input"]["kind"], report["input"])

@@ -94,7 +94,8 @@ def _written_run(answer: Json, web: Web, *, kept: tuple[bool, bool], where: str 
 async def show_figures(identifier: UUID, request: Request, context: UseSlice) -> Response:
     """Show the figures of an evaluation. Its page loads them behind everything else."""
     # No figure shows more of the report than what follows from the matrix.
-    answer = as_answered(await context.services.evaluations.read_matrix(context.project, identifier))
+    (read,) = await context.services.evaluations.read_matrices(context.project, [identifier])
+    answer = as_answered(read)
     page = {
         "path": f"evaluations/{identifier}",
         "of": "The run",

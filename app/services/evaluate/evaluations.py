@@ -469,9 +469,15 @@ class EvaluationService:
         report = await self._report_again(project, record, replace(stored_request(record)[1], details=False))
         return answer_of(record, report)
 
-    async def read_matrix(self, project: str, identifier: UUID, *, limits: bool = True) -> Evaluation:
-        """One evaluation with what follows from its matrix; what probabilities say besides is not computed."""
-        record = _found(await self._store.get(project, identifier), identifier)
+    async def read_matrices(
+        self, project: str, identifiers: Sequence[UUID], *, limits: bool = True
+    ) -> Sequence[Evaluation]:
+        """Evaluations with what follows from their matrices; what probabilities say besides is not computed."""
+        found = await self._store.get_many(project, identifiers)
+        records = [_found(found.get(identifier), identifier) for identifier in identifiers]
+        return await asyncio.gather(*(self._with_matrix(project, record, limits=limits) for record in records))
+
+    async def _with_matrix(self, project: str, record: EvaluationRecord, *, limits: bool) -> Evaluation:
         source, options = stored_request(record)
         intervals = IntervalChoice.HEADLINE if limits else IntervalChoice.NONE
         if source.task is not None or source.is_grouped or source.is_weighted:
