@@ -1,11 +1,13 @@
 """The ASGI application: `uvicorn --factory app.main:create`."""
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+from uuid import UUID
 
 from fastapi import FastAPI
 from starlette.routing import Route
@@ -34,6 +36,7 @@ from app.api.v1 import (
 )
 from app.api.v1.evaluations import batches, evaluations
 from app.api.v1.replays import replay
+from app.domain.operations import DEFAULT_PROJECT, Actor, KeptRequest, Task
 from app.protocol import LIMITS, REFUSED, ConnectionLimits
 from app.services.evaluate.reports import warm_up
 from app.settings import MetricsAccess, Settings
@@ -63,6 +66,7 @@ ROUTERS = (
     webhooks.router,
     operations.router,
 )
+_FIRST_PAGE_AFTER_SECONDS = 1.0
 _GARBAGE_THRESHOLDS = (10_000, 20, 20)
 
 
@@ -92,7 +96,10 @@ def create_app(
             app.state.services = services
             if alone:
                 warm_up()
+            first = asyncio.create_task(_first_page(requests(services))) if alone else None
             yield {LIMITS: limits, **({REFUSED: counted.refused} if counted is not None else {})}
+            if first is not None:
+                first.cancel()
 
     counted = telemetry.metrics
     limits = ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.connection_limit)
@@ -165,6 +172,21 @@ def create_app(
             max_age=3600,
         )
     return app
+
+
+async def _first_page(requests: DeferredRequests) -> None:
+    """Read the home page for nobody, once the first requests can be answered: statements, templates and connections are
+    made at first use, and take longer than the page.
+    """
+    await asyncio.sleep(_FIRST_PAGE_AFTER_SECONDS)
+    home, nobody = KeptRequest(kind="", method="GET", path="/ui", query="", headers={}), UUID(int=0)
+    task = Task(id=nobody, project=DEFAULT_PROJECT, makes=nobody, actor=Actor("start"), request=home, run=1, lost=0)
+    await requests.answer(task, _no_body())
+
+
+async def _no_body() -> AsyncIterator[bytes]:
+    for piece in list[bytes]():
+        yield piece
 
 
 @asynccontextmanager

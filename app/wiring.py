@@ -13,6 +13,7 @@ from pathlib import Path
 
 from app.api.deps import NamedData, Services
 from app.api.problems import PROBLEM_TYPES
+from app.api.ui.web import load_pages
 from app.domain.errors import SchemaOutdated
 from app.domain.operations import SendResult
 from app.kernel.metrics.card import Scope
@@ -195,7 +196,7 @@ async def build_services(
         if await _is_current(readiness):
             await store.prepare([metric.key for metric in catalogue().reported.of_scope(Scope.OVERALL)])
         # Once the first requests can be answered: a start is not to wait for it.
-        asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up)
+        asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up, load_pages)
         retention.start()
         if sampler is not None:
             sampler.start()

@@ -1,16 +1,23 @@
 """What is made once, so that the first view of a page costs little more than the next."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from inspect import iscoroutinefunction
 from pathlib import Path
 
+import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from jinja2 import DictLoader, Environment
 
+from app import main
+from app.api.jobs import DeferredRequests
 from app.api.report import Compiled, templates
+from app.domain.operations import Task
 from app.main import create_app
+from app.services.jobs import Answered
 from app.settings import Settings
+from tests.api.conftest import usual_settings
 
 
 def test_no_route_is_built_again_and_no_parameter_is_read_in_a_thread() -> None:
@@ -42,3 +49,22 @@ def test_templates_are_compiled_once_and_each_time_where_nobody_may_write(tmp_pa
     kept.write_bytes(kept.read_bytes()[:-20])
     assert written(tmp_path) == "42"
     assert isinstance(templates("app.api.ui").bytecode_cache, Compiled)
+
+
+def test_the_home_page_is_read_before_anybody_asks_for_one(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered, answer = list[Answered](), DeferredRequests.answer
+
+    async def noted(self: DeferredRequests, task: Task, body: AsyncIterator[bytes]) -> Answered:
+        answered.append(await answer(self, task, body))
+        return answered[-1]
+
+    async def start() -> None:
+        app = create_app(usual_settings(database_url), alone=True)
+        async with app.router.lifespan_context(app), asyncio.timeout(20):
+            while not answered:
+                await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(main, "_FIRST_PAGE_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(DeferredRequests, "answer", noted)
+    asyncio.run(start())
+    assert (answered[0].problem, answered[0].media_type) == (None, "text/html; charset=utf-8")

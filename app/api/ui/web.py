@@ -20,6 +20,7 @@ from app.api.report import styles, templates
 from app.domain.errors import Unauthenticated
 from app.domain.operations import Scope
 from app.domain.wording import printable
+from app.services.evaluate.reports import warm_up
 from app.services.present import actor
 
 # Nothing comes from elsewhere, and nothing that stands in a page is run. Addresses of forms are the service's own. The
@@ -110,6 +111,15 @@ def write(template: str, web: Web, **values: Any) -> bytes:
         .render(layout="frame.html", web=web, theme=None, **{"pictures": (), "places": (), "drawn": True, **values})
         .encode()
     )
+
+
+def load_pages() -> None:
+    """Load the templates and styles of pages, and what evaluates runs: pages are written in several processes."""
+    warm_up()
+    for name in templates("app.api.ui").list_templates(["html"]):
+        templates("app.api.ui").get_template(name)
+    for name in _ASSETS:
+        _digest(name)
 
 
 def attached(report: Response, identifier: UUID, form: str = "html") -> Response:

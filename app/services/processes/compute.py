@@ -171,10 +171,10 @@ class ComputePool:
         else:
             worker.close()
 
-    def warm_up(self) -> None:
-        """Start a process in the background, so that the first large request finds one."""
+    def warm_up(self, first: Callable[[], object]) -> None:
+        """Start a process in the background and have it do something, so that the first large request finds one."""
         if not self._closed:
-            self._threads.submit(lambda: self._give_back(self._take()))
+            self._threads.submit(self._work, _Job(first, None, None))
 
     def close(self) -> None:
         """End all processes, also those at work, and take no more work."""
