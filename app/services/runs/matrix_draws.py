@@ -22,7 +22,7 @@ from app.kernel.compare.differences import (
 from app.kernel.compare.paired import joint
 from app.kernel.compare.paired.effects import (
     Effects,
-    PairedScore,
+    PairedDifferences,
     PairSlopes,
     coupled,
     paired_effects,
@@ -503,15 +503,15 @@ class MatrixDraws(Resampling):
         return found
 
     @cached_property
-    def _scores(self) -> list[tuple[list[Place], Effects, PairedScore, Array]]:
+    def _scores(self) -> list[tuple[list[Place], Effects, PairedDifferences, Array]]:
         """By estimand and pair the effects of the samples on the differences, what follows from them, and p at the
         pairing at which they vary least.
         """
-        scores = [(places, effects, PairedScore(effects)) for places, effects in self._effects(opposed=True)]
+        scores = [(places, effects, PairedDifferences(effects)) for places, effects in self._effects(opposed=True)]
         if self._joint is not None:
             return [(*one, one[2].p) for one in scores]
         closest = self._effects(opposed=False)
-        return [(*one, PairedScore(effects).p) for one, (_, effects) in zip(scores, closest, strict=True)]
+        return [(*one, PairedDifferences(effects).p) for one, (_, effects) in zip(scores, closest, strict=True)]
 
     def _effects(self, *, opposed: bool) -> list[tuple[list[Place], Effects]]:
         """Effects on rates, and on all else for pairs of few enough cells; of one test set at the pairing at which the

@@ -1,9 +1,9 @@
-"""Differences of smooth metrics between runs on the same samples: effects of samples, sign flips, score limits,
-unknown pairing.
+"""Differences of smooth metrics between runs on the same samples: effects of samples, sign flips, limits, unknown
+pairing.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
-from app.kernel.numerics.arrays import Array, Mask, rising_root, silently, some
-from app.kernel.numerics.scipy_bridge import fair_binomial_mass, normal_cdf, normal_quantile
+from app.kernel.numerics.arrays import Array, Mask, silently, some
+from app.kernel.numerics.scipy_bridge import fair_binomial_mass, normal_cdf
 from app.kernel.uncertainty.closed_forms import at_recalls, cell_slopes
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.intervals import two_sided_z
@@ -118,6 +118,8 @@ _EQUAL = 1e-6
 _EQUAL_WEIGHTS = 1e-5
 # Parts of a difference, or of its deviation, by which it may lie beside the sum that stands for it.
 _NEAR = 0.25
+# A difference and its linear part that are further apart than by this factor are no multiples of each other.
+_MOST_SCALED = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -356,23 +358,20 @@ def _unseen(middle: Array, functional: Functional, scales: Array) -> Array:
 
 # Logarithms of multipliers that are looked at, for weights of at most 1. A class of which no sample speaks for one of
 # the runs begins to lose some at a multiplier of 1/2 or more, so there the steps are small.
-_GRID = np.concatenate([np.linspace(-30.0, -1.0, 30), np.linspace(-1.0, 8.0, 145)[1:], np.linspace(8.0, 30.0, 23)[1:]])
-# Where they are counted from: roots are found to some parts of their size, of which 0 has none.
-_ORIGIN = 50.0
-_NEWTON_STEPS = 60
-_SETTLED = 1e-14
-# Sums that are closer, relative to their size, are equal: more is not known of them by numeric derivatives.
-_SAME = 1e-9
-# A difference and its linear part that are further apart than by this factor are no multiples of each other.
-_MOST_SCALED = 2.0
-# Parts of the score at 0 that limits which are held at 0 keep away from it.
-_MARGIN = 0.02
+_GRID = np.concatenate([np.linspace(-16.0, -1.0, 61), np.linspace(-1.0, 8.0, 145)[1:], np.linspace(8.0, 30.0, 23)[1:]])
 # Multipliers times values times classes that are looked at in one go: more leave the cache of the processor.
 _AT_ONCE = 1 << 16
+# Into how many parts, and how often, a step of it is divided for what has to be exact.
+_PARTS, _DIVISIONS = np.linspace(0.0, 1.0, 9), 6
+_NEWTON_STEPS = 60
+_SETTLED = 1e-14
+# Parts of a difference that its limit stays above 0 where the exact test rejects and the score does not yet.
+_BARELY = 1e-3
 
 
-class PairedScore:
-    """The differences that a score test does not reject, for V values.
+class PairedDifferences:
+    """Confidence distributions of V differences on the same samples, from the effects of these: what a score test does
+    not reject.
 
     Under the hypothesis that the effects add up to d, the shares of better and of worse samples in every class are
     those of maximum likelihood, and z(d) = (S - d) / sd has the deviation that these shares give. For one class that
@@ -383,76 +382,50 @@ class PairedScore:
 
     Attributes:
         p: (V) two-sided, of no difference.
-        score: (V) z at 0, of the run that is ahead.
     """
 
     def __init__(self, effects: Effects) -> None:
-        n_values, n_classes = effects.weights.shape
-        step = max(1, _AT_ONCE // (_GRID.size * n_classes))
-        self._parts = [_Part(effects.of(slice(start, start + step))) for start in range(0, max(n_values, 1), step)]
-        self.p = np.concatenate([part.p for part in self._parts])
-        self.score = np.concatenate([part.score for part in self._parts])
+        unit, ahead = effects.weights.max(axis=1, initial=0.0), effects.linear >= 0.0
+        with silently():
+            scale, weights = effects.difference / effects.linear, effects.weights / unit[:, None]
+            self._total = np.abs(effects.linear) / unit
+        scale = np.where((scale > 1.0 / _MOST_SCALED) & (scale < _MOST_SCALED), scale, 1.0)
+        # From the sum of the run that is ahead, in units of the largest weight, to the difference.
+        self._difference, self._slope = effects.difference, np.where(ahead, 1.0, -1.0) * unit * scale
+        better, worse = (
+            np.where(ahead[:, None], *sides)
+            for sides in ((effects.better, effects.worse), (effects.worse, effects.better))
+        )
+        self._near = _Side(better, worse, weights, effects.sizes, self._total)
+        self._far = _Side(worse, better, weights, effects.sizes, -self._total)
+        alone, score = np.count_nonzero(effects.weights, axis=1) == 1, self._near.score(self._total)
+        tail = np.where(alone, effects.tail, np.maximum(effects.tail, normal_cdf(-score)))
+        self.p: Array = np.minimum(2.0 * tail, 1.0)
 
     def limits(self, level: float) -> tuple[Array, Array]:
         """Lower and upper limits (V); NaN where the value is undefined or no sample can move it."""
-        lows, highs = zip(*(part.limits(level) for part in self._parts), strict=True)
-        return np.concatenate(lows), np.concatenate(highs)
+        z, rejected, barely = two_sided_z(level), self.p < 1.0 - level, _BARELY * self._difference
+        ends = np.stack([self._total - self._near.reach(z), self._total + self._far.reach(z)]) * self._slope
+        # What is no multiple of the sum lies near it all the same.
+        low, high = np.minimum(ends.min(axis=0), self._difference), np.maximum(ends.max(axis=0), self._difference)
+        low, high = (
+            np.where(rejected, np.where((end <= 0.0) != (barely <= 0.0), barely, end), held)
+            for end, held in ((low, np.minimum(low, 0.0)), (high, np.maximum(high, 0.0)))
+        )
+        return low, high
 
     def chance_above(self, threshold: Array | float) -> Array:
-        """Return the confidence (V) that the differences are larger than thresholds: 1 less the one-sided p of
-        these.
-
-        At 0 that is the exact mid-p.
+        """Confidence (V) that the differences are larger than a threshold: neither sign is surer than 1 - p/2, and at 0
+        the one that was found is as sure.
         """
-        ends = np.cumsum([part.p.size for part in self._parts])[:-1]
-        thresholds = np.split(np.broadcast_to(threshold, self.p.shape), ends)
-        return np.concatenate([part.chance_above(own) for part, own in zip(self._parts, thresholds, strict=True)])
-
-
-class _Part:
-    """``PairedScore`` of as many values as are looked at in one go."""
-
-    def __init__(self, effects: Effects) -> None:
-        linear, unit = effects.linear, effects.weights.max(axis=1, initial=0.0)
-        ahead = linear >= 0
-        used = (effects.sizes > 0).any(axis=0)
+        threshold = np.asarray(threshold)
         with silently():
-            scale = effects.difference / linear
-            weights = effects.weights[:, used] / unit[:, None]
-            total = np.abs(linear) / unit
-        scaled = (scale > 1.0 / _MOST_SCALED) & (scale < _MOST_SCALED)
-        # From the sum of the run that is ahead, in units of the largest weight, to the difference.
-        self._slope = np.where(ahead, 1.0, -1.0) * unit * np.where(scaled, scale, 1.0)
-        self._difference = effects.difference
-        better, worse = effects.better[:, used], effects.worse[:, used]
-        sides = np.where(ahead[:, None], better, worse), np.where(ahead[:, None], worse, better)
-        self._near = _Side(*sides, weights, effects.sizes[:, used], total)
-        self._far = _Side(*sides[::-1], weights, effects.sizes[:, used], -total)
-        self.score = self._near.score_of(np.zeros(total.shape))
-        alone = (effects.weights > 0).sum(axis=1) == 1
-        tail = np.where(alone, effects.tail, np.maximum(effects.tail, normal_cdf(-self.score)))
-        self.p = np.minimum(2.0 * tail, 1.0)
-        self._calibration = _Calibration(-normal_quantile(np.maximum(tail, 1e-300)), self.score)
-
-    def limits(self, level: float) -> tuple[Array, Array]:
-        z = np.full(self._slope.shape, two_sided_z(level))
-        ends = self._near.at_score(self._calibration.score_at(z)), -self._far.at_score(z)
-        first, second = (end * self._slope for end in ends)
-        # What is no multiple of the sum lies near it all the same.
-        low = np.minimum(np.minimum(first, second), self._difference)
-        high = np.maximum(np.maximum(first, second), self._difference)
-        # Rounding leaves no limit beside 0.
-        within = self.p >= 1.0 - level
-        return np.where(within, np.minimum(low, 0.0), low), np.where(within, np.maximum(high, 0.0), high)
-
-    def chance_above(self, threshold: Array) -> Array:
-        with silently():
-            place = threshold / self._slope
-        below = place < self._near.total
-        near = self._calibration.level_at(self._near.score_of(np.where(below, place, self._near.total)))
-        far = self._far.score_of(np.where(below, self._far.total, -place))
-        z = np.where(np.isnan(place), np.nan, np.where(below, near, -far))
-        return normal_cdf(np.where(self._slope < 0, -z, z))
+            away = self._total - threshold / self._slope
+        z = np.where(away > 0.0, self._near.score(np.maximum(away, 0.0)), -self._far.score(np.maximum(-away, 0.0)))
+        share, most = normal_cdf(np.where(self._slope < 0.0, -z, z)), 1.0 - self.p / 2.0
+        share = np.where(threshold >= 0.0, np.minimum(share, most), share)
+        share = np.where(threshold <= 0.0, np.maximum(share, 1.0 - most), share)
+        return np.where(threshold == 0.0, np.where(self._difference >= 0.0, most, 1.0 - most), share)
 
 
 class _Side:
@@ -471,106 +444,67 @@ class _Side:
     """
 
     def __init__(self, better: Array, worse: Array, weights: Array, sizes: Array, total: Array) -> None:
-        self._better, self._worse, self._weights, self._sizes, self.total = better, worse, weights, sizes, total
-        # How far the sums could go either way.
-        self._reach = (sizes * weights).sum(axis=1)
-        logarithms = np.broadcast_to(_GRID[:, None], (_GRID.size, total.size))
-        self._scores = self._score(np.exp(logarithms))
+        self._better, self._worse, self._weights, self._sizes, self._total = better, worse, weights, sizes, total
+        step = max(1, _AT_ONCE // (_GRID.size * better.shape[1]))
+        starts = range(0, max(total.size, 1), step)
+        found = [self._at(np.tile(_GRID[:, None], min(step, total.size - at)), slice(at, at + step)) for at in starts]
+        self._distances, scores = (np.concatenate(one, axis=1) for one in zip(*found, strict=True))
+        self._scores = np.fmin.accumulate(np.where(self._distances == 0.0, 0.0, scores)[::-1])[::-1]
 
-    def at_score(self, z: Array) -> Array:
-        """The hypotheses (V) with a score z (V) above 0; the sums themselves where nothing lies below these."""
+    def reach(self, z: float) -> Array:
+        """Distances (V) of the hypotheses with a score."""
+        return self._where(np.full(self._total.shape, z), 1)[0]
 
-        def above(multiplier: Array) -> tuple[Array, Array]:
-            gap, variance, gap_slope, variance_slope = self._fit(multiplier)
-            slope = gap_slope / gap - variance_slope / (2.0 * variance)
-            return np.log(gap / np.sqrt(variance)) - np.log(z), slope
+    def score(self, distance: Array) -> Array:
+        """The scores (V) of hypotheses at distances (V)."""
+        beyond = np.where(self._distances >= distance, self._scores, np.inf).min(axis=0)
+        found = np.fmin(self._where(distance, 0)[1], beyond)
+        return np.where(np.isnan(self._total), np.nan, np.where(distance > 0.0, found, 0.0))
 
-        lowest = self.total <= -self._reach * (1.0 - _SAME)
-        places = np.arange(_GRID.size)[:, None]
+    def _where(self, wanted: Array, which: int) -> tuple[Array, Array]:
+        """Distances and scores (V) where the one or the other (``which``) is as large as wanted, from then on; the last
+        ones where it never is. Steps on the grid are divided some times over.
+        """
+        places, found = np.broadcast_to(_GRID[:, None], self._scores.shape), (self._distances, self._scores)
+        for left in range(_DIVISIONS, -1, -1):
+            reached = found[which] >= wanted
+            last = np.where(reached.any(axis=0), reached.argmax(axis=0), len(places) - 1)
+            ends = np.stack([np.maximum(last - 1, 0), last])
+            if left:
+                low, high = np.take_along_axis(places, ends, axis=0)
+                places = low + (high - low) * _PARTS[:, None]
+                found = self._at(places)
+        distances, scores = (np.take_along_axis(one, ends, axis=0) for one in found)
         with silently():
-            last_short = np.where(self._scores < z, places, 0).max(axis=0)
-            reached = (self._scores >= z) & (places > last_short)
-        low = _GRID[last_short]
-        high = np.where(reached.any(axis=0), _GRID[reached.argmax(axis=0)], _GRID[-1])
-        gap = self._fit(_solved(above, np.isfinite(self.total) & ~lowest, low, high))[0]
-        return np.where(lowest, self.total, self.total - gap)
+            low, high = (distances, scores)[which]
+            part = np.where(high > low, np.clip((wanted - low) / (high - low), 0.0, 1.0), 1.0)
+            return distances[0] + part * (distances[1] - distances[0]), scores[0] + part * (scores[1] - scores[0])
 
-    def score_of(self, hypothesis: Array) -> Array:
-        """The scores (V) of hypotheses (V), infinite where no shares add up to them."""
-        distance = self.total - hypothesis
-        apart = distance > _SAME * np.maximum(np.abs(self.total), 1.0)
-        reachable = hypothesis > -self._reach * (1.0 - _SAME)
-
-        def above(multiplier: Array) -> tuple[Array, Array]:
-            gap, _, slope, _ = self._fit(multiplier)
-            return np.log(gap) - np.log(distance), slope / gap
-
-        ends = np.full(distance.shape, _GRID[0]), np.full(distance.shape, _GRID[-1])
-        multiplier = _solved(above, reachable & apart, *ends)
-        with silently():
-            beyond = (np.exp(_GRID)[:, None] > multiplier) & ~np.isnan(self._scores)
-            least = np.where(beyond, self._scores, np.inf).min(axis=0)
-            scores = np.minimum(distance / np.sqrt(self._fit(multiplier)[1]), least)
-        return np.where(apart, np.where(reachable, scores, np.inf), 0.0)
-
-    def _score(self, multipliers: Array) -> Array:
-        """The scores (G, V) at multipliers (G, V), NaN where nothing has moved."""
-        with silently():
-            gap, variance, _, _ = self._fit(multipliers)
-            return gap / np.sqrt(variance)
-
-    def _fit(self, multiplier: Array) -> tuple[Array, Array, Array, Array]:
-        """Return the distance (..., V) of the sum above the hypothesis that belongs to a multiplier, the variance
-        there, and the derivatives of both by the multiplier (..., V).
+    def _at(self, place: Array, some: slice = slice(None)) -> tuple[Array, Array]:
+        """Distance (..., V) of the sum above the hypothesis that belongs to a multiplier, by its logarithm, and score.
 
         In a class with b better, c worse and r other samples of weight w the shares of maximum likelihood are
         b / (v + q), c / (v - q) and r / v with q = n w multiplier, and v such that they add up to 1. Without worse
         samples v is no less than q, and what is left then is the share of worse ones.
         """
-        b, c, w, n = self._better, self._worse, self._weights, self._sizes
+        b, c, w, n = (one[some] for one in (self._better, self._worse, self._weights, self._sizes))
         rest, scale = np.maximum(n - b - c, 0.0), n * w
-        q = multiplier[..., None] * scale
+        q = np.exp(place)[..., None] * scale
         with silently():
             left = 1.0 - (b / 2.0 + rest) / q
             edge = (c <= 0.0) & (left >= 0.0)
             v = np.where(edge, q, _scales(b, c, rest, q))
-            down = np.where(c > 0.0, v - q, np.inf)
-            share_up, share_down = b / (v + q), np.where(edge, left, c / down)
-            bends = share_up / (v + q), c / down**2, rest / v**2
-            turn = (bends[1] - bends[0]) / (bends[0] + bends[1] + bends[2])
-            slope_up = -bends[0] * np.where(edge, 2.0, 1.0 + turn)
-            slope_down = np.where(edge, (b / 2.0 + rest) / q**2, bends[1] * (1.0 - turn))
-        share, both = share_up - share_down, share_up + share_down
-        slope, both_slope = slope_up - slope_down, slope_up + slope_down
-        gap = self.total - (scale * share).sum(axis=-1)
-        return (
+            better = b / (v + q)
+            worse = np.where(edge, left, c / np.where(c > 0.0, v - q, np.inf))
+            distance = self._total[some] - (scale * (better - worse)).sum(axis=-1)
             # What rounding leaves where no share has moved yet is nothing.
-            np.where(gap > _SETTLED * self._reach, gap, 0.0),
-            (scale * w * (both - share * share)).sum(axis=-1),
-            -(scale * scale * slope).sum(axis=-1),
-            (scale * scale * w * (both_slope - 2.0 * share * slope)).sum(axis=-1),
-        )
-
-
-def _solved(function: Callable[[Array], tuple[Array, Array]], solvable: Mask, low: Array, high: Array) -> Array:
-    """The multipliers (V) at which a function, given with its derivative, is 0, by the ends of their logarithms; NaN
-    where there are none.
-    """
-
-    def of_logarithm(place: Array) -> tuple[Array, Array]:
-        multiplier = np.exp(place - _ORIGIN)
-        value, slope = function(multiplier)
-        # Where nothing moves yet there is no logarithm.
-        missing = np.isnan(value)
-        return np.where(missing, -1.0, value), np.where(missing, 0.0, multiplier * slope)
-
-    with silently():
-        start = np.where(solvable, _ORIGIN + (low + high) / 2.0, np.nan)
-        return np.exp(rising_root(of_logarithm, start, low=_ORIGIN + low, high=_ORIGIN + high) - _ORIGIN)
+            distance = np.where(distance > _SETTLED * scale.sum(axis=-1), distance, 0.0)
+            variance = (scale * w * (better + worse - np.square(better - worse))).sum(axis=-1)
+            return distance, distance / np.sqrt(variance)
 
 
 def _scales(better: Array, worse: Array, rest: Array, pull: Array) -> Array:
-    """The v of ``_Side._fit``, by Newton's method from below, where the sum of the shares is above 1 and convex.
+    """The v of ``_Side._at``, by Newton's method from below, where the sum of the shares is above 1 and convex.
 
     What has settled no longer moves, so that it is the same whatever else is looked at.
     """
@@ -585,42 +519,3 @@ def _scales(better: Array, worse: Array, rest: Array, pull: Array) -> Array:
             break
         v = np.where(moving, v + step, v)
     return v
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Calibration:
-    """At which score limits are read, so that they exclude 0 just where p rejects it.
-
-    Between the z of p and the score's at 0 limits are held at 0: just beyond it where p rejects it, just short of it
-    where it does not. Elsewhere a level is read at its own z.
-
-    Attributes:
-        exact: (V) z of p.
-        score: (V) z of the score at 0.
-    """
-
-    exact: Array
-    score: Array
-
-    @property
-    def _end(self) -> Array:
-        """The place where holding begins or ends, a little off the score at 0 on the other side than the exact z."""
-        return self.score * np.where(self.score < self.exact, 1.0 - _MARGIN, 1.0 + _MARGIN)
-
-    def score_at(self, z: Array) -> Array:
-        """The score (V) for a level with this z (V)."""
-        return self._through(z, self.exact, self.score, z)
-
-    def level_at(self, score: Array) -> Array:
-        """The z (V) of the level that is read at this score (V)."""
-        held = np.minimum(self.exact, self.score), np.maximum(self.exact, self.score)
-        outside = np.where((score > held[0]) & (score < held[1]), self.exact, score)
-        return self._through(score, self.score, self.exact, outside)
-
-    def _through(self, values: Array, start: Array, image: Array, outside: Array) -> Array:
-        """Values between a start and the end on the line from the image of the start to the end."""
-        end = self._end
-        inside = (values >= np.minimum(start, end)) & (values <= np.maximum(start, end))
-        with silently():
-            place = np.where(inside & (end != start), (values - start) / (end - start), 0.0)
-        return np.where(inside, image + place * (end - image), outside)
