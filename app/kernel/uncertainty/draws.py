@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently, total
+from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently
 from app.kernel.uncertainty.intervals import below_one, two_sided_z
 
 
@@ -152,9 +152,6 @@ _NEGLIGIBLE = 0.1
 
 _CELLS_PER_PIECE = 1 << 18
 
-# Standard deviations by which draws are taken into account inside of where a normal posterior has its limit.
-_MARGIN = 0.25
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
@@ -218,7 +215,7 @@ def summarise(draws: Array, estimate: Array, level: float = 0.95, *, center: Arr
     count = values.shape[1]
     with silently():
         mean, deviation, undefined = _moments(values)
-        low, high = equal_tails(values, undefined, level, mean, deviation)
+        low, high = equal_tails(values, undefined, level)
         if center is not None:
             shift = curvature_shift(mean, center, estimate, deviation)
             moved = np.flatnonzero(shift)
@@ -252,52 +249,21 @@ def curvature_shift(mean: Array, center: Array, estimate: Array, deviation: Arra
 
 def _moments(values: Array) -> tuple[Array, Array, Array]:
     """Means, standard deviations and numbers of NaN (V) of values (V, D), NaN left out."""
-    size = values.shape[-1]
-    # Differences to any of the draws keep the digits that the squares of the values would lose.
-    centered = values - values[:, :1]
-    sums = total(centered)
-    center = values[:, 0] + sums / size
-    if not np.isnan(center).any():
-        squares = inner(centered, centered) - sums * sums / size
-        return center, np.sqrt(np.maximum(squares, 0.0) / (size - 1.0)), np.zeros(center.shape)
     missing = np.isnan(values)
-    undefined = missing.sum(axis=-1).astype(np.float64)
-    present = size - undefined
+    undefined = np.count_nonzero(missing, axis=-1).astype(np.float64)
+    present = values.shape[-1] - undefined
     center = np.where(missing, 0.0, values).sum(axis=-1) / present
     centered = np.where(missing, 0.0, values - center[:, None])
-    deviation = np.sqrt(np.einsum("vd,vd->v", centered, centered) / (present - 1.0))
-    return center, deviation, undefined
+    return center, np.sqrt(inner(centered, centered) / (present - 1.0)), undefined
 
 
-def equal_tails(values: Array, undefined: Array, level: float, center: Array, deviation: Array) -> tuple[Array, Array]:
+def equal_tails(values: Array, undefined: Array, level: float) -> tuple[Array, Array]:
     """Order statistics (V) with (1 - level)/2 of the draws of values (V, D) beyond each. NaN draws are left out."""
-    size = values.shape[-1]
-    reach = max(two_sided_z(level) - _MARGIN, 0.0) * deviation
-    below, above = values < (center - reach)[:, None], values > (center + reach)[:, None]
-    first, last = tail_ranks(size, level)
-    ends = np.empty((2, values.shape[0]))
-    for row, draws in enumerate(values):
-        if undefined[row]:
-            ends[:, row] = _tails_of_some(draws, level)
-            continue
-        # Only the draws far out on a side can be its limit: selecting among them is three times as fast as among all.
-        left, right = draws[below[row]], draws[above[row]]
-        if left.size > first and right.size > first:
-            left.partition(first)
-            right.partition(right.size - 1 - first)
-            ends[0, row], ends[1, row] = left[first], right[right.size - 1 - first]
-        else:
-            ordered = np.partition(draws, (first, last))
-            ends[0, row], ends[1, row] = ordered[first], ordered[last]
-    return ends[0], ends[1]
-
-
-def _tails_of_some(draws: Array, level: float) -> tuple[float, float]:
-    present = np.sort(draws[~np.isnan(draws)])
-    if not present.size:
-        return math.nan, math.nan
-    first, last = tail_ranks(present.size, level)
-    return float(present[first]), float(present[last])
+    present = values.shape[-1] - undefined.astype(np.intp)
+    ranks = np.array([tail_ranks(size, level) for size in present.tolist()]).reshape(-1, 2)
+    # What is NaN stands last, and alone where nothing else is there.
+    low, high = np.take_along_axis(np.sort(values, axis=-1), ranks, axis=-1).T
+    return low, high
 
 
 def tail_ranks(size: int, level: float) -> tuple[int, int]:
