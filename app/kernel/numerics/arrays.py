@@ -259,40 +259,21 @@ def x_log_x(values: Array) -> Array:
     return values * np.log(logarithms)
 
 
-# Bisection alone would need about fifty steps.
-_STEPS = 80
+_HALVINGS = 80
 _NEWTON_STEPS = 12
 # The error after a Newton step is of the order of its square.
 _LAST_STEP = 1e-8
-# Relative to the root: steps below this may stop shrinking because of rounding.
-_SHORT_STEP = 1e-5
 
 
-def rising_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:
-    """Root of a smooth function (value, derivative) that is negative at ``low`` and positive at ``high``, elementwise.
-
-    Newton steps from ``start``. A step that leaves the bracket, or is more than half the previous one, is replaced by a
-    bisection: where the slope jumps, Newton's method can cycle. The ends themselves are never evaluated. An element
-    that has converged no longer moves. NaN where one has not.
+def rising_root(function: Callable[[Array], tuple[Array, Array]], *, low: Array, high: Array) -> Array:
+    """Root of a function (value, derivative) that is negative at ``low`` and positive at ``high``, elementwise, by
+    bisection; the ends themselves are never evaluated.
     """
-    root, settled, last = start, np.isnan(start), np.full(np.shape(start), np.inf)
-    for _ in range(_STEPS):
-        value, slope = function(root)
-        rising = value < 0
-        low, high = np.where(rising, root, low), np.where(rising, high, root)
-        step = value / slope
-        guess = root - step
-        length = np.abs(step)
-        close = length <= _LAST_STEP * np.abs(guess)
-        inside = (guess >= low) & (guess <= high) & (length <= np.maximum(last / 2.0, _SHORT_STEP * np.abs(guess)))
-        if not every(inside):
-            guess = np.where(inside, guess, (low + high) / 2.0)
-        last = np.abs(guess - root)
-        root = np.where(settled, root, guess) if some(settled) else guess
-        settled = settled | (inside & close)
-        if every(settled):
-            return root
-    return np.where(settled, root, np.nan)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        rising = function(middle)[0] < 0.0
+        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+    return high
 
 
 def newton_root(function: Callable[[Array], tuple[Array, Array]], start: Array, *, low: Array, high: Array) -> Array:

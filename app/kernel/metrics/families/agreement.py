@@ -98,7 +98,7 @@ def above_chance(actual: Array, predicted: Array, observed: Array, kappa: Array)
     low = kappa * (1.0 - 10.0 * _ROUNDING)
     root = newton_root(equation, start, low=low, high=observed)
     missed = np.isnan(root)
-    return np.where(missed, rising_root(equation, start, low=low, high=observed), root) if some(missed) else root
+    return np.where(missed, rising_root(equation, low=low, high=observed), root) if some(missed) else root
 
 
 def _equation(actual: Array, predicted: Array, observed: Array) -> Equation:
