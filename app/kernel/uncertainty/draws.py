@@ -22,11 +22,10 @@ class ClassCounts(StrEnum):
 
 
 class Shares(StrEnum):
-    """The class shares that metrics are computed at."""
+    """The class shares that matrices are drawn at."""
 
     OBSERVED = "observed"
     SAMPLED = "sampled"
-    GIVEN = "given"
 
 
 class Prior(StrEnum):
