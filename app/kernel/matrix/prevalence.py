@@ -45,14 +45,6 @@ def class_factors(actual: Array, shares: Array) -> Array:
     return factors
 
 
-def importance(y: NDArray[np.intp], shares: Array, weights: Array | None = None) -> Array:
-    """Return weights (n) of samples of classes (n) that give the classes these shares (K) and leave the total, 0 for a
-    class that is not to count; on top of the weights (n) that they have, if any.
-    """
-    factors = class_factors(np.bincount(y, weights, shares.size).astype(np.float64), shares).take(y)
-    return factors if weights is None else factors * weights
-
-
 def sweep_shares(shares: Array, class_index: int, grid: Array) -> Array:
     """Class shares (G, K) with one class at each value of the grid (G) and the others in their proportions.
 

@@ -13,7 +13,7 @@ from app.kernel.compare.linear import Linear, LinearRuns, hits_of, join_runs, li
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.rankings import cochran_q
 from app.kernel.compare.streamed import StreamedRuns
-from app.kernel.matrix.prevalence import importance, project
+from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Measure, measures
@@ -27,6 +27,7 @@ from app.kernel.uncertainty.draws import generator, seed_of
 from app.kernel.uncertainty.groups import FEW_GROUPS, Grouping
 from app.kernel.uncertainty.influence import Influences, Linearisation, UnitInfluences
 from app.kernel.uncertainty.jackknife import blocks_of, unit_influences
+from app.kernel.uncertainty.resampling import at_shares
 from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.estimate import LimitSettings
@@ -149,13 +150,6 @@ def _influences(run: RunData) -> Linear:
     return UnitInfluences(run.subject, run.units.n_units, run.n_classes, weights=run.weights)
 
 
-def _weights_at(run: RunData, shares: Array | None) -> Array | None:
-    """Weights (n) of the units at class shares (K), or as they are."""
-    if shares is None:
-        return run.weights
-    return importance(run.units.strata, shares, run.units.multiplicities if run.weights is None else run.weights)
-
-
 def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Linear]) -> tuple[LinearForm, ...] | None:
     parts: list[list[Linearisation]] = []
     for of in influences:
@@ -226,7 +220,7 @@ def _numeric_forms(
         known.append(blocks)
     parts: list[list[list[Linearisation]]] = []
     for run, blocks in zip(runs, known, strict=True):
-        weights = _weights_at(run, shares)
+        weights = run.weights if shares is None else at_shares(run.units, run.weights, shares)
         added = unit_influences(run.units, functionals, blocks, weights, centred=not groupings)
         with silently():
             subject = run.units.subject(weights)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from app.domain.expressions.expressions import parse
-from app.kernel.matrix.prevalence import importance
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject, compute
 from app.kernel.metrics.families.proper_scores import balanced_brier_score
@@ -18,7 +17,7 @@ from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Influences
 from app.kernel.uncertainty.jackknife import blocks_of, unit_influences, variance_freedom
-from app.kernel.uncertainty.resampling import values_of
+from app.kernel.uncertainty.resampling import at_shares, values_of
 from app.kernel.uncertainty.units import CellUnits, Run
 
 
@@ -129,7 +128,7 @@ def test_few_samples_that_carry_the_variance_leave_few_degrees_of_freedom() -> N
 def test_weights_bring_classes_to_shares() -> None:
     truth = np.array([0] * 30 + [1] * 10)
     run, shares = make(0, 2, 3, truth), np.array([0.5, 0.5])
-    weights = importance(run.scores.y, shares)
+    weights = at_shares(run, None, shares)
     assert np.bincount(run.scores.y, weights).tolist() == [20, 20]
     repeated = run.part(np.concatenate([np.arange(30), np.repeat(np.arange(30, 40), 3)]))
     text = functional("mean(h_mean, average_precision@1)", 2)
