@@ -410,6 +410,13 @@ def test_weights_count_as_so_many_samples_as_they_are_worth(client: httpx.Client
             assert found([2.5] * 60)[name] == pytest.approx(value, rel=1e-12), name
 
 
+def test_samples_without_weight_count_for_nothing(client: httpx.Client) -> None:
+    source: Json = {"kind": "clustering", "y_true": ["u", "u", "v", "v"], "y_pred": [*"aabb"], "sample_ids": [*"wxyz"]}
+    without = {name: values[:-1] if isinstance(values, list) else values for name, values in source.items()}
+    found = compute(client, {**source, "sample_weight": [1.0, 2.0, 3.0, 0.0]})
+    assert found["metrics"] == compute(client, {**without, "sample_weight": [1.0, 2.0, 3.0]})["metrics"]
+
+
 def test_weights_of_what_stands_alone_and_of_points(client: httpx.Client) -> None:
     alone: Json = {"kind": "clustering", "y_true": [*range(5)], "y_pred": [*range(5)]}
     weighted = {**alone, "sample_weight": [0.1, 0.7, 0.3, 0.33, 0.123]}

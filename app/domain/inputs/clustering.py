@@ -30,7 +30,7 @@ from app.domain.inputs.kind import (
     option,
     weights,
 )
-from app.domain.inputs.labels import Column, Numbers, encode
+from app.domain.inputs.labels import Column, Numbers, encode, taken
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import Samples
 from app.domain.wording import names, number
@@ -286,7 +286,7 @@ class Clustering(Input):
         if weighed is not None:
             check_entries(weighed, where)
             used = np.flatnonzero(weighed)
-            read = {name: column[used] for name, column in read.items()}
+            read = {name: taken(column, used) for name, column in read.items()}
         clusters, predicted = _coded(read, "y_pred", pointer)
         classes, truth = _coded(read, "y_true", pointer) if "y_true" in read else ((), np.zeros_like(predicted))
         facts, samples = facts_beside(read), None
