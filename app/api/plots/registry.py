@@ -5,6 +5,7 @@ def roc(given: FigureData) -> Figure:
 '''How many of a class are found at each share of false alarms.'''
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
@@ -21,6 +22,7 @@ from app.domain.errors import NoFigure, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import nearest_labels, run_names, run_title
+from app.kernel.numerics.arrays import Array
 from app.services.decide.curves import CurveQuestion, curve_of
 
 
@@ -220,11 +222,27 @@ def place_in(labels: Sequence[str], label: str) -> int:
     return labels.index(label)
 
 
+def hits_of(source: MatrixInput) -> tuple[Array, Array, Array]:
+    """True positives, actual and predicted positives (K each) of every class, or of every label."""
+    counts = source.counts
+    if source.task is not None:
+        return counts[:, 1, 1], counts[:, 1].sum(axis=1), counts[:, :, 1].sum(axis=1)
+    return counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)
+
+
 def weakest_first(source: MatrixInput) -> list[int]:
-    """Places of the classes that have samples, that of the lowest recall first."""
-    totals = source.counts.sum(axis=1)
-    present = [place for place, total in enumerate(totals) if total]
-    return sorted(present, key=lambda place: float(source.counts[place, place] / totals[place]))
+    """Places of the classes that have samples, or of the labels that some have and others have not, that of the lowest
+    recall first.
+
+    Raises:
+        NoFigure: there is no such label.
+    """
+    found, actual, _ = hits_of(source)
+    most = math.inf if source.task is None else source.n_samples
+    present = [place for place, total in enumerate(actual) if 0 < total < most]
+    if not present:
+        raise NoFigure("expected a label that some samples have and others have not, got none")
+    return sorted(present, key=lambda place: float(found[place] / actual[place]))
 
 
 def needs_classes(report: Json) -> None:

@@ -10,7 +10,7 @@ from app.api.plots import marks
 from app.api.plots.classes import zones, zones_said
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import BROAD, SQUARE, Row, apart, called, clauses, sentences
-from app.api.plots.registry import FigureData, Needs, Run, figure, place_in, weakest_first
+from app.api.plots.registry import FigureData, Needs, Run, figure, hits_of, place_in, weakest_first
 from app.domain.errors import NoFigure
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.named_metrics import PRECISION, RECALL
@@ -170,9 +170,10 @@ def _lines(given: FigureData, style: _Style) -> tuple[list[_Line], str]:
         _line(run, one, style.curve, labels[place], points=_POINTS_EACH)
         for place, one in zip(order, caption, strict=True)
     ]
-    hint = f"each class against the rest; {caption[0]}, of the lowest recall, in colour"
+    one, several = ("class", "classes") if run.samples.task is None else ("label", "labels")
+    hint = f"each {one} against the rest; {caption[0]}, of the lowest recall, in colour"
     if len(labels) > len(order):
-        hint += f"; {len(order)} of {len(labels)} classes, those of the lowest recall"
+        hint += f"; {len(order)} of {len(labels)} {several}, those of the lowest recall"
     return found, hint
 
 
@@ -195,9 +196,8 @@ def _decided(source: MatrixInput, curve: CurveName, label: str | None) -> tuple[
     if label is None or label not in source.labels:
         return None, ""
     place = place_in(source.labels, label)
-    counts = source.counts
-    tp, actual, predicted = (float(one) for one in (counts[place, place], counts[place].sum(), counts[:, place].sum()))
-    others = float(counts.sum()) - actual
+    tp, actual, predicted = (float(each[place]) for each in hits_of(source))
+    others = float(source.n_samples) - actual
     if not actual or not others or not predicted:
         return None, ""
     recall, fpr = tp / actual, (predicted - tp) / others

@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.domain.wording import number
 from tests.api.answers import Json, check_problem, create, evaluation
 from tests.api.plots.world import HOSTILE, check_specification, layer
 
@@ -47,6 +48,31 @@ def keep(client: httpx.Client, source: Json, **options: Any) -> str:
 
 def read(client: httpx.Client, identifier: str, name: str, **parameters: Any) -> Json:
     return check_specification(client.get(f"/v1/evaluations/{identifier}/plots/{name}.json", params=parameters))
+
+
+@pytest.mark.parametrize("name", ["roc", "det", "decision"])
+def test_every_label_has_its_curve(client: httpx.Client, name: str) -> None:
+    random = np.random.default_rng(3)
+    truth = np.stack([random.random(60) < share for share in (0.2, 0.6, 0.4, 1.0, 0.0)], axis=1).astype(int)
+    given = np.round(0.5 * random.random(truth.shape) + 0.4 * truth, 2)
+    given[:, 1] /= 2
+    labels = ["cat", "dog", "eel", "all", "none"]
+    source = {"kind": "multilabel", "labels": labels, "y_true": truth.tolist(), "probabilities": given.tolist()}
+    run = keep(client, source)
+    words = " ".join(read(client, run, name)["title"]["subtitle"])
+    assert "each label against the rest; dog, of the lowest recall" in words
+    drawn = read(client, run, name, **{"class": "eel"})
+    curve = client.get(f"/v1/evaluations/{run}/curves/{name}", params={"class": "eel"}).json()
+    if name == "roc":
+        assert number(curve["area"]) in " ".join(drawn["title"]["subtitle"])
+        assert f"of {truth[:, 2].sum()} found" in str(drawn["title"]["text"])
+    assert len(read(client, run, name, **{"with": keep(client, source)})["layer"]) > 0
+
+
+def test_labels_that_all_or_no_samples_have_are_no_curves(client: httpx.Client) -> None:
+    source = {"kind": "multilabel", "labels": ["a", "b"], "y_true": [[1, 0]] * 3, "probabilities": [[0.5, 0.2]] * 3}
+    problem = client.get(f"/v1/evaluations/{keep(client, source)}/plots/roc.svg")
+    assert (problem.status_code, problem.json()["code"]) == (422, "no_figure")
 
 
 @pytest.fixture(scope="module")
