@@ -97,10 +97,11 @@ def phi(given: FigureData) -> Figure:
     report = given.run.report
     known = report.get("probabilities") or {}
     boxes = {label: one for label, one in known.get("per_class", {}).items() if one.get("phi_quartiles")}
-    if not boxes or "imcp" not in known:
+    # Classes without samples have none.
+    medians = {label: one["phi_quartiles"][1] for label, one in boxes.items() if one["phi_quartiles"][1] is not None}
+    if not medians or "imcp" not in known:
         raise NoFigure("expected an evaluation of probabilities, whose report has the quartiles of phi")
-    medians = {label: one["phi_quartiles"][1] for label, one in boxes.items()}
-    order = sorted(boxes, key=medians.__getitem__)
+    order = sorted(medians, key=medians.__getitem__)
     kept = order[:_MOST]
     names = apart(kept)
     rows = [_box(said, boxes[label]) for label, said in zip(kept, names, strict=True)]

@@ -27,7 +27,7 @@ from app.api.problems import InvalidQuery, near
 from app.api.report import HEADERS, Picture, picture_of, without_title, write_page
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.api.v1.requests.questions import AskedOthers, identifiers_in
-from app.domain.errors import Fault, NoFigure, NoSamples, OutOfReach
+from app.domain.errors import Fault, InvalidInput, NoFigure, NoSamples, OutOfReach
 from app.domain.inputs.kinds import KINDS
 from app.domain.wording import sentence
 from app.services.processes.rendering import PictureFormat
@@ -49,7 +49,11 @@ async def run_of(context: Context, identifier: UUID, needs: Needs) -> Run:
 
 
 async def swept(context: Context, given: FigureData) -> FigureData:
-    """Add each run's metrics at other shares of the class."""
+    """Add each run's metrics at other shares of the class.
+
+    Raises:
+        NoFigure: a run has no samples of the class, or no others.
+    """
     for run in given.runs:
         matrix_of(run)
     label = given.run.report["input"]["labels"][class_of(given, given.run)]
@@ -58,7 +62,11 @@ async def swept(context: Context, given: FigureData) -> FigureData:
     runs = []
     for run in given.runs:
         identifier = UUID(run.report["id"])
-        answer = await what_if.project(context.project, identifier, metrics, Scenario(sweep=sweep, draws=_DRAWS), None)
+        scenario = Scenario(sweep=sweep, draws=_DRAWS)
+        try:
+            answer = await what_if.project(context.project, identifier, metrics, scenario, None)
+        except InvalidInput as error:
+            raise NoFigure(error.detail) from error
         runs.append(replace(run, sweep=as_answered(answer)))
     return replace(given, runs=runs)
 
@@ -148,7 +156,7 @@ async def _pictures_at_shares(context: Context, answer: Json, first: int) -> lis
         return []
     try:
         found = await swept(context, FigureData(runs=[Run(of=answer, report=answer)]))
-    except OutOfReach as error:
+    except (NoFigure, OutOfReach) as error:
         return [Picture("prevalence", "At another prevalence", (), "", reason=_sentence(error.detail))]
     return await pictures_of(context, Subject.EVALUATION, ["prevalence"], found, first)
 

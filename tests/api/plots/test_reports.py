@@ -192,6 +192,20 @@ def test_other_kinds_have_a_page(client: httpx.Client) -> None:
     assert "were not saved" in report(client, forgotten).text
 
 
+def test_a_page_of_samples_of_one_class_says_what_cannot_be_drawn(client: httpx.Client) -> None:
+    probabilities = [[0.5, 0.3, 0.2], [0.8, 0.1, 0.1], [0.2, 0.7, 0.1]]
+    source = {"kind": "probabilities", "labels": ["a", "b", "c"], "y_true": [*"aaa"], "probabilities": probabilities}
+    run = create(client, evaluation(input=source))["id"]
+    page = client.get(f"/v1/evaluations/{run}/report")
+    assert page.status_code == 200
+    assert "Expected samples of this class and of another" in page.text
+    check_problem(client.get(f"/v1/evaluations/{run}/plots/prevalence.svg"), 422, "no_figure")
+    # Classes without samples have no quartiles, and no box.
+    phi = client.get(f"/v1/evaluations/{run}/plots/phi.json")
+    assert phi.status_code == 200
+    assert "Class a has the lowest median phi" in phi.json()["description"]
+
+
 def test_what_is_not_there_has_no_page(client: httpx.Client) -> None:
     check_problem(client.get(f"/v1/evaluations/{uuid4()}/report"), 404, "not_found")
     check_problem(client.get(f"/v1/comparisons/{uuid4()}/report"), 404, "not_found")
