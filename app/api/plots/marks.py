@@ -191,11 +191,12 @@ def span(axis: Spec, channel: str, start: str, end: str) -> Spec:
 
 
 def listed(field: str, order: Sequence[str], **axis: Any) -> Spec:
-    """Return an axis of names, one row or column each, in this order."""
+    """Return an axis of names, one row or column each, in this order. Vega cannot sort by a list with names that every
+    object of JavaScript has, such as `constructor`; a domain says the order too.
+    """
     return {
         "field": field,
         "type": "nominal",
-        "sort": list(order),
         "axis": {"title": None, "labelLimit": 400, "labelOverlap": False, **axis},
         "scale": {"domain": list(order)},
     }

@@ -88,7 +88,7 @@ def test_the_table_of_a_clustering_has_its_counts(client: httpx.Client) -> None:
     # An empty cluster has no shares.
     assert all(row["share"] is None for row in figure["data"]["values"] if row["cluster"].startswith("'>"))
     # Clusters stand by their leading class, the purest first, and the empty one at the end.
-    assert [name[0] for name in figure["encoding"]["x"]["sort"]] == ["a", "c", "b", "'"]
+    assert [name[0] for name in figure["encoding"]["x"]["scale"]["domain"]] == ["a", "c", "b", "'"]
     words = figure["description"]
     assert "3 classes in rows, 4 clusters in columns" in words
     assert "The least pure cluster is c: 56 % of its 18 samples are of barolo" in words

@@ -68,6 +68,13 @@ def test_coordinates_are_those_of_the_curve(client: httpx.Client, two: str, name
     assert [1 - y / height for _, y in drawn] == pytest.approx(expected[1], abs=2e-5)
 
 
+def test_classes_may_have_names_of_javascript(client: httpx.Client) -> None:
+    body = evaluation(input=matrix_input([[5, 2], [3, 4]], labels=["constructor", "valueOf"]))
+    run = create(client, body)["id"]
+    for name in ("confusion", "per_class"):
+        assert "constructor" in svg_of(client, f"/v1/evaluations/{run}/plots/{name}.svg")
+
+
 def test_png(client: httpx.Client, two: str) -> None:
     reply = client.get(f"/v1/evaluations/{two}/plots/confusion.png?theme=dark")
     assert reply.status_code == 200

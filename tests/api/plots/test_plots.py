@@ -79,7 +79,7 @@ def test_of_two_hundred_classes_the_weakest_are_drawn(client: httpx.Client) -> N
     )
     for name, place in zip(names, by_recall, strict=True):
         assert sum(one["count"] for one in cells if one["actual"] == name) == sum(matrix[place])
-    assert specification["encoding"]["x"]["sort"] == [*names, "any other class"]
+    assert specification["encoding"]["x"]["scale"]["domain"] == [*names, "any other class"]
 
 
 def test_counts_and_shares_are_those_of_the_evaluation(client: httpx.Client) -> None:
