@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from app.api.answers import answer_model
@@ -151,3 +152,37 @@ def test_the_example_finds_for_whom_the_model_is_worse(client: httpx.Client) -> 
     assert reply.status_code == 200, reply.text
     worse = [one["evidence"]["where"] for one in reply.json()["findings"] if one["code"] == "slice_worse"]
     assert worse == [{"bmi": {"from": 25.0, "to": 30.0}}, {"bmi": {"from": None, "to": 25.0}}]
+
+
+def test_slices_of_one_group_each_have_values_without_limits(client: httpx.Client) -> None:
+    """As where patients of each site are one cluster: how sites differ is known of all of them alone."""
+    random = np.random.default_rng(4)
+    sites = np.repeat([*"ABC"], 40).tolist()
+    truth = random.choice([*"ab"], 120)
+    guess = np.where(random.random(120) < 0.8, truth, random.choice([*"ab"], 120))
+    source = {
+        "kind": "predictions",
+        "y_true": truth.tolist(),
+        "y_pred": guess.tolist(),
+        "group_ids": sites,
+        "attributes": {"site": sites, "odd": [place % 2 == 1 for place in range(120)]},
+    }
+    run = create(client, evaluation(dataset="sites", input=source))["id"]
+    address = f"/v1/evaluations/{run}"
+    found = client.post(f"{address}/slices", json={"by": ["site", "odd"]}).json()
+    assert [one["where"] for one in found["slices"]] == [{"odd": False}, {"odd": True}]
+    assert [(one["where"]["site"], one["n_samples"]) for one in found["left_out"]] == [("A", 40), ("B", 40), ("C", 40)]
+    assert all("all in one group" in one["reason"] for one in found["left_out"])
+    assert "slices_in_one_group" in [one["code"] for one in found["findings"]]
+    search = {"search": {"metric": "accuracy", "depth": 1}}
+    assert client.post(f"{address}/slices", json=search).status_code == 200
+    asked = ['recall@b[site="A"]', "min(recall@b, by=site)"]
+    values = client.get(address, params={"fields": "values", "metrics": asked}).json()["values"]
+    hits = [guess[place] == "b" for place in range(40) if truth[place] == "b"]
+    assert values[asked[0]]["value"] == pytest.approx(np.mean(hits))
+    assert (values[asked[0]]["low"], values[asked[1]]["low"]) == (None, None)
+    assert "one group" in values[asked[0]]["reason"]
+    shares = {"prevalence": {"a": 0.5, "b": 0.5}, "metrics": ["accuracy"]}
+    projected = client.post(f"{address}/projections", params={"slice": 'site="A"'}, json=shares).json()
+    assert projected["metrics"]["accuracy"]["low"] is None
+    assert any("one group" in note for note in projected["notes"])

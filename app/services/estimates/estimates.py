@@ -226,7 +226,9 @@ def why_uncounted(run: RunData) -> NoLimits | None:
         return NoLimits.NO_COUNTS
     if run.lacks_weights:
         return NoLimits.NO_WEIGHTS
-    return NoLimits.NO_GROUPS if run.lacks_groups else None
+    if run.lacks_groups:
+        return NoLimits.NO_GROUPS
+    return NoLimits.ONE_GROUP if run.is_one_group else None
 
 
 def _averages_an_empty_class(estimand: Estimand, run: RunData) -> bool:
@@ -245,6 +247,8 @@ def values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, reas
         resampled = replace(form, method=IntervalMethod.BOOTSTRAP.value, given=Given.SAMPLES.value)
         of_samples = estimand.task is not None or estimand.scored
         form = resampled if of_samples else of_matrix.simulated_form(run, settings)
+    if reason is NoLimits.ONE_GROUP:
+        form = replace(form, method=Method.CLUSTER_BOOTSTRAP.value, given=Given.GROUPS.value)
     return form.without_limits(reason).of_values(run.values(estimand))
 
 

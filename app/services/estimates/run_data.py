@@ -12,7 +12,7 @@ from app.domain.division import Part, Where, conditions_of, divided
 from app.domain.errors import InvalidExpression
 from app.domain.evaluation import EvaluationRecord
 from app.domain.expressions.conditions import Slice, text_of
-from app.domain.inputs.content import Content
+from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.kinds import UNIT_KINDS, units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
@@ -124,6 +124,11 @@ class RunData:
         """Do its samples come in groups that are not at hand?"""
         samples = self.source.samples
         return self.source.is_grouped and (samples is None or samples.groups is None)
+
+    @property
+    def is_one_group(self) -> bool:
+        """Are all of its samples in one group, as those of a slice may be?"""
+        return self.source.facts.get(GROUPS_FACT) == 1
 
     def in_design(self, method: str, groups: str = "grouped") -> str:
         """Name of a method by the design of the samples: in groups, in weights, or neither."""

@@ -14,8 +14,14 @@ from app.services.slices.answers import (
     SliceValue,
 )
 
+IN_ONE_GROUP = "its samples, or those that it is held against, are all in one group, so how groups differ is not known"
 # Slices that are told of, the largest losses first.
 _MOST_TOLD = 20
+# Code and words of what is left out, by how its reason begins.
+_LEFT_OUT = (
+    ("slices_too_small", "Too few samples to judge", "fewer"),
+    ("slices_in_one_group", "Not judged, since all samples of one side are in one group", IN_ONE_GROUP),
+)
 
 
 def findings_of(
@@ -46,21 +52,19 @@ def findings_of(
     ]
     for one, name, value, at in by_prevalence[:_MOST_TOLD]:
         yield _gap_of_prevalence(one, name, value, at, elsewhere)
-    if searched is not None and not slices:
+    if searched is not None and not slices and not left_out:
         yield Finding.note(
             "no_weak_slice",
             f"None of {whole(searched.slices)} slices is worse beyond what chance does to so many.",
             slices=searched.slices,
         )
-    small = [one for one in left_out if one.reason.startswith("fewer")]
-    if small:
-        names = "; ".join(slice_text(one.where) for one in small[:5])
-        others = f" and {len(small) - 5} more" if len(small) > 5 else ""
-        yield Finding.note(
-            "slices_too_small",
-            f"Too few samples to judge: {names}{others}.",
-            slices=[{"where": one.where, "n_samples": one.n_samples} for one in small[:_MOST_TOLD]],
-        )
+    for code, said, reason in _LEFT_OUT:
+        left = [one for one in left_out if one.reason.startswith(reason)]
+        if left:
+            names = "; ".join(slice_text(one.where) for one in left[:5])
+            others = f" and {len(left) - 5} more" if len(left) > 5 else ""
+            slices_left = [{"where": one.where, "n_samples": one.n_samples} for one in left[:_MOST_TOLD]]
+            yield Finding.note(code, f"{said}: {names}{others}.", slices=slices_left)
 
 
 def _named(reference: str | Where) -> str:

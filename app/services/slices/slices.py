@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.decisions import PairVerdict
-from app.domain.division import Column, Part, Where, columns_of, conditions_of, crossed, gathered
+from app.domain.division import Column, Part, Where, columns_of, conditions_of, crossed, gathered, slice_text
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
@@ -43,7 +43,7 @@ from app.services.slices.answers import (
     SliceValue,
 )
 from app.services.slices.differences import Gap, Held, RateFacts, Side, Whole
-from app.services.slices.findings import findings_of
+from app.services.slices.findings import IN_ONE_GROUP, findings_of
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
@@ -220,11 +220,11 @@ class _Judgement:
             self._look_at(some)
         parts, small = crossed(self.source, columns, asked.depth, asked.minimum_samples)
         alone = [one for one in parts if one.places.size == self.total]
-        slices, ranges = self._slices([one for one in parts if one.places.size < self.total], reference)
+        slices, ranges, grouped = self._slices([one for one in parts if one.places.size < self.total], reference)
         why = f"fewer than {asked.minimum_samples} samples"
         left_out = [SliceLeftOut(one.where, one.size, why) for one in small]
         left_out += [SliceLeftOut(one.where, self.overall.size, _ALONE) for one in alone]
-        return self._answer(slices, ranges, left_out)
+        return self._answer(slices, ranges, [*left_out, *grouped])
 
     def _answer(
         self,
@@ -278,8 +278,10 @@ class _Judgement:
 
     # --- values ------------------------------------------------------------------------------------------------------
 
-    def _slices(self, parts: Sequence[Part], reference: Places | None) -> tuple[list[SliceOfRun], list[SliceRange]]:
-        """The slices, and the ranges of their values.
+    def _slices(
+        self, parts: Sequence[Part], reference: Places | None
+    ) -> tuple[list[SliceOfRun], list[SliceRange], list[SliceLeftOut]]:
+        """The slices, the ranges of their values, and what is left out since it is in one group.
 
         Raises:
             OutOfReach: they are too many for so many metrics.
@@ -290,12 +292,18 @@ class _Judgement:
                 f"{len(parts)} slices with {len(self.values)} values each are more than {MOST_VALUES}; ask for fewer "
                 "metrics or attributes, or for larger slices (minimum_samples)"
             )
-        if not parts:
-            return [], []
         named = None if reference is None else self._side(reference)
         # What a slice is held against may be nearly all samples, so it is looked at and let go.
         explained = self._explained(len(parts))
-        measured = [self._measured(self._one_held(part, named), explained) for part in parts]
+        measured: list[_Measured] = []
+        left_out: list[SliceLeftOut] = []
+        for held in (self._one_held(part, named) for part in parts):
+            if held.is_in_one_group:
+                left_out.append(SliceLeftOut(held.where, held.own.size, IN_ONE_GROUP))
+            else:
+                measured.append(self._measured(held, explained))
+        if not measured:
+            return [], [], left_out
         own, other = (self._computed([getattr(one, side) for one in measured]) for side in ("own", "other"))
         work = [work_of(one, measured[0].side.run) * len(measured) for one in self.estimands]
         self._affordable = [*zip(self.estimands, (np.cumsum(work) <= 1.0).tolist(), strict=True)]
@@ -334,7 +342,7 @@ class _Judgement:
             )
             for row, one in enumerate(measured)
         ]
-        return slices, ranges
+        return slices, ranges, left_out
 
     def _explained(self, n_slices: int) -> Mapping[str, bool]:
         """Say of the metrics whose differences have causes, by their text, whether these are found within seconds."""
@@ -532,9 +540,10 @@ class _Judgement:
             )
             for one in found.found
         ]
-        slices, _ = self._slices(parts, reference)
-        slices = [_with_search(one, value.name, weak) for one, weak in zip(slices, found.found, strict=True)]
-        return self._answer(slices, [], [], SlicesSearched(sum(found.looked_at), search.depth))
+        slices, _, left_out = self._slices(parts, reference)
+        weak = {slice_text(part.where): one for part, one in zip(parts, found.found, strict=True)}
+        slices = [_with_search(one, value.name, weak[slice_text(one.where)]) for one in slices]
+        return self._answer(slices, [], left_out, SlicesSearched(sum(found.looked_at), search.depth))
 
     def _losses(self) -> tuple[_Value, Mask, SampleLosses]:
         """The value of a search, the samples that it is of, and what is lost to it in each.
