@@ -451,6 +451,20 @@ def test_a_search_knows_weights_and_groups(design: str) -> None:
     assert judged(source, search=SearchQuestion("specificity@D", 2), bins={"age": 2}).slices == []
 
 
+def test_a_search_among_no_samples_finds_nothing() -> None:
+    healthy, site = np.zeros(60, dtype=np.intp), np.repeat([*"AB"], 30)
+    source = classified(healthy, healthy, {"site": site}, weights=np.linspace(1.0, 2.0, 60))
+    found = judged(source, by=(), search=SearchQuestion(metric="recall@D", depth=1))
+    assert (found.slices, found.searched.slices) == ([], 0)
+
+
+def test_a_slice_of_samples_without_weight_has_no_values() -> None:
+    site = np.repeat([*"ABC"], 40)
+    y = np.arange(120) % 2
+    source = classified(y, y, {"site": site}, weights=(site != "C").astype(float), groups=np.arange(120) // 2)
+    assert one_of(judged(source, by=("site",), metrics=("accuracy",)), site="C").metrics["accuracy"].value is None
+
+
 def test_a_search_adds_up_losses_of_probabilities() -> None:
     random, samples = np.random.default_rng(8), SAMPLES
     high = np.clip(0.6 * samples.predicted + 0.4 * random.random(samples.size), 0.01, 0.99)

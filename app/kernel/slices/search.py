@@ -238,7 +238,7 @@ def find_weak(
     left = np.ones(losses.values.size, dtype=np.bool_)
     numbers: tuple[int, ...] = ()
     found: list[WeakSlice] = []
-    while True:
+    while left.any():
         some, own = [column[left] for column in columns], losses.taken(left)
         counts = own.counts()
         tables = _tables(some, counts, depth, fewest)
@@ -246,10 +246,11 @@ def find_weak(
         numbers = numbers or tuple(len(table.facts) for table in tables)
         best = _clearest(tables, numbers, counts)
         if best is None or best.p_adjusted > level:
-            return Search(tuple(found), numbers)
+            break
         best = _widened(best, some, own, numbers, level)
         found.append(best)
         left &= ~_members(best.conditions, columns)
+    return Search(tuple(found), numbers)
 
 
 def _members(conditions: Sequence[Condition], columns: Sequence[Codes]) -> Mask:

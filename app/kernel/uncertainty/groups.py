@@ -139,8 +139,9 @@ class GroupedCounts:
 
     @property
     def samples_per_weight(self) -> float:
-        """Number of samples per unit of weight; 1 without weights."""
-        return self.n_samples / float(self.count.sum())
+        """Number of samples per unit of weight; 1 without weights, NaN where all weights are 0."""
+        weight = float(self.count.sum())
+        return self.n_samples / weight if weight else np.nan
 
     @property
     def effective_groups(self) -> float:
