@@ -184,7 +184,8 @@ def _verdict(answer: Json) -> str:
     if key is None:
         return "No usual metric has a value."
     one = answer["headline"]["metrics"][key]
-    said = f"{titled(key, _task(answer))} is {ON_PAGES.said(one['value'], one['low'], one['high'])}."
+    value = ON_PAGES.said(one["value"], one["low"], one["high"])
+    said = f"{titled(key, _task(answer))} " + ("has no value." if one["value"] is None else f"is {value}.")
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
         said += f" The lowest recall is that of {class_word(answer)} {weakest['label']}: "
@@ -230,7 +231,9 @@ class _Values:
 
     def _reason(self, name: str) -> str:
         key, _, label = name.partition("@")
-        return str(self._reasons.get((key, label or None)) or self._reasons.get((name, None)) or "no value")
+        # Without a label a metric of two classes is that of the positive one.
+        places = ((key, label or None), (name, None), (key, label or self._answer["input"].get("positive")))
+        return str(next((self._reasons[place] for place in places if place in self._reasons), "no value"))
 
     def _rows(self, keys: Iterable[str]) -> list[list[Cell]]:
         return [self.row(key, overall(self._answer).get(key)) for key in keys]
@@ -448,7 +451,10 @@ def _mistakes(labels: Sequence[str], counts: Sequence[Sequence[float]], only: fr
 def _parts(answer: Json, identifier: str | None) -> Iterator[Section]:
     """Yield the sections that pages load behind everything else."""
     yield Section("figures", "Figures", [Figures("Curves, calibration and other figures of this run")])
-    if answer["input"].get("confusion_matrix") is not None and identifier is not None:
+    known = answer["input"]
+    # Of samples of one class nothing is known of the others.
+    several = sum(share > 0 for share in (known.get("prevalence") or {}).values()) > 1
+    if known.get("confusion_matrix") is not None and several and identifier is not None:
         said = "Other shares, thresholds and costs"
         yield Section("simulator", "What if a class were rarer, or errors cost more?", [Figures(said)])
 
@@ -467,7 +473,7 @@ def _undefined(answer: Json) -> Section:
     task = _task(answer)
     rows: list[list[Cell]] = [
         [
-            _several(spoken(one, task) for one in metrics),
+            _several("all at equal class prevalence" if one == "*" else spoken(one, task) for one in metrics),
             _several(filter(None, labels)) or "all together",
             sentence(why),
         ]

@@ -199,11 +199,30 @@ def test_a_page_of_samples_of_one_class_says_what_cannot_be_drawn(client: httpx.
     page = client.get(f"/v1/evaluations/{run}/report")
     assert page.status_code == 200
     assert "Expected samples of this class and of another" in page.text
+    assert "all at equal class prevalence" in page.text
+    assert "simulator" not in client.get(f"/ui/evaluations/{run}").text
     check_problem(client.get(f"/v1/evaluations/{run}/plots/prevalence.svg"), 422, "no_figure")
     # Classes without samples have no quartiles, and no box.
     phi = client.get(f"/v1/evaluations/{run}/plots/phi.json")
     assert phi.status_code == 200
     assert "Class a has the lowest median phi" in phi.json()["description"]
+
+
+def test_a_page_without_a_figure_does_not_blame_the_installation(client: httpx.Client) -> None:
+    source = {"kind": "ranking", "query_ids": ["q", "q"], "relevance": [0, 0], "scores": [1.0, 0.5]}
+    run = create(client, evaluation(input=source))["id"]
+    for address in (f"/v1/evaluations/{run}/report", f"/ui/evaluations/{run}/figures"):
+        page = client.get(address).text
+        assert "Expected queries with a value" in page
+        assert "installed without" not in page
+    assert "cumulative gain at 10 has no value." in client.get(f"/ui/evaluations/{run}").text
+
+
+def test_metrics_of_the_positive_class_say_why_they_have_no_value(client: httpx.Client) -> None:
+    source = {"kind": "binary_counts", "tp": 3, "fn": 1, "fp": 0, "tn": 0}
+    page = client.get(f"/ui/evaluations/{create(client, evaluation(input=source))['id']}").text
+    row = page.partition("Specificity")[2].partition("</tr>")[0]
+    assert "no actual samples" in row or "belongs to" in row, row
 
 
 def test_what_is_not_there_has_no_page(client: httpx.Client) -> None:
