@@ -439,6 +439,15 @@ def test_weighted_clusterings_are_compared(client: httpx.Client) -> None:
     assert all(one["differences"][0]["low"] > 0 for one in compared["metrics"].values())
 
 
+def test_clusters_of_points_alone_are_compared_by_the_silhouette(client: httpx.Client) -> None:
+    points = FEATURES[:60].tolist()
+    runs = [
+        create(client, evaluation(dataset="points", input={"kind": "clustering", "y_pred": found, "features": points}))
+        for found in (THREE[:60], SIX[:60])
+    ]
+    assert [*compare(client, *(run["id"] for run in runs))["metrics"]] == ["silhouette"]
+
+
 def test_weights_of_the_samples_in_common_are_what_these_are_worth(client: httpx.Client) -> None:
     random = np.random.default_rng(5)
     w, y = random.exponential(1.0, 200), random.integers(0, 3, 200)

@@ -165,6 +165,11 @@ def test_what_is_raised_there_is_raised_here(pool: ComputePool) -> None:
     assert "in refuse" in "".join(caught.value.__notes__)
 
 
+def test_nobody_waits_for_ever_for_an_iterator_that_ends(pool: ComputePool) -> None:
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        run(lambda: asyncio.wait_for(pool.run(partial(next, iter(()))), 10 * SECONDS))
+
+
 def test_reading_a_small_file_leaves_the_memory_for_others(pool: ComputePool) -> None:
     assert run(lambda: pool.run(reserved_by_arrow)) < 128 * 1024 * 1024
 

@@ -328,9 +328,11 @@ def outcome_of(call: Callable[[], Any]) -> bytes:
     except MemoryError:
         return pickle.dumps(Outcome(Ending.MEMORY))
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
-        error.add_note("In a compute process:\n" + format_exc())
+        # No future takes a StopIteration: whoever waits for it would wait for ever.
+        raised = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
+        raised.add_note("In a compute process:\n" + format_exc())
         target = io.BytesIO()
-        _Pickler(target, protocol=5).dump(Outcome(Ending.RAISED, error))
+        _Pickler(target, protocol=5).dump(Outcome(Ending.RAISED, raised))
         return target.getvalue()
 
 
