@@ -12,6 +12,7 @@ from enum import Enum, StrEnum
 from typing import Any, Final
 
 import orjson
+from numpy.typing import NDArray
 
 from app.api.answers import write_json
 from app.api.documents.document import Json
@@ -22,7 +23,6 @@ from app.domain.errors import NoFigure, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import nearest_labels, run_names, run_title
-from app.kernel.numerics.arrays import Array
 from app.services.decide.curves import CurveQuestion, curve_of
 
 
@@ -222,7 +222,7 @@ def place_in(labels: Sequence[str], label: str) -> int:
     return labels.index(label)
 
 
-def hits_of(source: MatrixInput) -> tuple[Array, Array, Array]:
+def hits_of(source: MatrixInput) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """True positives, actual and predicted positives (K each) of every class, or of every label."""
     counts = source.counts
     if source.task is not None:
