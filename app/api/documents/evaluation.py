@@ -451,10 +451,9 @@ def _mistakes(labels: Sequence[str], counts: Sequence[Sequence[float]], only: fr
 def _parts(answer: Json, identifier: str | None) -> Iterator[Section]:
     """Yield the sections that pages load behind everything else."""
     yield Section("figures", "Figures", [Figures("Curves, calibration and other figures of this run")])
-    known = answer["input"]
     # Of samples of one class nothing is known of the others.
-    several = sum(share > 0 for share in (known.get("prevalence") or {}).values()) > 1
-    if known.get("confusion_matrix") is not None and several and identifier is not None:
+    several = sum(share > 0 for share in (answer["input"].get("prevalence") or {}).values()) > 1
+    if answer["input"].get("confusion_matrix") is not None and several and identifier is not None:
         said = "Other shares, thresholds and costs"
         yield Section("simulator", "What if a class were rarer, or errors cost more?", [Figures(said)])
 

@@ -5,7 +5,6 @@ def roc(given: FigureData) -> Figure:
 '''How many of a class are found at each share of false alarms.'''
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
@@ -238,8 +237,7 @@ def weakest_first(source: MatrixInput) -> list[int]:
         NoFigure: there is no such label.
     """
     found, actual, _ = hits_of(source)
-    most = math.inf if source.task is None else source.n_samples
-    present = [place for place, total in enumerate(actual) if 0 < total < most]
+    present = [place for place, one in enumerate(actual) if one and (source.task is None or one < source.n_samples)]
     if not present:
         raise NoFigure("expected a label that some samples have and others have not, got none")
     return sorted(present, key=lambda place: float(found[place] / actual[place]))

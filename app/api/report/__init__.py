@@ -1,7 +1,7 @@
 """Reports as pages in one file."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -78,11 +78,6 @@ class Picture:
     reason: str = ""
     room: int = 0
     broad: bool = False
-
-
-def all_drawn(pictures: Iterable[Picture]) -> bool:
-    """Is every figure drawn that can be?"""
-    return all(one.svg is not None or one.reason for one in pictures)
 
 
 def inlined(svg: str, place: int) -> Markup:
@@ -212,7 +207,7 @@ def write_page(document: Document, pictures: Sequence[Picture] = (), theme: Them
         pictures: In the order of the page.
         theme: That of the reader's system when None.
     """
-    drawn = all_drawn(pictures)
+    drawn = all(one.svg is not None or one.reason for one in pictures)
     values = {"layout": "base.html", "web": None, "theme": theme, "styles": styles()}
     page = templates().get_template("document.html")
     return page.render(**values, **view(document), pictures=pictures, drawn=drawn).encode()

@@ -23,7 +23,7 @@ from app.api.plots.causes import falls_of_slices
 from app.api.plots.registry import PLOTS, FigureData, Needs, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
-from app.api.report import Picture, all_drawn, headed, view
+from app.api.report import Picture, headed, view
 from app.api.ui import compare, gates, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import (
@@ -108,7 +108,7 @@ async def show_figures(identifier: UUID, request: Request, context: UseSlice) ->
 
 
 def _pictured(pictures: Sequence[Picture]) -> dict[str, Any]:
-    return {"pictures": pictures, "drawn": all_drawn(pictures)}
+    return {"pictures": pictures, "drawn": all(one.svg is not None or one.reason for one in pictures)}
 
 
 @router.get("/evaluations/{identifier}/slices")

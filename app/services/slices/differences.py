@@ -116,11 +116,6 @@ class Held:
         """Is it itself what the others are held against?"""
         return np.array_equal(self.own.places, self.other.places)
 
-    @property
-    def is_in_one_group(self) -> bool:
-        """Are its samples, or those that they are held against, all in one group, so that no limits are known?"""
-        return any(side.run.is_one_group for side in (self.own, self.rest if self.contained else self.other))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
