@@ -1,5 +1,6 @@
 """Options of a report."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -76,8 +77,10 @@ class Options:
         area_interval: Limits of the area under the ROC curve of a class.
         alternative: Limits on both sides, or one of them alone.
         retain: What is saved of the samples, for curves, thresholds and paired comparisons.
-        details: Are there limits, details and all metrics of the probabilities of each class, which pages do not show?
+        details: Are there limits, details and metrics of the probabilities of each class, which pages do not show?
             Not saved.
+        first: Where several classes have no details, the overall metrics of their probabilities that are made alone;
+            None: all. Not saved.
     """
 
     metrics: tuple[str, ...] = ()
@@ -92,3 +95,4 @@ class Options:
     alternative: Alternative = Alternative.TWO_SIDED
     retain: Retain = Retain.FULL
     details: bool = True
+    first: Collection[str] | None = None

@@ -1,7 +1,7 @@
 """Evaluations in the database: rows, reading, tags, removal, and models and datasets as a whole."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 from uuid import UUID
@@ -425,9 +425,13 @@ class PostgresEvaluationStore:
                     await look_at(connection, project, record.id)
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
+        unpack = await self.read_packed(project, identifier)
+        return None if unpack is None else await asyncio.to_thread(unpack)
+
+    async def read_packed(self, project: str, identifier: UUID) -> Callable[[], Samples] | None:
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, [identifier])
-        return (await asyncio.to_thread(found.samples)).get(identifier)
+        return found.alone if found.rows else None
 
     async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
         async with reading(self._engine) as connection:

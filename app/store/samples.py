@@ -209,6 +209,11 @@ class StoredSamples:
             )
         return found
 
+    def alone(self) -> Samples:
+        """Return the samples of the one evaluation that was read."""
+        (samples,) = self.samples().values()
+        return samples
+
     def labels(self) -> dict[UUID, Samples]:
         """Return the columns that pair runs, for the evaluations with ids or weights."""
         labels = {identifier: one.labels for identifier, one in self.samples().items()}

@@ -1,6 +1,7 @@
 """Reports of predictions whose rows were counted, beside those of the same rows in memory."""
 
 import json
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def both(folder: Path, place: Path, beside: list[str], **members: Any) -> tuple[
 
 def check_close(own: Any, others: Any) -> None:
     """The same, but for the rounding of sums of weights."""
-    if isinstance(own, dict):
+    if isinstance(own, Mapping):
         assert own.keys() == others.keys()
         for name, value in own.items():
             check_close(value, others[name])

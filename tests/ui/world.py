@@ -45,6 +45,7 @@ class World:
         found |= {f"run of {name}": f"/ui/evaluations/{one}" for name, one in self.runs.items()}
         found["figures of two"] = f"/ui/evaluations/{self.runs['two']}/figures"
         found["figures of 200"] = f"/ui/evaluations/{self.runs['200']}/figures"
+        found["others"] = f"/ui/evaluations/{self.runs['probabilities']}/others"
         found["simulator of two"] = f"/ui/evaluations/{self.runs['two']}/simulator"
         found["simulator of hostile"] = f"/ui/evaluations/{self.runs['hostile']}/simulator"
         runs = self.runs
@@ -103,6 +104,7 @@ def build(url: str) -> World:
     )
     with httpx.Client(base_url=url, timeout=300) as client:
         bodies = {
+            "probabilities": _run("origin-net", "3", "origins", scored(60, 900, 2)),
             "four": _run("tumor-rf", "7", "hartwig", four, stage="champion"),
             "better": _run("tumor-gbm", "2", "hartwig", better, stage="candidate"),
             "two": _run("screen-logit", "2.3", "screening", scored(2, 300)),

@@ -193,7 +193,7 @@ HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
 }
 # Rows and findings that stand open.
-_MOST_ROWS, _MOST_SAID = 40, 4
+MOST_ROWS, _MOST_SAID = 40, 4
 _SEVERITIES: Final = ("critical", "warning", "note")
 # The address of a page of the service, relative to where the reader is; None in a file, which has no links.
 At = Callable[[str], str] | None
@@ -213,8 +213,8 @@ def write_page(document: Document, pictures: Sequence[Picture] = (), theme: Them
     return page.render(**values, **view(document), pictures=pictures, drawn=drawn).encode()
 
 
-def view(document: Document, at: At = None) -> dict[str, Any]:
-    """Return the parts of a document as the template writes them."""
+def view(document: Document, at: At = None, *, later: bool | None = None) -> dict[str, Any]:
+    """Return the parts of a document as the template writes them; ``later`` as in `table_view`."""
     said = document.said(Medium.PAGE)
     findings = [_finding(one) for one in said if one.kind != "result"]
     title, on = in_names(document.title), plain(document.on)
@@ -232,7 +232,7 @@ def view(document: Document, at: At = None) -> dict[str, Any]:
             {
                 "section": one,
                 **headed(one, at),
-                "blocks": [_block(block, at) for block in one.blocks if Medium.PAGE in block.only],
+                "blocks": [_block(block, at, later=later) for block in one.blocks if Medium.PAGE in block.only],
             }
             for one in document.sections
         ],
@@ -246,10 +246,10 @@ def headed(section: Section, at: At = None) -> dict[str, Any]:
     return {"heading": _cell(section.says or section.title, at), "lede": lede}
 
 
-def _block(block: Block, at: At) -> dict[str, Any]:
+def _block(block: Block, at: At, *, later: bool | None) -> dict[str, Any]:
     match block:
         case Table():
-            return {"kind": "table", **table_view(block, at)}
+            return {"kind": "table", **table_view(block, at, later=later)}
         case Matrix():
             return {"kind": "matrix", **_matrix(block)}
         case Rules():
@@ -269,9 +269,11 @@ def _finding(one: Said) -> dict[str, Any]:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def table_view(table: Table, at: At = None) -> dict[str, Any]:
-    """Return a table as the template writes it: the rows that stand open, and the folded ones."""
-    kept, others = table.within(Medium.PAGE, None if table.folded else _MOST_ROWS)
+def table_view(table: Table, at: At = None, *, later: bool | None = None) -> dict[str, Any]:
+    """Return a table as the template writes it: the rows that stand open, and the folded ones; ``later``: these alone,
+    False: without them.
+    """
+    kept, others = table.within(Medium.PAGE, None if table.folded else MOST_ROWS)
 
     def written(groups: Sequence[Group]) -> list[dict[str, Any]]:
         return [{"title": _cell(group.title, at), "rows": [row_of(row) for row in group.rows]} for group in groups]
@@ -282,8 +284,8 @@ def table_view(table: Table, at: At = None) -> dict[str, Any]:
     return {
         "table": table,
         "heads": [head for column in kept.columns for head in _heads(column, kept, at)],
-        "groups": written(kept.groups),
-        "rest": written(others.groups),
+        "groups": written(kept.groups) if table.folded or not later else [],
+        "rest": [] if later is False else written(others.groups),
         "others": len(others.rows),
         # Values that move with class prevalence are drawn beside those at equal shares.
         "marked": table.style == "hl" and any(_is_marked(cell) for row in kept.rows for cell in row),
@@ -356,18 +358,20 @@ def _cell(cell: Cell, at: At) -> Markup:
             return Markup('<a class="t" href="#d-{}">{}</a>').format(key_of(cell.key), printable(cell.name))
     if isinstance(cell, str):
         return _part(cell, 0) if isinstance(cell, MetricName | Name) else escape(printable(cell))
-    return Markup("").join(_part(one, place) for place, one in enumerate(cell))
+    return Markup("".join(_part(one, place) for place, one in enumerate(cell)))  # noqa: S704 - each is escaped
 
 
 def _part(one: str, place: int) -> Markup:
     """Return one of several words of a cell."""
     if isinstance(one, MetricName):
         return escape(printable(spoken(one) if place else titled(one)))
-    return _NAME + printable(one) + _NAME_ENDS if isinstance(one, Name) else escape(printable(with_minus(one)))
+    if isinstance(one, Name):
+        # A table has hundreds of them: joined texts take a fifth of what joined markup does.
+        return Markup(f"<bdi>{escape(printable(one))}</bdi>")  # noqa: S704 - it is escaped
+    return escape(printable(with_minus(one)))
 
 
 _IN_LINE, _LINE_ENDS = Markup(' <span class="ci nw">'), Markup("</span>")
-_NAME, _NAME_ENDS = Markup("<bdi>"), Markup("</bdi>")
 
 
 def _macro(name: str, *values: object) -> Markup:

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from app.api.cursors import Cursor, Pages
 from app.api.deps import Context, UseContext, UseSlice
 from app.api.documents.comparison import comparison_document
-from app.api.documents.document import Json
+from app.api.documents.document import Figures, Json, Section
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.history import history_document, section_of_figures
 from app.api.documents.slices import slices_document
@@ -23,7 +23,7 @@ from app.api.plots.causes import falls_of_slices
 from app.api.plots.registry import PLOTS, FigureData, Needs, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
-from app.api.report import Picture, headed, view
+from app.api.report import MOST_ROWS, Picture, headed, view
 from app.api.ui import compare, gates, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import (
@@ -47,9 +47,10 @@ from app.domain.evaluation import EvaluationQuery
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT
 from app.domain.members import rfc3339
-from app.domain.named_metrics import PRECISION, RECALL, SHARE
+from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHARE, SHOWN
 from app.domain.slices import attributes_of
 from app.domain.wording import dataset_name, printable, run_name, run_title
+from app.services.evaluate.evaluations import Evaluation
 from app.services.history import HistoryQuery
 from app.services.sliced import SLICE
 from app.services.slices.slices import SlicesQuestion, judge_slices
@@ -63,21 +64,31 @@ _SLICED_BY: Final = 3
 @router.get("/evaluations/{identifier}")
 async def show_evaluation(identifier: UUID, request: Request, context: UseSlice) -> Response:
     """Show an evaluation, or one slice of it: what was found, metrics with limits, the matrix, classes."""
-    answer = as_answered(await context.services.evaluations.read_shown(context.project, identifier))
     where = _slice_of(request)
     # A slice is one of samples that are kept.
     kept = (True, True) if where is not None else await context.services.evaluations.kept(context.project, identifier)
-    written = partial(_written_run, answer, Web.of(request, "runs"), kept=kept, where=where)
     # A page of many classes takes longer to write than a loop should wait.
-    return respond(await context.services.compute.run(written))
+    written = partial(_written_run, web=Web.of(request, "runs"), kept=kept, where=where)
+    return respond(await context.services.evaluations.read_shown(context.project, identifier, written, _FIRST))
 
 
 def _slice_of(request: Request) -> str | None:
     return request.query_params.get(SLICE)
 
 
-def _written_run(answer: Json, web: Web, *, kept: tuple[bool, bool], where: str | None) -> bytes:
+# The page of probabilities of several classes loads their other metrics, and all but the weakest of many, behind
+# everything else.
+_FIRST: Final = (*SHOWN, *LOSSES_SHOWN)
+
+
+def _written_run(evaluation: Evaluation, web: Web, *, kept: tuple[bool, bool], where: str | None) -> bytes:
+    answer = as_answered(evaluation)
     document, dataset = evaluation_document(answer), home.dataset_query(answer["dataset"])
+    later = answer.get("probabilities") is not None and answer["input"].get("positive") is None
+    if later:
+        title = _title_of_others(answer)
+        rest = [Section("others", title, [Figures(f"All {title.lower()}")])]
+        document = replace(document, sections=[one for one in document.sections if one.id != "others"] + rest)
     if where is not None:
         # It asks what the whole would do elsewhere.
         document = replace(document, sections=[one for one in document.sections if one.id != "simulator"])
@@ -87,7 +98,26 @@ def _written_run(answer: Json, web: Web, *, kept: tuple[bool, bool], where: str 
     every = figures_of_evaluation(answer)
     names = [one for one in every if drawn or PLOTS[Subject.EVALUATION, one].needs not in (Needs.SAMPLES, Needs.UNITS)]
     said["places"] = _places(Subject.EVALUATION, names, answer) + [(UNKEPT_ROOM, False)] * (names != every)
-    return write("run.html", web, **view(document, web.at), **said)
+    return write("run.html", web, **view(document, web.at, later=False if later else None), **said)
+
+
+def _title_of_others(answer: Json) -> str:
+    return "Other classes and metrics" if len(answer["per_class"]) > MOST_ROWS else "Other metrics"
+
+
+@router.get("/evaluations/{identifier}/others")
+async def show_others(identifier: UUID, request: Request, context: UseSlice) -> Response:
+    """Show the metrics of an evaluation that its page does not show first."""
+    written = partial(_written_others, web=Web.of(request, "runs"), where=_slice_of(request))
+    return respond(await context.services.evaluations.read_shown(context.project, identifier, written))
+
+
+def _written_others(evaluation: Evaluation, web: Web, where: str | None) -> bytes:
+    answer = as_answered(evaluation)
+    document = evaluation_document(answer)
+    document = replace(document, sections=[one for one in document.sections if one.id in ("classes", "others")])
+    shown = view(document, web.at, later=True)
+    return write("others.html", web, **shown, heading=_title_of_others(answer), query={SLICE: where})
 
 
 @router.get("/evaluations/{identifier}/figures")

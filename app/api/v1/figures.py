@@ -83,7 +83,7 @@ _CURVES: Final = {"probabilities": _OF_SAMPLES, "scores": ("roc", "pr")}
 
 async def evaluation_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
     """The report of an evaluation. It is made of the same answer as the JSON."""
-    answer = as_answered(await context.services.evaluations.read_shown(context.project, identifier))
+    answer = await context.services.evaluations.read_shown(context.project, identifier, as_answered)
     pictures = await pictures_of_evaluation(context, identifier, answer)
     pictures += await _pictures_at_shares(context, answer, len(pictures))
     compute = context.services.compute

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings import Ranking, Row, cumulative, last_of_ties, standardised
+from app.kernel.samples.rankings import Ranking, Row, amounts_between, cumulative, last_of_ties, standardised
 from app.kernel.samples.scores import Places, Scores
 
 # Differences below this, relative to the values, are rounding.
@@ -76,24 +76,27 @@ def area_influences(scores: Scores) -> tuple[Array, Array]:
     size = scores.n_classes
     areas, influence = np.full(size, np.nan), np.full((size, scores.n_samples), np.nan)
     for code in np.flatnonzero((scores.actual > 0) & (scores.rest > 0)).tolist():
-        members = scores.members(code)
-        placed = _placed(scores, code, float(scores.actual[code]), float(scores.rest[code]))
-        areas[code] = np.average(placed[members], weights=None if scores.weights is None else scores.weights[members])
-        for side in (members, ~members):
-            own = None if scores.weights is None else scores.weights[side]
-            influence[code, side] = centred(placed[side], own, 1.0)
+        ranking = scores.ranking(code)
+        members, weights, negatives = ranking.members, ranking.weights, float(ranking.negatives)
+        areas[code] = ranking.auc
+        above, others = _above_others(ranking)
+        away = above - float(others @ above) / negatives
+        count = int(np.count_nonzero(~members if weights is None else weights[~members]))
+        away *= (np.abs(away) > ROUNDING) * (count / max(count - 1, 1)) ** 0.5 / negatives
+        moved = ranking.stepwise(away) * (1.0 if weights is None else weights)
+        below = 1.0 - ranking.others_above / negatives
+        moved[members] = centred(below, None if weights is None else weights[members], 1.0)
+        influence[code][scores.ordered(code)[0][::-1].astype(np.intp)] = moved
     return areas, influence
 
 
-def _placed(scores: Scores, code: int | None, members: float, others: float) -> Array:
-    """Share (n) of the others below each member of a class and of the members above each other sample, ties half, from
-    the weights of both sides; without a class (n K) of all entries, sample after sample.
+def _above_others(ranking: Ranking) -> tuple[Array, Array]:
+    """Share (2 c + 1) of the members above the others that stand between two cuts, at a cut, or below all, ties half;
+    and the weight (2 c + 1) of these others.
     """
-    ranking, order = scores.entries if code is None else scores.ranking(code), scores.ordered(code)[0][::-1]
-    placed = np.empty(order.size)
-    placed[order] = ranking.members_above / members
-    placed[order[ranking.members]] = 1.0 - ranking.others_above / others
-    return placed
+    tp, before, all_members = ranking.tp, ranking.tp_before, ranking.positives
+    above = np.append(np.stack([before, 0.5 * (before + tp)], axis=1), all_members) / all_members
+    return above, amounts_between(ranking.fp_before, ranking.fp, ranking.negatives)
 
 
 def _mass(scores: Scores, code: int | None) -> Array:
@@ -164,7 +167,11 @@ def micro_influence(scores: Scores) -> Array:
     one follows from that of the other, except for ties that the rounding of 1 - p makes or breaks.
     """
     members, others = float(scores.actual.sum()), float(scores.rest.sum())
-    placed, inside = _placed(scores, None, members, others), scores.members(None)
+    entries, order, inside = scores.entries, scores.ordered(None)[0][::-1], scores.members(None)
+    # Share of the others below each actual class and of the actual classes above each other entry, ties half.
+    placed = np.empty(order.size)
+    placed[order] = entries.members_above / members
+    placed[order[entries.members]] = 1.0 - entries.others_above / others
     if scores.is_mirrored:
         return centred(2.0 * placed[inside], scores.weights, 1.0)
     # Of labels the numbers on both sides are random too.
@@ -196,14 +203,9 @@ def area_variance(ranking: Ranking) -> float:
         ranking: Unweighted, with members and non-members.
     """
     members, others = float(ranking.positives), float(ranking.negatives)
-    fp, fp_before, tp, tp_before = ranking.fp, ranking.fp_before, ranking.tp, ranking.tp_before
-    lost = 0.5 * (fp + fp_before) / others
-    of_members = _spread(lost, tp - tp_before)
-    # Non-members stand between two cuts, at a cut, or below all of them.
-    between, tied = fp_before - np.concatenate([[0.0], fp[:-1]]), fp - fp_before
-    above = np.concatenate([tp_before, 0.5 * (tp_before + tp), [members]]) / members
-    of_others = _spread(above, np.concatenate([between, tied, [others - fp[-1]]]))
-    return of_members / members + of_others / others
+    lost = 0.5 * (ranking.fp + ranking.fp_before) / others
+    of_members = _spread(lost, ranking.tp - ranking.tp_before)
+    return of_members / members + _spread(*_above_others(ranking)) / others
 
 
 def precision_variance(ranking: Ranking) -> float:

@@ -126,8 +126,8 @@ class WeightedSamples:
     def by_class(self, values: Array) -> ClassSums:
         """Return the sums of values (n) by class."""
         y, size, each = self.scores.y, self.scores.n_classes, self.scores.each
-        sides = [Side.of(each[y == code]) for code in range(size)]
-        weights = np.array([side.weight for side in sides])
+        weights, squares, used = (np.bincount(y, one, size) for one in (each, each * each, each > 0))
+        sides = [*map(Side, weights.tolist(), squares.tolist(), used.astype(np.intp).tolist())]
         with silently():
             means = sums_by_code(y, each * values, size) / weights
             # What is left of a rounding of the sums.

@@ -7,10 +7,10 @@ Cuts are processed in pieces that fit in the cache.
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
 from app.kernel.numerics.monotone import upper_hull
@@ -39,16 +39,6 @@ class CutBlock(NamedTuple):
     def total(self, values: Array) -> Array:
         """Sum of a value over the members, shape (...)."""
         return np.asarray(np.add.reduce(values)) if self.held is None else np.vecdot(self.held, values)
-
-
-class Sums(NamedTuple):
-    """Sums along the cuts: pairs lost, precision at the members, and the same precision by trapezoids; each of shape
-    (...).
-    """
-
-    losses: Array
-    precision: Array
-    precision_trapezoid: Array
 
 
 class Row:
@@ -92,6 +82,13 @@ def cumulative(values: Array) -> Array:
     sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
     np.cumsum(values, axis=-1, out=sums[..., 1:])
     return sums
+
+
+def amounts_between(before: NDArray[Any], upto: NDArray[Any], whole: ArrayLike) -> NDArray[Any]:
+    """Amounts (2 c + 1) between two cuts, at a cut, and below all, from those (c) before and up to each, and of all."""
+    ends = np.zeros(2 * before.size + 2, dtype=before.dtype)
+    ends[1:-1:2], ends[2:-1:2], ends[-1] = before, upto, whole
+    return ends[1:] - ends[:-1]
 
 
 def precision_at(tp: Array, fp: Array) -> Array:
@@ -158,10 +155,9 @@ Positions = NDArray[np.intp]
 
 def last_of_ties(ordered: Array) -> Positions | None:
     """Last index of each run of equal values, or None when all differ."""
-    changes = ordered[1:] != ordered[:-1]
-    if changes.all():
-        return None
-    return np.append(np.flatnonzero(changes), ordered.size - 1)
+    last = np.ones(ordered.size, dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=last[:-1])
+    return None if last.all() else np.flatnonzero(last)
 
 
 class Ranking:
@@ -195,11 +191,14 @@ class Ranking:
     @cached_property
     def at(self) -> Positions:
         """Positions of the members; with ties, the last positions of the cuts that hold members."""
-        members = np.flatnonzero(self.members)
-        if self.ends is None:
-            return members
-        places = np.searchsorted(self.ends, members)
-        return self.ends.take(places[np.flatnonzero(np.diff(places, prepend=-1))])
+        return np.flatnonzero(self.members) if self.ends is None else self.ends.take(self._tied[0])
+
+    @cached_property
+    def _tied(self) -> tuple[Positions, Positions]:
+        """Runs of ties that hold members, and the number of members up to and with each."""
+        places = np.searchsorted(self.last, np.flatnonzero(self.members))
+        final = np.flatnonzero(np.append(places[1:] != places[:-1], True)[: places.size])
+        return places.take(final), final + 1
 
     @property
     def last(self) -> Positions:
@@ -229,13 +228,15 @@ class Ranking:
         """Number of samples before each cut that holds members."""
         if self.ends is None:
             return self.at
-        places = np.searchsorted(self.ends, self.at)
-        return np.where(places > 0, self.ends.take(places - 1) + 1, 0)
+        runs, _ = self._tied
+        return np.where(runs > 0, self.ends.take(runs - 1) + 1, 0)
 
     @lazy
     def tp(self) -> Array:
         """Members up to and with each cut, shape (..., c)."""
-        return self._members_among.take(self.at + 1, axis=-1).astype(np.float64)
+        if self.weights is None:
+            return (np.arange(1, self.at.size + 1) if self.ends is None else self._tied[1]).astype(np.float64)
+        return self._members_among.take(self.at + 1, axis=-1).astype(np.float64, copy=False)
 
     @lazy
     def fp(self) -> Array:
@@ -302,15 +303,14 @@ class Ranking:
         return {}
 
     @cached_property
-    def sums(self) -> Sums:
-        """All sums along the cuts, in one pass."""
-        losses = precision = twice = np.zeros(self.positives.shape)
+    def _precisions(self) -> tuple[Array, Array]:
+        """Sums (...) of the precision at the members, and of the same by trapezoids, in one pass."""
+        precision = twice = np.zeros(self.positives.shape)
         for block in self.blocks():
             heights = precision_at(block.tp, block.fp)
-            losses = losses + block.total(block.fp + block.fp_before)
             precision = precision + block.total(heights)
             twice = twice + block.total(heights + precision_at(block.tp_before, block.fp_before))
-        return Sums(0.5 * losses, precision, 0.5 * twice)
+        return precision, 0.5 * twice
 
     @lazy
     def resolution(self) -> Array:
@@ -330,7 +330,10 @@ class Ranking:
     @lazy
     def losses(self) -> Array:
         """Pairs of a member and a non-member in which the non-member scores higher, ties half, shape (...)."""
-        return self.sums.losses
+        twice = np.zeros(self.positives.shape)
+        for block in self.blocks():
+            twice = twice + block.total(block.fp + block.fp_before)
+        return 0.5 * twice
 
     @property
     def members_above(self) -> Amounts:
@@ -343,6 +346,10 @@ class Ranking:
         tied = np.repeat(self.at + 1 - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
         above[..., tied] = np.repeat(0.5 * (self.tp_before + self.tp), sizes, axis=-1)
         return above
+
+    def stepwise(self, values: Array) -> Array:
+        """Values (n) of all samples from those (2 c + 1) between two cuts, at a cut, and below all."""
+        return values.repeat(amounts_between(self._before, self.at + 1, self.members.size))
 
     @property
     def others_above(self) -> Array:
@@ -371,12 +378,12 @@ class Ranking:
     @lazy
     def average_precision(self) -> Array:
         """Sum (R_i - R_{i-1}) P_i, shape (...)."""
-        return ratio(self.sums.precision, self.positives)
+        return ratio(self._precisions[0], self.positives)
 
     @lazy
     def precision_sum(self) -> Array:
         """Trapezoid under precision over the member counts, from (0, 1), shape (...)."""
-        return self.sums.precision_trapezoid
+        return self._precisions[1]
 
     @lazy
     def ks(self) -> Array:

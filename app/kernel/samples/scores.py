@@ -386,10 +386,7 @@ class Scores:
 
     def _rank(self, code: int) -> Ranking:
         order, falling = self._falling(code)
-        codes = self.y.take(order)
-        made = Ranking(falling, codes == code, self._weights_in(order))
-        self._pair_losses[code] = made.losses_by_class(codes, self.n_classes)
-        return made
+        return Ranking(falling, self.y.take(order) == code, self._weights_in(order))
 
     @cached_property
     def entries(self) -> Ranking:
@@ -421,18 +418,15 @@ class Scores:
     def _weights_in(self, order: Codes | Places) -> Array | None:
         return None if self.weights is None else self.weights.take(order, axis=-1)
 
-    @cached_property
-    def _pair_losses(self) -> dict[int, Array]:
-        return {}
-
     @lazy
     def pair_losses(self) -> Array:
         """Pairs of a sample of i and one of j in which that of j has the higher p_i, ties half, as entry (i, j).
 
         Shape (..., K, K); the diagonal has no meaning.
         """
-        rankings = self.rankings
-        return np.stack([self._pair_losses[code] for code in range(len(rankings))], axis=-2)
+        in_order = [self.y.take(self._falling(code)[0]) for code in range(self.n_classes)]
+        lost = [one.losses_by_class(y, self.n_classes) for one, y in zip(self.rankings, in_order, strict=True)]
+        return np.stack(lost, axis=-2)
 
     @cached_property
     def top_label(self) -> Ranking:

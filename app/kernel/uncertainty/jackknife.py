@@ -75,22 +75,24 @@ def unit_influences(
     times, (codes, n_blocks) = run.multiplicities, blocks
     masses = weights if weights is not None else np.ones(run.n_units) if times is None else times
     parts: list[list[Array]] = [[] for _ in functionals]
-    batch = min(max(1, _AT_ONCE // (2 * run.n_units * run.width)), n_blocks)
+    kinds, kind = run.kinds
+    whole = np.bincount(kind, masses).astype(np.float64, copy=False)
+    batch = min(max(1, _AT_ONCE // (2 * whole.size * run.width)), n_blocks)
     # Each unit moves in two rows of one batch, and lies still in all others.
     order = np.argsort(codes, kind="stable")
-    moving = np.tile(masses.astype(np.float64), (2, batch, 1))
+    moving = np.tile(whole, (2, batch, 1))
     with silently():
         for start in range(0, n_blocks, batch):
             size = min(batch, n_blocks - start)
             inside = order[slice(*np.searchsorted(codes, [start, start + size], sorter=order))]
-            rows = codes[inside] - start
-            for some, sign in zip(moving, (1.0, -1.0), strict=True):
-                some[rows, inside] = masses[inside] * (1.0 + sign * _STEP)
-            moved = run.subject(moving[:, :size].reshape(2 * size, -1))
+            places = codes[inside] - start, kind[inside]
+            for some, step in zip(moving, (_STEP, -_STEP), strict=True):
+                np.add.at(some, places, masses[inside] * step)
+            moved = kinds.subject(moving[:, :size].reshape(2 * size, -1))
             for found, functional in zip(parts, functionals, strict=True):
                 up, down = np.split(np.asarray(functional(moved)).reshape(2 * size, -1), 2)
                 found.append((up - down) / (2.0 * _STEP))
-            moving[:, rows, inside] = masses[inside]
+            moving[:, *places] = whole[kind[inside]]
     if not centred:
         return [np.concatenate(found).T for found in parts]
     sizes = sums_by_code(codes, masses, n_blocks)

@@ -56,6 +56,11 @@ class Units(ABC):
         return None
 
     @property
+    def kinds(self) -> tuple["Units", Codes]:
+        """Units that differ, and which of them each unit (n) is: units that are alike are summed by their weights."""
+        return self, np.arange(self.n_units)
+
+    @property
     def at_hand(self) -> bool:
         """Can they be drawn one by one?"""
         return True
@@ -261,6 +266,14 @@ class LabelUnits(Units):
             cells = np.stack([there & said, there & ~said, said & ~there])
             found.add(label, sums_by_code(grouping.codes, cells * mass, grouping.n_groups), sizes)
         return found
+
+    @property
+    def kinds(self) -> tuple[Units, Codes]:
+        """Pairs of true and predicted labels that differ, where there are no scores."""
+        if self.scores is not None:
+            return super().kinds
+        _, first, codes = np.unique(self.pairs.columns, axis=1, return_index=True, return_inverse=True)
+        return self.part(first), codes
 
     @property
     def pairs(self) -> LabelPairs:

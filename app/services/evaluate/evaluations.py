@@ -1,7 +1,7 @@
 """Evaluations: computed, made, read, listed, tagged, deleted, and the answers that callers get."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -38,12 +38,14 @@ from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.admission import Admission
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import (
+    Kept,
     Reports,
     headlines_of,
     is_light,
     is_quick,
     matrix_reports,
     passes,
+    report_alone,
     sections_as_json,
     sections_from_json,
 )
@@ -53,7 +55,7 @@ from app.services.evaluate.values import listed_values, shown_values, with_chose
 from app.services.idempotency import Mark, keep_under
 from app.services.ports import EvaluationStore
 from app.services.present import made_id, tally
-from app.services.processes.compute import ComputePool
+from app.services.processes.compute import ComputePool, Result
 from app.services.sliced import sliced_store
 from app.services.stored import (
     Named,
@@ -137,6 +139,10 @@ class MatrixShown:
 def answer_of(record: EvaluationRecord, report: Report, values: Mapping[str, ShownValue] | None = None) -> Evaluation:
     """Return the answer about a record."""
     return Evaluation(id=record.id, created_at=record.created_at, **_names(record), report=report, values=values)
+
+
+def _read_by(read: Callable[[Evaluation], Result], record: EvaluationRecord, question: Question, kept: Kept) -> Result:
+    return read(answer_of(record, report_alone(question, kept)))
 
 
 def brief_answer(record: EvaluationRecord, headline: Headline) -> EvaluationHeadline:
@@ -463,11 +469,16 @@ class EvaluationService:
         """One evaluation, its report computed again from what is stored; ``chosen`` as in `NewEvaluation`."""
         return await self._answer(project, _found(await self._store.get(project, identifier), identifier), chosen)
 
-    async def read_shown(self, project: str, identifier: UUID) -> Evaluation:
-        """One evaluation as pages show it, without limits and details of the probabilities of each class."""
+    async def read_shown(
+        self, project: str, identifier: UUID, read: Callable[[Evaluation], Result], first: Collection[str] | None = None
+    ) -> Result:
+        """Result of a function of one evaluation as pages show it, without limits and details of the probabilities of
+        each class; ``first`` as in `Options`. It is called in the process that computes the report.
+        """
         record = _found(await self._store.get(project, identifier), identifier)
-        report = await self._report_again(project, record, replace(stored_request(record)[1], details=False))
-        return answer_of(record, report)
+        options = replace(stored_request(record)[1], details=False, first=first)
+        source, options, kept = await self._asked_again(project, record, options)
+        return await self._compute.run(partial(_read_by, read, record, ask(source, options), kept))
 
     async def read_matrices(
         self, project: str, identifiers: Sequence[UUID], *, limits: bool = True
@@ -591,7 +602,10 @@ class EvaluationService:
     async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:
         if options.retain is Retain.NONE:
             raise NoSamples(f"the samples of {identifier} were not saved: {why_not_saved(source.facts)}")
-        return await self._with_samples(project, source, identifier)
+        samples = await self._store.read_samples(project, identifier)
+        if samples is None:
+            raise _missing(identifier)
+        return replace(source, samples=samples)
 
     async def _answer(self, project: str, record: EvaluationRecord, chosen: tuple[str, ...] | None) -> Evaluation:
         source, options = stored_request(record)
@@ -601,22 +615,24 @@ class EvaluationService:
         return answer_of(record, report, _table(source, options, chosen, report))
 
     async def _report_again(self, project: str, record: EvaluationRecord, options: Options) -> Report:
+        return await self._reports.make(*await self._asked_again(project, record, options))
+
+    async def _asked_again(
+        self, project: str, record: EvaluationRecord, options: Options
+    ) -> tuple[MatrixInput, Options, Kept]:
         source, _ = stored_request(record)
         if not _needs_samples(source, options):
-            return await self._reports.make(source, options)
+            return source, options, None
         if options.retain is Retain.FULL:
-            return await self._reports.make(await self._with_samples(project, source, record.id), options)
+            unpack = await self._store.read_packed(project, record.id)
+            if unpack is None:
+                # Deleted since the evaluation was read.
+                raise _missing(record.id)
+            return source, options, unpack
         stored = await self._store.read_part(project, record.id)
         if stored is None:
             raise _missing(record.id)
-        return await self._reports.make(source, options, sections_from_json(stored))
-
-    async def _with_samples(self, project: str, source: MatrixInput, identifier: UUID) -> MatrixInput:
-        samples = await self._store.read_samples(project, identifier)
-        if samples is None:
-            # Deleted since the evaluation was read.
-            raise _missing(identifier)
-        return replace(source, samples=samples)
+        return source, options, sections_from_json(stored)
 
     async def change_tags(
         self, project: str, identifier: UUID, tags: Mapping[str, str | None], chosen: tuple[str, ...] | None = None

@@ -21,6 +21,7 @@ from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import WEIGHTS_FACT, Content
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.samples import Samples
 from app.domain.members import numbers
 from app.domain.named_metrics import HEADLINE
 from app.domain.options import Options
@@ -230,16 +231,20 @@ def evaluate(source: MatrixInput, options: Options) -> Report:
     return report_alone(ask(source, options))
 
 
-def report_alone(
-    question: Question, kept: Mapping[SectionName, Section] | None = None, run: RunData | None = None
-) -> Report:
+# What is kept of the samples where the input is without them: what was said of them, or what unpacks them; else None.
+Kept = Mapping[SectionName, Section] | Callable[[], Samples] | None
+
+
+def report_alone(question: Question, kept: Kept = None, run: RunData | None = None) -> Report:
     """The report of one question; the only way to what takes a while: intervals of everything, probabilities, groups.
 
     Args:
-        question: Its source is without samples when these were not saved.
-        kept: What was said of the samples then.
+        question: What is asked.
+        kept: Of its samples.
         run: What limits are made from, where that is more than the source.
     """
+    if callable(kept):
+        question, kept = replace(question, source=replace(question.source, samples=kept())), None
     source, run = question.source, run or RunData(question.source)
     if source.task is not None:
         return unit_report(question, source.task, run, kept)
@@ -295,7 +300,7 @@ def matrix_reports(found: BatchValues) -> list[Report]:
     ]
 
 
-def is_light(question: Question, kept: Mapping[SectionName, Section] | None = None) -> bool:
+def is_light(question: Question, kept: Kept = None) -> bool:
     """Does its report follow so quickly from its matrix that nobody minds to wait for it? ``kept`` is as in
     `report_alone`: where that is empty, no more than the matrix is asked of samples.
     """
@@ -358,10 +363,9 @@ def _joined(first: Section, second: Section) -> Section:
     """Join two sections, the second behind the first."""
     return Section(
         metrics=merged_metrics(first.metrics, second.metrics),
-        per_class={
-            label: merged_metrics(own, second.per_class[label]) if second.per_class else own
-            for label, own in first.per_class.items()
-        },
+        per_class={label: merged_metrics(own, second.per_class[label]) for label, own in first.per_class.items()}
+        if second.per_class
+        else first.per_class,
         values={**first.values, **second.values},
         requested={**first.requested, **second.requested},
         intervals={**first.intervals, **second.intervals},
@@ -425,10 +429,8 @@ class Reports:
         # By whether they are answered briefly.
         self._waiting: dict[bool, list[_Waiting]] = {False: [], True: []}
 
-    async def make(
-        self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None
-    ) -> Report:
-        """The report of an input. ``kept`` is what was said of its samples when these were not saved.
+    async def make(self, source: MatrixInput, options: Options, kept: Kept = None) -> Report:
+        """The report of an input.
 
         Raises:
             InvalidExpression: one of the metric expressions is none.
@@ -444,9 +446,7 @@ class Reports:
         with _told(self._compute.observers, [tally()]):
             return headline_alone(question)
 
-    async def values_first(
-        self, source: MatrixInput, options: Options, kept: Mapping[SectionName, Section] | None = None
-    ) -> OverallValues:
+    async def values_first(self, source: MatrixInput, options: Options, kept: Kept = None) -> OverallValues:
         """The values of an input, its report to follow. Raises as `make` does; the report raises nothing more."""
         question = ask(source, options)
         if is_light(question, kept):

@@ -67,7 +67,7 @@ def test_everything_is_that_of_the_samples_in_memory(engine: OpenEngine, kind: s
     own = in_memory(scores, members, weights if weighted else None)
     assert found.area == pytest.approx(float(own.auc), rel=1e-12)
     assert found.lost == pytest.approx(float(own.losses), rel=1e-12, abs=1e-9)
-    assert found.precision == pytest.approx(float(own.sums.precision), rel=1e-12)
+    assert found.precision == pytest.approx(float(own.average_precision * own.positives), rel=1e-12)
     assert found.precision_trapezoid == pytest.approx(float(own.precision_sum), rel=1e-12)
     assert found.gap == pytest.approx(float(own.ks), rel=1e-12, abs=1e-12)
     ranking = StreamedRanking(found, None)

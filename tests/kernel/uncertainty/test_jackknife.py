@@ -8,6 +8,7 @@ import pytest
 from app.domain.expressions.expressions import parse
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject, compute
+from app.kernel.metrics.families.label_sets import samples_jaccard
 from app.kernel.metrics.families.proper_scores import balanced_brier_score
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.contingency import Contingency
@@ -18,7 +19,7 @@ from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Influences
 from app.kernel.uncertainty.jackknife import blocks_of, unit_influences, variance_freedom
 from app.kernel.uncertainty.resampling import at_shares, values_of
-from app.kernel.uncertainty.units import CellUnits, Run
+from app.kernel.uncertainty.units import CellUnits, LabelUnits, Run, Units
 
 
 def make(size: int, classes: int, seed: int, truth: Codes | None = None) -> Run:
@@ -46,6 +47,23 @@ def test_a_mean_has_the_influence_of_its_closed_form() -> None:
     form = Influences(run.scores).of(balanced_brier_score)
     assert form is not None
     np.testing.assert_allclose(influence(run, "balanced_brier_score"), form.influence, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_blocks", [90, 30])
+def test_samples_with_the_same_labels_move_as_each_would(n_blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(8)
+    members, predicted = random.random((2, 90, 3)) < 0.4
+    run, blocks = LabelUnits(members, predicted), (np.arange(90) % n_blocks, n_blocks)
+    weights = random.random(90)
+    assert run.kinds[0].n_units < 90
+    functionals = [
+        lambda one: one.parts[Inputs.MATRIX].tp / one.parts[Inputs.MATRIX].actual,
+        lambda one: samples_jaccard.compute(one.parts[Inputs.LABELS]),
+    ]
+    found = unit_influences(run, functionals, blocks, weights)
+    monkeypatch.setattr(LabelUnits, "kinds", Units.kinds)
+    for own, expected in zip(found, unit_influences(run, functionals, blocks, weights), strict=True):
+        np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("text", ["average_precision@1", "mean(h_mean, average_precision@1)", "partial_roc_auc@1"])

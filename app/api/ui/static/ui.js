@@ -33,7 +33,6 @@
 
   // Tables of one name are one list: the rows of all are sorted together.
   function sortable(table) {
-    const peers = [...document.querySelectorAll(`table[data-sort="${table.dataset.sort}"]`)];
     [...table.tHead.rows[0].cells].forEach((head, column) => {
       if (!head.dataset.k) return;
       const button = document.createElement("button");
@@ -41,6 +40,7 @@
       button.append(...head.childNodes);
       head.append(button);
       button.addEventListener("click", () => {
+        const peers = [...document.querySelectorAll(`table[data-sort="${table.dataset.sort}"]`)];
         const rising = head.getAttribute("aria-sort") !== "ascending";
         const text = (row) => row.cells[column].textContent.trim();
         const rows = peers.flatMap((peer) => [...peer.tBodies[0].rows]);
@@ -67,6 +67,7 @@
       const part = page.getElementById("part");
       if (!part) return;
       section.replaceChildren(...part.childNodes);
+      section.querySelectorAll("table[data-sort]").forEach(sortable);
       const form = section.querySelector("form");
       if (form) form.addEventListener("submit", (event) => {
         event.preventDefault();

@@ -55,7 +55,10 @@ def probability_section(question: Question, run: RunData) -> Section:
     overall_metrics = catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)
     class_metrics = catalogue().of_probabilities.reported.of_scope(Scope.CLASS)
     labels, size = source.labels, scores.n_classes
-    if not question.options.details and source.positive is None:
+    brief = not question.options.details and source.positive is None
+    if brief:
+        first = question.options.first
+        overall_metrics = tuple(one for one in overall_metrics if first is None or one.key in first)
         class_metrics = tuple(one for one in class_metrics if one.key in OF_FINDINGS)
     known = _values(question, run, [*overall_metrics, *class_metrics])
     overall = np.array([float(known.get(metric.key, np.nan)) for metric in overall_metrics])
@@ -88,7 +91,7 @@ def probability_section(question: Question, run: RunData) -> Section:
         findings.append(_STREAMED(n_samples=scores.n_samples))
     return Section(
         metrics=metrics,
-        per_class=per_class,
+        per_class={} if brief else per_class,
         values=dict(zip((m.key for m in overall_metrics), numbers(overall), strict=True)),
         requested=requested,
         undefined=(
