@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import RootModel
 
+from app.api.bodies import parsing
 from app.api.bodies.parsing import parse_body, parse_large_body
 from app.api.problems import MalformedRequest
 from app.api.v1.requests.evaluations import EvaluationRequest
@@ -42,15 +43,32 @@ def read(body: bytes) -> Any:
     separators=st.sampled_from([(",", ":"), (" , ", " : "), (",\n", ":\t")]),
     ascii_=st.booleans(),
 )
-def test_values_are_what_another_reader_finds(
+def test_columns_are_what_another_reader_finds(
     columns: dict[str, list[Any]], separators: tuple[str, str], ascii_: bool
 ) -> None:
     text = json.dumps({"kind": "x", **columns, "last": [1]}, separators=separators, ensure_ascii=ascii_)
     found = read(text.encode())
     for name, values in columns.items():
-        assert json.dumps(found[name]) == json.dumps(values)
+        column = found[name]
+        if isinstance(column, np.ndarray):
+            assert column.tolist() == values
+            fractions = any(isinstance(one, float) for row in values for one in (row if column.ndim == 2 else [row]))
+            # Whole numbers stay whole, unless a fraction stands among them.
+            assert column.dtype.kind == ("f" if fractions else "i")
+        else:
+            assert json.dumps(column) == json.dumps(values)
     assert found["last"] == [1]
     assert found["kind"] == "x"
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n ", " : ")])
+def test_numbers_are_arrays(separators: tuple[str, str]) -> None:
+    source = {"probabilities": ROWS.tolist(), "y_true": [0, 1, 127] * 100, "scores": [0.5, 1] * 100, "b": [1]}
+    found = read(json.dumps(source, separators=separators).encode())
+    np.testing.assert_array_equal(found["probabilities"], ROWS)
+    assert found["y_true"].dtype == np.int8
+    assert found["scores"].dtype == np.float64
+    assert found["b"] == [1]
 
 
 def test_whole_numbers_beside_texts_and_fractions_stay_whole() -> None:
@@ -63,6 +81,12 @@ def test_whole_numbers_beside_texts_and_fractions_stay_whole() -> None:
 def test_hashes_stay_what_they_are() -> None:
     assert read(b'{"sample_ids": [1, 18446744073709551615]}')["sample_ids"] == [1, 2**64 - 1]
     assert read(b'{"sample_ids": [1, 18446744073709551616]}')["sample_ids"] == [1, 2**64]
+
+
+def test_brackets_in_texts_are_no_arrays() -> None:
+    found = read(json.dumps({"note": "[[", "y_true": [1, 2], "y_pred": ["[a]", "b"]}).encode())
+    assert isinstance(found["y_true"], np.ndarray)
+    assert found["y_pred"] == ["[a]", "b"]
 
 
 @each("nested", ["[1,[2]]", "[[1],2]", "[[1,[2]],[3,4]]", "[[[1],2],[3,4]]", "[[1,2],[[3],[4]]]", "[[[1]],[[2]]]"])
@@ -112,6 +136,27 @@ def test_objects_of_very_many_members_are_refused() -> None:
         read(body)
 
 
+def test_folds_have_a_matrix_each() -> None:
+    parts = np.split(ROWS, 5)
+    folds = [
+        {"kind": "probabilities", "y_true": [0] * len(part), "probabilities": part.tolist(), "labels": [0, 1, 2]}
+        for part in parts
+    ]
+    source = parse_large_body(json.dumps({"input": {"kind": "folds", "folds": folds}}).encode(), EvaluationRequest)
+    assert source.input.kind == "folds"
+    for fold, part in zip(source.input.folds, parts, strict=True):
+        assert fold.kind == "probabilities"
+        assert isinstance(fold.y_true, np.ndarray)
+        np.testing.assert_array_equal(fold.probabilities, part)
+
+
 def test_names_in_texts_are_no_members() -> None:
     source = {"tags": {"a": '"probabilities": [[1,2]]'}, "kind": "probabilities"}
     assert read(json.dumps(source).encode()) == source
+
+
+def test_a_column_of_attributes_that_is_too_long_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "MOST_SAMPLES", 3)
+    with pytest.raises(MalformedRequest) as refused:
+        read(b'{"input": {"attributes": {"site": [1, 2, 3, 4]}}}')
+    assert refused.value.faults[0].pointer == "/input/attributes/site"

@@ -4,9 +4,12 @@ import json
 from typing import Any, BinaryIO
 
 import httpx
+import numpy as np
 import pytest
 
+from app.api.bodies.parsing import parse_large_body
 from app.api.v1.evaluations.batches import entries_of
+from app.api.v1.requests.evaluations import BatchRequest
 from app.services.processes.compute import ComputePool
 from tests.api.answers import check_problem, compute, evaluation
 from tests.api.test_probabilities import make, make_scores
@@ -153,8 +156,17 @@ def test_many_matrices_are_computed_in_a_process_and_answered_as_if_alone(
     }
 
 
+def test_columns_of_a_batch_are_arrays(large: Json) -> None:
+    text = json.dumps({"evaluations": [{"input": large}, {"input": make_scores()}]}).encode()
+    first, second = (item["input"] for item in parse_large_body(text, BatchRequest).evaluations)
+    assert isinstance(first["probabilities"], np.ndarray)
+    assert first["probabilities"].shape == (12_000, 3)
+    assert isinstance(first["y_true"], np.ndarray)
+    assert isinstance(second["scores"], np.ndarray)
+
+
 def test_the_size_of_an_item() -> None:
-    assert entries_of({"a": [[0.0] * 4] * 3, "b": [1, [2, 3], "x"], "c": "text", "d": None}) == 15 + 3 + 2
+    assert entries_of({"a": np.zeros((3, 4)), "b": [1, [2, 3], "x"], "c": "text", "d": None}) == 12 + 3 + 2
 
 
 def test_a_piece_that_cannot_be_computed_is_evaluated_item_by_item(

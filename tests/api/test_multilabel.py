@@ -1,5 +1,6 @@
 """Samples with any number of labels, over HTTP: what comes in, what is answered at once and later, what is refused."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,8 @@ import httpx
 import numpy as np
 import pytest
 
+from app.api.bodies.parsing import parse_large_body
+from app.api.v1.requests.evaluations import EvaluationRequest
 from tests.api.answers import Json, check_problem, compute, create, evaluation, refused
 from tests.api.decisions import compare
 from tests.api.test_multipart import FORMATS, Columns, as_csv, as_npz, as_parquet, send
@@ -316,6 +319,14 @@ def test_columns_of_files_hold_0_and_1(client: httpx.Client) -> None:
     (fault,) = check_problem(reply, 422, reply.json()["code"])["errors"]
     assert (fault["pointer"], fault["code"]) == ("/input/y_pred/41/2", "out_of_range")
     assert fault["detail"] == "expected 0 or 1 for the label 'bird', got 2"
+
+
+def test_columns_of_large_bodies_are_arrays() -> None:
+    truth = np.tile(TRUTH, (200, 1)).astype(int)
+    body = json.dumps({"input": {"kind": "multilabel", "y_true": truth.tolist(), "labels": LABELS}}).encode()
+    column = parse_large_body(body, EvaluationRequest).input.y_true
+    assert isinstance(column, np.ndarray)
+    assert (column == truth).all()
 
 
 def test_rows_are_no_classes(client: httpx.Client) -> None:

@@ -3,23 +3,27 @@
 import codecs
 import json
 from collections import Counter
-from collections.abc import Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from functools import cache
 from http import HTTPStatus
-from typing import Any, TypeVar, get_origin
+from itertools import chain
+from typing import Any, TypeVar, cast, get_origin
 
+import numpy as np
 import orjson
+import simdjson
 from fastapi import Request
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails, from_json
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
 from app.api.bodies.keyed import received
 from app.api.problems import UNKNOWN, MalformedRequest, alternatives, code_of, near, own_name, worded
 from app.domain.errors import Fault
-from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.kinds import COLUMNS, KINDS
+from app.domain.inputs.matrices import MOST_SAMPLES
 from app.domain.wording import did_you_mean
-from app.services.processes.worker import no_collection
 
 Model = TypeVar("Model", bound=BaseModel)
 Body = bytes | bytearray
@@ -153,17 +157,133 @@ def _refuse_crowd(members: Sized) -> None:
         raise MalformedRequest([Fault("", "too_many_members", detail)])
 
 
+# Of an array that is no column: far more than any may have, few enough to say what is wrong with them.
+_MOST_ENTRIES = 4_000_000
+_ATTRIBUTES = "attributes"
+_CONTAINERS = (simdjson.Object, simdjson.Array)
+_WHOLE = (np.int8, np.int16, np.int32, np.int64)
+# Texts that are used again where they come again, so that a million labels are not a million texts.
+_MOST_KNOWN_TEXTS = 10_000
+
+
 def parse_large_body(body: bytes, model: type[Model]) -> Model:
-    """Parse a body whose columns of samples are long. Raises as `parse_body`."""
+    """Parse a body whose columns of samples are long: those of numbers become arrays.
+
+    Whole numbers have the narrowest type that holds them, others are float64. A body that simdjson cannot read is read
+    as a small one is, which finds the fault and its place.
+
+    Raises:
+        MalformedRequest: 400 for what is no JSON, 422 for JSON of another form.
+    """
     try:
-        with no_collection():
-            value = from_json(body, allow_inf_nan=False)
-    except ValueError:
-        # Read as a small one, of whose faults the place is known.
+        value = _read_large(body)
+    except (ValueError, RuntimeError):
         return parse_body(body, model)
-    if body.count(b":") != _count_members(value):
-        refuse_repeated_members(body)
     return parse_value(value, model)
+
+
+def _read_large(body: bytes) -> Any:
+    if body.startswith(codecs.BOM_UTF8):
+        # simdjson passes over it; the one that may be there is left out before.
+        raise ValueError("expected a value, got a byte order mark")
+    document, reader = simdjson.Parser().parse(body), _LargeReader()
+    value = reader.value(document)
+    return value if reader.arrays == body.count(b"[") else _LargeReader(careful=True).value(document)
+
+
+class _LargeReader:
+    """Reader of a document of simdjson: columns of numbers become arrays, all else objects.
+
+    Attributes:
+        arrays: How many arrays were seen. simdjson takes an array among numbers for the numbers in it, so a document in
+            which more brackets open may have such a one; or a text has brackets.
+    """
+
+    def __init__(self, *, careful: bool = False) -> None:
+        """Make a reader; a ``careful`` one looks at every number, which takes as long again as all else."""
+        self.arrays = 0
+        self._careful = careful
+
+    def value(self, found: Any, name: str = "", where: str = "", most: int = _MOST_ENTRIES) -> Any:
+        """Return a value of the document.
+
+        Args:
+            found: In the document.
+            name: Of the member whose value it is, if it is one.
+            where: JSON pointer to it.
+            most: Entries that it may have if it is an array, and no column.
+
+        Raises:
+            MalformedRequest: an object names a member twice, or has too many; an array has too many entries.
+        """
+        if isinstance(found, simdjson.Object):
+            names = [*found]
+            _check_names(names)
+            # One with the character NUL is not found, and has no meaning anywhere.
+            if name == _ATTRIBUTES:
+                # One value per sample each, whatever they are called.
+                return {own: self.value(found.get(own), "", where + pointer([own]), MOST_SAMPLES) for own in names}
+            return {own: self.value(found.get(own), own, where + pointer([own])) for own in names}
+        if not isinstance(found, simdjson.Array):
+            return found
+        self.arrays += 1
+        is_column = name in COLUMNS
+        most = MOST_SAMPLES if is_column else most
+        if len(found) > most:
+            code, what = ("too_many_samples", "samples") if is_column else ("too_large", "entries")
+            raise MalformedRequest([Fault(where, code, f"expected at most {most} {what}, got {len(found)} or more")])
+        column = self._numbers(found) if is_column and len(found) else None
+        if column is not None:
+            return column
+        known: dict[str, str] = {}
+        return [
+            known.setdefault(one, one)
+            if type(one) is str and len(known) < _MOST_KNOWN_TEXTS
+            else self.value(one, "", f"{where}/{place}", most)
+            if isinstance(one, _CONTAINERS)
+            else one
+            for place, one in enumerate(found)
+        ]
+
+    def _numbers(self, found: simdjson.Array) -> NDArray[Any] | None:
+        """Return numbers (n) or rows of them (n, K); None for anything else."""
+        rows, elements = isinstance(found[0], simdjson.Array), cast(Iterable[Any], found)
+        try:
+            widths = {*map(len, elements)} if rows else {1}
+        except TypeError:
+            return None
+        entries = chain.from_iterable(elements) if rows else elements
+        if len(widths) > 1 or (self._careful and any(isinstance(one, simdjson.Array) for one in entries)):
+            return None
+        flat = _flat(found)
+        if flat is None or flat.size != len(found) * max(widths):
+            return None
+        if not rows:
+            return flat
+        self.arrays += len(found)
+        return flat.reshape(len(found), -1)
+
+
+def _flat(found: simdjson.Array) -> NDArray[Any] | None:
+    """Return all numbers of an array; None if there is anything else."""
+    try:
+        return _narrowed(np.frombuffer(found.as_buffer(of_type="i"), np.int64))
+    except ValueError:
+        # Beyond 64 bits. As floats they would be other numbers: ids, say, that are hashes.
+        return None
+    except TypeError:
+        # A fraction, or no number.
+        pass
+    try:
+        return np.frombuffer(found.as_buffer(of_type="d"), np.float64)
+    except TypeError:
+        return None
+
+
+def _narrowed(whole: NDArray[np.int64]) -> NDArray[Any]:
+    """Return numbers in the narrowest type that holds them: labels take a byte each, not eight."""
+    low, high = whole.min(), whole.max()
+    return whole.astype(next(kind for kind in _WHOLE if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max))
 
 
 def parse_value(value: Any, model: type[Model]) -> Model:

@@ -34,12 +34,15 @@ class LargeBody:
 
 
 @asynccontextmanager
-async def receive(request: Request, *, forms: bool = False) -> AsyncIterator[Body | LargeBody]:
+async def receive(
+    request: Request, *, forms: bool = False, parse: Callable[[bytes, type[Any]], Any] = parse_large_body
+) -> AsyncIterator[Body | LargeBody]:
     """A body as long as it is needed. Forms with a file are taken where ``forms`` says so.
 
     Args:
         request: With the body.
         forms: Are forms with a file taken?
+        parse: Makes a model of a large body.
 
     Raises:
         HTTPException: 415 when the body says it is something else, 413 when it is larger than JSON may be, 507 when
@@ -53,7 +56,7 @@ async def receive(request: Request, *, forms: bool = False) -> AsyncIterator[Bod
         return
     check_media_type(request)
     async with put_down(request) as body:
-        yield body if isinstance(body, bytearray) else LargeBody(body, _parse_file)
+        yield body if isinstance(body, bytearray) else LargeBody(body, partial(_parse_file, parse))
 
 
 @asynccontextmanager
@@ -167,10 +170,10 @@ def _answered(
     return answer(read(file, model))
 
 
-def _parse_file(file: BinaryIO, model: type[Model]) -> Model:
+def _parse_file(parse: Callable[[bytes, type[Model]], Model], file: BinaryIO, model: type[Model]) -> Model:
     # The two ends of a file that was sent have one position.
     file.seek(0)
-    return parse_large_body(file.read(), model)
+    return parse(file.read(), model)
 
 
 def _parse_upload(evaluation: bytes, file: BinaryIO, model: type[Model]) -> Model:

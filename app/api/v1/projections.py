@@ -66,7 +66,7 @@ def _projection(asked: requests.InputProjectionRequest) -> bytes:
 @deferrable(requests.EstimateRequest, large=True)
 async def estimate_prevalence(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Estimate class prevalence where a model is used, from its predictions on samples without labels."""
-    async with receive(request) as body:
+    async with receive(request, parse=parse_body) as body:
         if isinstance(body, LargeBody):
             seen = await context.services.compute.run(partial(_read_unlabelled, body.read), body.file)
         else:

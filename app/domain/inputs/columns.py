@@ -3,7 +3,6 @@
 import contextlib
 import math
 from collections.abc import Callable, Mapping
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -123,28 +122,20 @@ def read_rows(rows: Rows, pointer: str) -> NDArray[np.float64]:
         if rows.ndim != 2:
             raise InvalidInput.at(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
         return rows.astype(np.float64, copy=False)
-    alike = set(map(type, rows)) == {list} and len(set(map(len, rows))) == 1
-    if not alike or not set(map(type, chain.from_iterable(rows))) <= {int, float}:
-        raise _fault_of_row(rows, pointer)
-    try:
-        return np.array(rows, dtype=np.float64)
-    except OverflowError:
-        raise InvalidInput.at(pointer, "out_of_range", "expected numbers that fit a double") from None
-
-
-def _fault_of_row(rows: list[Any], pointer: str) -> InvalidInput:
-    """The first fault of rows that are no table of numbers."""
     width = len(rows[0]) if isinstance(rows[0], list) else 0
     for index, row in enumerate(rows):
         if not isinstance(row, list):
             detail = f"expected an array of numbers for every sample, got {described(row)}"
-            return InvalidInput.at(f"{pointer}/{index}", "not_a_row", detail)
+            raise InvalidInput.at(f"{pointer}/{index}", "not_a_row", detail)
         if len(row) != width:
-            return _ragged(f"{pointer}/{index}", width, len(row))
-        for column, value in enumerate(row):
-            if type(value) not in (int, float):
-                return _not_a_number(f"{pointer}/{index}/{column}", value)
-    raise ValueError("expected rows with a fault")
+            raise _ragged(f"{pointer}/{index}", width, len(row))
+        if not set(map(type, row)) <= {int, float}:
+            column = next(k for k, value in enumerate(row) if type(value) not in (int, float))
+            raise _not_a_number(f"{pointer}/{index}/{column}", row[column])
+    try:
+        return np.array(rows, dtype=np.float64)
+    except OverflowError:
+        raise InvalidInput.at(pointer, "out_of_range", "expected numbers that fit a double") from None
 
 
 def read_scores(column: Rows, pointer: str) -> NDArray[np.float64]:

@@ -82,7 +82,7 @@ def class_of_column(name: str) -> str:
     return match[1] if match else normalized(name)
 
 
-# A column of numbers: a JSON array as a list, that of a file as an array. Labels and ids may be texts of Arrow.
+# A column of numbers: a JSON array as a list, or what a fast reader made of it. Labels and ids may be texts of Arrow.
 Numbers: TypeAlias = list[Any] | NDArray[Any]
 Column: TypeAlias = Numbers | pa.Array
 # One that is known to hold labels only: int64, booleans or texts.

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from itertools import chain
 from typing import Any, BinaryIO
 
+import numpy as np
 import orjson
 from fastapi import Request
 from starlette.responses import Response
@@ -249,6 +250,8 @@ def _read_batch(read: Callable[..., requests.BatchRequest], file: BinaryIO) -> l
 
 def entries_of(value: Any) -> int:
     """Number of entries of all arrays in a parsed object."""
+    if isinstance(value, np.ndarray):
+        return value.size
     if isinstance(value, dict):
         return sum(map(entries_of, value.values()))
     return len(value) + sum(map(entries_of, value)) if isinstance(value, list) else 0
