@@ -29,7 +29,7 @@ def bins_of(cells: Reduced) -> Array:
 
 
 class OutcomeSums:
-    """What is known of probabilities beside outcomes from some samples at a time.
+    """Sums over probabilities beside outcomes, from some samples at a time.
 
     Attributes:
         clipped: As `Scores.clipped`.
@@ -49,7 +49,7 @@ class OutcomeSums:
             self.ends[..., end] = beyond(self.ends[..., end], scores.ends[..., end])
 
     def forecasts(self, code: int) -> Forecasts:
-        """Those of a class, as `Scores.forecasts`."""
+        """Forecasts of a class, as `Scores.forecasts`."""
         squared_error, leaning, variance, size, events, expected = self._sums[code].tolist()
         return Forecasts(np.asarray(squared_error), leaning, variance, Stated(int(size), int(events), expected))
 

@@ -613,8 +613,9 @@ def additive_influences(runs: GroupedCounts, gradient: AdditiveGradient) -> Arra
     moves = gradient.rows[actual] + gradient.columns[predicted]
     moves = moves + np.where(actual == predicted, gradient.diagonal[actual], 0.0)
     total = runs.count.sum()
-    centred = runs.count * (moves - runs.count @ moves / total) / total
+    with silently():
+        centred = runs.count * (moves - runs.count @ moves / total) / total
+        sizes = sums_by_code(runs.group, runs.count * np.abs(moves) / total, runs.n_groups)
     influences = sums_by_code(runs.group, centred, runs.n_groups)
-    sizes = sums_by_code(runs.group, runs.count * np.abs(moves) / total, runs.n_groups)
     is_rounding = bool((np.abs(influences) <= ROUNDING * sizes.max()).all())
     return np.zeros_like(influences) if is_rounding else influences

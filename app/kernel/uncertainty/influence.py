@@ -305,9 +305,7 @@ def samples_about(linear: Linearisation, grouping: Grouping) -> Array:
     """Return how many samples of each group (G) have any influence on a metric."""
     if linear.about is not None:
         return linear.about
-    sizes = np.abs(linear.influence)
-    # What cancels out is 0 but for rounding.
-    return sums_by_code(grouping.codes, sizes > _ROUNDING * sizes.max(initial=0.0), grouping.n_groups)
+    return sums_by_code(grouping.codes, linear.influence != 0, grouping.n_groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -194,7 +194,8 @@ class Whole:
 
     def rate_facts(self, rate: Rate, held: Held) -> RateFacts:
         """Facts of a rate of one slice, of which its difference is made."""
-        counts = [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, self._against(held))]
+        with silently():
+            counts = [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, self._against(held))]
         return RateFacts(
             hits=(float(counts[0][0]), float(counts[1][0])),
             among=(float(counts[0][1]), float(counts[1][1])),

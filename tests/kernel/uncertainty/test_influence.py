@@ -12,7 +12,6 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.areas import area_influences, area_variance, precision_influence, precision_variance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import (
     Influences,
     Linearisation,
@@ -20,7 +19,6 @@ from app.kernel.uncertainty.influence import (
     effective_samples,
     limits,
     newcombe_area_limits,
-    samples_about,
 )
 from tests.bank import each
 from tests.kernel.delong import delong, macro_area
@@ -281,13 +279,6 @@ def test_a_class_that_is_missing_leaves_the_others_their_areas() -> None:
     assert np.isnan(found(scores, "roc_auc", 2).value)
     assert np.isnan(found(scores, "roc_auc_ovr_macro").value)
     assert np.isfinite(found(scores, "roc_auc", 0).variance)
-
-
-def test_what_cancels_out_but_for_rounding_has_no_influence() -> None:
-    moves = np.array([0.3, -0.3, 0.1 + 0.2 - 0.3, 0.0])
-    linear = Linearisation(0.5, moves, Scale.LINEAR, Strata.WHOLE, LinearMethod.INFLUENCE)
-    assert moves[2] != 0.0
-    assert samples_about(linear, Grouping.of(np.arange(4))).tolist() == [1.0, 1.0, 0.0, 0.0]
 
 
 def test_refusals() -> None:

@@ -313,14 +313,13 @@ class Dataset:
             "fragment_readahead": 1,
         }
         place, total = 0, max(sum(file.size for file in self.listing.files), 1)
+        progressed(place, total)
         for file, groups in zip(self.listing.files, self.groups, strict=True):
-            progressed(place, total)
             for batch in self._scanned(file, groups or (), options, partial(_told, place, file.size, total)):
                 before = self.read.rows
                 self.read.rows += batch.num_rows
                 yield batch.select(schema.names) if not lists else self._unpacked(batch, schema, before)
             place += file.size
-        progressed(total, total)
 
     def _scanned(
         self, file: DataFile, groups: Sequence[int], options: Mapping[str, Any], tell: Callable[[float], None]
@@ -332,6 +331,7 @@ class Dataset:
             own: pa.Schema = options["schema"]
             rows = (batch.select(own.names).cast(own) for batch in self.listing.table.batches(file.path, own.names))
             yield from ds.Scanner.from_batches(rows, **options).to_batches()
+            tell(1.0)
             return
         with self.listing.open(file.path) as opened:
             said = [pc.field(name) == value for name, value in self.folders.get(file.path, {}).items()]
@@ -344,7 +344,7 @@ class Dataset:
                         # Arrow trusts what it reads: places of texts, for example, could lie outside of the file.
                         batch.validate(full=True)
                     yield batch
-                tell(sum(groups[:last]) / max(sum(groups), 1))
+                tell(sum(groups[:last]) / sum(groups) if sum(groups) else 1.0)
 
     def _unpacked(self, batch: pa.RecordBatch, schema: pa.Schema, before: int) -> pa.RecordBatch:
         found = []
