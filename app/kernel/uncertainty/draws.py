@@ -22,10 +22,11 @@ class ClassCounts(StrEnum):
 
 
 class Shares(StrEnum):
-    """The class shares that matrices are drawn at."""
+    """The class shares that metrics are computed at."""
 
     OBSERVED = "observed"
     SAMPLED = "sampled"
+    GIVEN = "given"
 
 
 class Prior(StrEnum):

@@ -41,14 +41,15 @@ def draw_tables(
     prior: Prior = Prior.EDGE,
     custom: Array | None = None,
     shares: Shares = Shares.OBSERVED,
+    given: Array | None = None,
     squares: Array | None = None,
 ) -> Iterator[Table]:
     """Batches of posterior confusion matrices (d, ..., K, K) whose entries sum to n, ``draws`` in total.
 
     Rows without samples stay 0. Shares: ``observed`` keeps the row sums, ``sampled`` draws them from
-    Dirichlet(n_i + 1/2). Of weighted samples a cell is drawn with the mean and the variance that it has when every
-    sample gets a standard exponential times its weight (Rubin 1981): a gamma variate with the samples that the cell is
-    worth as its shape, which for equal weights are its samples.
+    Dirichlet(n_i + 1/2), ``given`` sets them in proportion to ``given``. Of weighted samples a cell is drawn with the
+    mean and the variance that it has when every sample gets a standard exponential times its weight (Rubin 1981): a
+    gamma variate with the samples that the cell is worth as its shape, which for equal weights are its samples.
 
     Args:
         counts: one matrix (K, K) or several (..., K, K), whole or real counts.
@@ -57,7 +58,11 @@ def draw_tables(
         prior: see ``Prior``.
         custom: pseudo-counts (..., K, K) of a custom prior.
         shares: see ``Shares``.
+        given: class shares (K) for ``Shares.GIVEN``.
         squares: sums of squared weights (..., K, K) of weighted samples.
+
+    Raises:
+        ValueError: ``given`` is missing, or gives weight to a class without samples.
     """
     counts = np.asarray(counts, dtype=np.float64)
     actual = counts.sum(axis=-1)
@@ -65,6 +70,8 @@ def draw_tables(
     parameters = _parameters(counts, actual, scales, prior, custom)
     totals = actual.sum(axis=-1, keepdims=True)
     wanted = actual
+    if shares is Shares.GIVEN:
+        wanted = totals * checked_shares(given, actual)
     cells = np.flatnonzero(parameters)
     rows, columns = np.divmod(cells, parameters.shape[-1])
     first = rows - rows % parameters.shape[-1]
@@ -135,6 +142,16 @@ def _row_weights(actual: Array, squares: Array | None, size: int, random: np.ran
     scales = weight_scales(actual, squares.sum(axis=-1))
     worth = np.where(actual > 0, actual / scales + 0.5, 0.0)
     return random.standard_gamma(worth, (size, *actual.shape)) * scales
+
+
+def checked_shares(given: Array | None, actual: Array) -> Array:
+    """Shares (K) scaled to sum 1. Raises ValueError when they are missing or give weight to a class without samples."""
+    if given is None or given.shape[-1] != actual.shape[-1]:
+        raise ValueError("shares are to be given for every class")
+    if ((given > 0) & (actual == 0)).any():
+        raise ValueError("a class without samples is given a share: nothing is known of how it is predicted")
+    weights: Array = given / given.sum(axis=-1, keepdims=True)
+    return weights
 
 
 # Replicates this near to the estimate, relative and absolute, differ from it by rounding.
@@ -318,7 +335,7 @@ def posterior(
     ``draws.curvature_shift``. How matrices are drawn: see ``draw_matrices``.
 
     Raises:
-        ValueError: as ``pseudo_counts``.
+        ValueError: as ``draw_matrices``.
     """
     batches = draw_tables(
         counts, draws=draws, random=generator(seed), prior=prior, custom=custom, shares=shares, squares=squares

@@ -31,7 +31,6 @@ from app.kernel.compare.paired.effects import (
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared, discordant_bounds
 from app.kernel.compare.rankings import equal_kappas
-from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale, Task
 from app.kernel.metrics.expression import Measure, needs_counts
@@ -44,6 +43,7 @@ from app.kernel.uncertainty.draws import (
     Alternative,
     Functional,
     Prior,
+    Shares,
     evaluate_draws,
     generator,
     seed_of,
@@ -82,10 +82,10 @@ def draw_independent(
             draws=draws,
             # Runs with equal matrices are as independent as others.
             random=generator(seed_of(content, seeds.count(content))),
+            shares=Shares.OBSERVED if shares is None else Shares.GIVEN,
+            given=shares,
             squares=own,
         )
-        if shares is not None:
-            batches = (Table(project(table.counts, shares)) for table in batches)
         found = evaluate_draws(batches, functionals)
         runs.append([estimand.values(values) for estimand, values in zip(estimands, found, strict=True)])
     return [np.stack([run[index] for run in runs], axis=1) for index in range(len(estimands))]

@@ -134,6 +134,19 @@ def test_shares() -> None:
     sampled = np.concatenate(list(draw_matrices(counts, draws=30000, random=generator(0), shares=Shares.SAMPLED)))
     np.testing.assert_allclose(sampled.sum((-1, -2)), 60.0)
     assert sampled.sum(-1)[:, 1].mean() == pytest.approx(60 * 10.5 / 61, rel=0.02)
+    wanted = np.array([0.99, 0.01])
+    given = np.concatenate(
+        list(draw_matrices(counts, draws=10, random=generator(0), shares=Shares.GIVEN, given=wanted))
+    )
+    np.testing.assert_allclose(given.sum(-1), np.broadcast_to(60 * wanted, (10, 2)))
+
+
+def test_shares_of_unknown_classes_are_refused() -> None:
+    empty = np.array([[5.0, 1.0], [0.0, 0.0]])
+    with pytest.raises(ValueError, match="without samples"):
+        next(draw_matrices(empty, draws=5, random=generator(0), shares=Shares.GIVEN, given=np.array([0.5, 0.5])))
+    with pytest.raises(ValueError, match="every class"):
+        next(draw_matrices(empty, draws=5, random=generator(0), shares=Shares.GIVEN))
 
 
 def test_empty_classes_stay_empty_and_have_no_interval() -> None:
