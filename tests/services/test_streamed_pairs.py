@@ -62,6 +62,15 @@ def test_means_are_compared_as_those_of_the_samples_in_memory(tmp_path: Path, cl
     check_close(asdict(streamed(asked, runs, tmp_path)), asdict(expected))
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_share_has_its_own_method_whatever_else_is_asked(tmp_path: Path, *, turned: bool) -> None:
+    runs, metrics = models(3), ["fraction_correct_certain", "mean(fraction_correct_certain)"]
+    asked, kept = asked_of(runs, metrics[::-1] if turned else metrics)
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    assert len({expected.metrics[name].differences[0].p_value for name in metrics}) == 2
+    check_close(asdict(streamed(asked, runs, tmp_path)), asdict(expected))
+
+
 @pytest.mark.parametrize("shares", [[0.7, 0.3], [0.5, 0.5], [0.5, 0.3, 0.2]])
 def test_a_model_is_tested_against_one_that_always_says_the_same(tmp_path: Path, shares: list[float]) -> None:
     first, second = models(len(shares))
@@ -149,7 +158,7 @@ def test_an_improper_score_that_disagrees_is_found(tmp_path: Path) -> None:
 def test_runs_that_say_the_same_have_no_difference(tmp_path: Path) -> None:
     first, _ = models(2)
     runs = [first, first._replace(rows=first.rows[::-1])]
-    asked, kept = asked_of(runs, ["log_loss", "au_imcp", "brier_score"])
+    asked, kept = asked_of(runs, ["log_loss", "au_imcp", "fraction_uncertain"])
     answer = streamed(asked, runs, tmp_path)
     check_close(asdict(answer), asdict(compare(asked, kept, identifier=asked.runs.records[0].id)))
     assert {found.differences[0].p_value for found in answer.metrics.values()} == {1.0}

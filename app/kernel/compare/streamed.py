@@ -1,17 +1,20 @@
 """Runs on the same streamed samples compared on metrics of probabilities, from sums of values and their products."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from app.kernel.compare.linear import LinearRuns, linearised, runs_of
-from app.kernel.metrics.expression import Every, Expression, is_smooth, measures, of_each_class
+from app.kernel.compare.paired.joint import JointCounts, combine, merged
+from app.kernel.metrics.expression import Every, Expression, Measure, is_smooth, measures, of_each_class
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import AreaOf
 from app.kernel.samples.losses import Codes
+from app.kernel.samples.scores import Scores
 from app.kernel.streamed.influences import Leaf, RowSums, RunInfluences
-from app.kernel.streamed.rows import Rows
+from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
 
 # Columns of the rows: the class of a sample, and its weight above 0.
@@ -67,7 +70,30 @@ def streamed_runs(
     ]
     values = [value for expression in expressions for value in of_each_class(expression, n_classes)]
     known = [leaves for value in values if (leaves := _leaves_of(value, n_classes, len(runs))) is not None]
-    return StreamedRuns(runs, n_classes, RowSums.of(runs, [leaf for leaves in known for leaf in leaves], known))
+    keys = [*{leaf.key: leaf for leaves in known for leaf in leaves}]
+    shares = {leaves[0].key for leaves in known if len(leaves) == 1 and leaves[0].form.is_share and not weighted}
+    counted: dict[Hashable, JointCounts] = {}
+
+    def count(part: Table, _: Sequence[Scores], found: Array) -> None:
+        y = part[TRUTH].astype(np.int64)
+        for key in shares:
+            own = found[:, keys.index(key)]
+            if np.isfinite(own).all():
+                # Samples that count are predictions that are right.
+                joint = combine(y, np.where(own > 0, y, (y + 1) % n_classes), n_classes)
+                counted[key] = merged([*([counted[key]] if key in counted else []), joint], len(runs), n_classes)
+
+    sums = RowSums.of(runs, [leaf for leaves in known for leaf in leaves], known, count)
+    return StreamedRuns(runs, n_classes, sums, counted)
+
+
+class StreamedValue(NamedTuple):
+    """One value of all runs; of a share of samples without weights also which of these count for which runs, as
+    predictions that are right where they do.
+    """
+
+    runs: LinearRuns
+    counted: JointCounts | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,8 +107,9 @@ class StreamedRuns:
     scores: Sequence[StreamedScores]
     n_classes: int
     _sums: RowSums
+    _counted: Mapping[Hashable, JointCounts]
 
-    def of(self, expression: Expression) -> tuple[LinearRuns, ...] | None:
+    def of(self, expression: Expression) -> tuple[StreamedValue, ...] | None:
         """The values of an expression; None where it was not summed, or has no closed form."""
         found = [self._of(value) for value in of_each_class(expression, self.n_classes)]
         known = tuple(one for one in found if one is not None)
@@ -91,14 +118,14 @@ class StreamedRuns:
     def values(self, expression: Expression) -> Array | None:
         """Values (R, V); None as above."""
         found = self.of(expression)
-        return None if found is None else np.stack([one.values for one in found], axis=-1)
+        return None if found is None else np.stack([one.runs.values for one in found], axis=-1)
 
     def ruled_out(self, run: int) -> Codes:
         """Classes of which a run has samples whose value is infinite."""
         width = len(self._sums.leaves)
         return np.flatnonzero(self._sums.moments.infinite()[run * width : (run + 1) * width].any(axis=0))
 
-    def _of(self, value: Expression) -> LinearRuns | None:
+    def _of(self, value: Expression) -> StreamedValue | None:
         leaves = _leaves_of(value, self.n_classes, len(self.scores))
         read = None if leaves is None else self._sums.read(leaves)
         if leaves is None or read is None:
@@ -112,4 +139,5 @@ class StreamedRuns:
         alone = [
             replace(part, influence=np.sqrt(np.maximum(covariance[[run], run], 0.0))) for run, part in enumerate(parts)
         ]
-        return runs_of(alone, covariance)
+        counted = self._counted.get(leaves[0].key) if isinstance(value, Measure) else None
+        return StreamedValue(runs_of(alone, covariance), counted)

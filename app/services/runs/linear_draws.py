@@ -12,7 +12,7 @@ from app.domain.inputs.kinds import UNIT_KINDS
 from app.kernel.compare.linear import Linear, LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.rankings import cochran_q
-from app.kernel.compare.streamed import StreamedRuns
+from app.kernel.compare.streamed import StreamedRuns, StreamedValue
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.card import Scale
@@ -162,10 +162,16 @@ def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Linear])
 
 def _streamed_form(setup: Setup, streamed: StreamedRuns, estimand: Estimand) -> tuple[LinearForm, ...] | None:
     """Closed forms of streamed samples."""
-    found, joint = streamed.of(estimand.expression), setup.runs.pairing.joint
-    members = setup.runs.counts[0].sum(axis=1) if joint is None else joint.members()
-    units = float(members[members > 0].min())
-    return None if found is None else tuple(LinearForm(value, units=units) for value in found)
+    found = streamed.of(estimand.expression)
+    return None if found is None else tuple(_counted_form(setup, value) for value in found)
+
+
+def _counted_form(setup: Setup, value: StreamedValue) -> LinearForm:
+    if value.counted is None or not np.isfinite(value.runs.values).all():
+        joint = setup.runs.pairing.joint
+        members = setup.runs.counts[0].sum(axis=1) if joint is None else joint.members()
+        return LinearForm(value.runs, units=float(members[members > 0].min()))
+    return LinearForm(value.runs, _share(setup, value.runs, value.counted.matrices(), value.counted))
 
 
 def _share(setup: Setup, value: LinearRuns, counts: Array, joint: JointCounts | None) -> MatrixDraws:

@@ -173,6 +173,16 @@ def distinct_rows(first: Codes, span: int, columns: Sequence[Codes] | Codes, n_c
     return levels, codes
 
 
+def merged(parts: Sequence[JointCounts], n_runs: int, n_classes: int) -> JointCounts:
+    """The joint counts of several parts, all or none with weights: the same whatever the parts and their order."""
+    truth = np.concatenate([np.zeros(0, dtype=np.int64), *(one.truth for one in parts)])
+    none = np.zeros((n_runs, 0), dtype=np.int64)
+    predictions = np.concatenate([none, *(one.predictions for one in parts)], axis=1)
+    counts = np.concatenate([np.zeros(0), *(one.counts for one in parts)])
+    weights = [one.weights for one in parts if one.weights is not None]
+    return combine(truth, predictions, n_classes, counts, np.concatenate(weights) if weights else None)
+
+
 def _renumber(codes: Codes, span: int) -> tuple[Codes, Codes]:
     """The distinct codes in order, and every code as its position among them."""
     if span > _DENSE:
