@@ -100,6 +100,7 @@ def create_app(
             yield {LIMITS: limits, **({REFUSED: counted.refused} if counted is not None else {})}
             if first is not None:
                 first.cancel()
+                await asyncio.wait([first])
 
     counted = telemetry.metrics
     limits = ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.connection_limit)
@@ -185,6 +186,7 @@ async def _first_page(requests: DeferredRequests) -> None:
 
 
 async def _no_body() -> AsyncIterator[bytes]:
+    """Yield nothing."""
     for piece in list[bytes]():
         yield piece
 

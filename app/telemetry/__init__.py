@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.api.middleware import RequestLog, RequestSink
 from app.services.present import Observer, Observers
-from app.telemetry.metrics import ServiceMetrics
+from app.telemetry.metrics import DatabaseLog, ServiceMetrics
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -40,6 +40,7 @@ def make_telemetry(
         observers.append(made)
         sinks.append(made)
     if access_log:
+        observers.append(DatabaseLog())
         sinks.append(RequestLog())
     if provider is not None:
         # Only when it is asked for: OpenTelemetry is an extra.

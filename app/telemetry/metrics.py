@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import resource
 from collections import Counter as Counted
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,11 +18,32 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.api.middleware import RequestFacts
+from app.api.answers import write_json
+from app.api.middleware import LOGGER, RequestFacts
+from app.domain.members import rfc3339
 from app.services.admission import Admission
 from app.services.present import Observer
 from app.services.processes.compute import ComputePool
 from app.store.writer import EvaluationWriter
+
+_log = logging.getLogger(LOGGER)
+
+
+class DatabaseLog(Observer):
+    """Tells of nothing else."""
+
+    def database_lost(self, reason: str) -> None:
+        """Write a line to the log."""
+        _write("database_lost", reason=reason)
+
+    def database_back(self, seconds: float) -> None:
+        """Write a line to the log."""
+        _write("database_back", seconds=round(seconds, 3))
+
+
+def _write(event: str, **facts: Any) -> None:
+    _log.info("%s", write_json({"at": rfc3339(datetime.now(UTC)), "event": event, **facts}).decode())
+
 
 NO_ADDRESS: Final = "none"
 OTHER: Final = "other"

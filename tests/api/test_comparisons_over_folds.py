@@ -69,6 +69,48 @@ def test_repetitions_of_a_cross_validation_are_known(client: httpx.Client) -> No
     assert codes == [[], [], ["fold_repeats_unknown"]]
 
 
+def test_folds_may_say_which_repetition_they_belong_to(client: httpx.Client) -> None:
+    """In any order: a half of the samples is tested on each time, and mixed ones have no test of pairs of folds."""
+    told = [repeat for repeat in range(5) for _ in range(2)]
+    ways: list[dict[str, Any]] = [
+        {"ids": False, "repeats": 5},
+        {"ids": False, "repeat_of_fold": told},
+        {"ids": True, "repeat_of_fold": told},
+        {"ids": False, "mixed": True, "repeat_of_fold": [*range(5), *range(5)]},
+    ]
+    found = [
+        only(compare(client, *(repeated(client, seed, **way) for seed in (1, 2)), metrics=["accuracy"]), "accuracy")
+        for way in ways
+    ]
+    given, listed, checked, mixed = (one["folds"] for one in found)
+    assert given == listed == checked
+    assert "five_by_two" in given
+    assert {name: mixed[name] for name in ("repeats", "statistic", "p_value")} == pytest.approx(
+        {name: given[name] for name in ("repeats", "statistic", "p_value")}
+    )
+    assert "five_by_two" not in mixed
+
+
+@pytest.mark.parametrize(
+    ("repeats", "ids"),
+    [([0, 0, 1, 1, 2], False), ([0] * 4 + [1] * 6, False), ([*range(10)], False), ([0, 1] * 5, True)],
+)
+def test_repetitions_told_by_folds_that_do_not_fit(client: httpx.Client, repeats: list[int], ids: bool) -> None:
+    names = [{"sample_ids": [fold % 2, 2 + fold % 2]} if ids else {} for fold in range(10)]
+    folds = [{"kind": "predictions", "y_true": [0, 1], "y_pred": [0, 1], **one} for one in names]
+    body = evaluation(input={"kind": "folds", "folds": folds, "repeat_of_fold": repeats})
+    problem = check_problem(client.post("/v1/evaluations", json=body), 422, "invalid_input")
+    assert problem["errors"][0]["pointer"] == "/input/repeat_of_fold"
+    assert problem["errors"][0]["code"] == "repeats_do_not_fit"
+
+
+def test_repetitions_are_told_in_one_way(client: httpx.Client) -> None:
+    folds = [{"kind": "predictions", "y_true": [0, 1], "y_pred": [0, 1]}] * 4
+    body = evaluation(input={"kind": "folds", "folds": folds, "repeats": 2, "repeat_of_fold": [0, 0, 1, 1]})
+    problem = check_problem(client.post("/v1/evaluations", json=body), 422, "invalid_input")
+    assert problem["errors"][0]["code"] == "repeats_given_twice"
+
+
 def test_five_times_two_folds_have_the_combined_f_test(client: httpx.Client) -> None:
     runs = [repeated(client, seed, ids=True) for seed in (1, 2)]
     found = only(compare(client, *runs, metrics=["accuracy"]), "accuracy")["folds"]

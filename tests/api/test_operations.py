@@ -1,6 +1,9 @@
 """Alive, ready, overloaded, without a database: what those who run the service see."""
 
 import asyncio
+import json
+import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -261,23 +264,31 @@ def test_loss_and_return_of_the_database_are_told(
     client = gated_client
     client.post("/v1/evaluations", json=evaluation()).raise_for_status()
 
-    def told() -> list[str]:
-        return [record.getMessage() for record in caplog.records if record.name == "prevail.database"]
+    def events() -> list[dict[str, Any]]:
+        lines = [record.getMessage() for record in caplog.records if record.name == "prevail.requests"]
+        return [line for line in map(json.loads, lines) if "event" in line]
 
-    gate.shut()
-    for _ in range(3):
-        check_problem(client.post("/v1/evaluations", json=evaluation()), 503, "database_unavailable")
-        check_problem(client.get("/v1/models"), 503, "database_unavailable")
-    assert len(told()) == 1
-    gate.reopen()
-    deadline = time.monotonic() + 30
-    while len(told()) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    with caplog.at_level(logging.INFO, logger="prevail.requests"):
+        gate.shut()
+        for _ in range(3):
+            check_problem(client.post("/v1/evaluations", json=evaluation()), 503, "database_unavailable")
+            check_problem(client.get("/v1/models"), 503, "database_unavailable")
+        assert [line["event"] for line in events()] == ["database_lost"]
+        gate.reopen()
+        deadline = time.monotonic() + 30
+        while len(events()) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    lost, back = events()
+    assert lost.keys() == {"at", "event", "reason"}
+    assert re.fullmatch(r"[A-Za-z]+", lost["reason"])
+    assert back["event"] == "database_back"
+    assert 0 < back["seconds"] < 60
     counted = client.get("/metrics").text
     assert "prevail_database_lost_total 1.0" in counted
     assert "prevail_database_back_total 1.0" in counted
-    assert len(told()) == 2
+    said = [record.getMessage() for record in caplog.records if record.name == "prevail.database"]
+    assert len(said) == 2
 
 
 def post_many(base_url: str, count: int, body: Any) -> list[httpx.Response]:

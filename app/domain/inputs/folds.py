@@ -36,17 +36,25 @@ class Folds(Input):
         "How often all samples were cross-validated; the folds of one repetition follow each other. Seen from "
         "`sample_ids` when left out, where these are given."
     )
+    repeat_of_fold: (
+        Annotated[
+            list[Annotated[int, Limits({"ge": 0, "le": MOST_FOLDS})]],
+            Limits({"min_length": 1, "max_length": MOST_FOLDS}),
+        ]
+        | None
+    ) = option("In place of `repeats`: the number of its repetition for every fold, in any order.")
 
     def read(self, pointer: str) -> MatrixInput:
         """The sum of the folds, and each of them."""
         folds = (fold.read(f"{pointer}/folds/{index}") for index, fold in enumerate(self.folds))
-        return pooled(folds, pointer, self.repeats)
+        return pooled(folds, pointer, self.repeats, self.repeat_of_fold)
 
 
 def pooled(
     folds: Iterable[MatrixInput],
     pointer: str,
     repeats: int | None = None,
+    repeat_of_fold: Sequence[int] | None = None,
     *,
     places: str | None = None,
 ) -> MatrixInput:
@@ -56,6 +64,7 @@ def pooled(
         folds: In their order.
         pointer: JSON pointer to the input.
         repeats: How often all samples were cross-validated; where it is not given the ids of samples may say it.
+        repeat_of_fold: The repetition of each fold, in place of ``repeats``.
         places: JSON pointer to the list of the folds, where it is no member of the input.
 
     Raises:
@@ -89,7 +98,7 @@ def pooled(
         fold_counts=stack,
         facts={
             "fold_kind": first.kind,
-            **_repeat_facts(taken, repeats, pointer),
+            **_repeat_facts(taken, repeats, repeat_of_fold, pointer),
             **_fold_facts(taken, places),
             **ignored_facts(taken),
             **weight_facts(None if together is None else together.weights),
@@ -99,11 +108,19 @@ def pooled(
     )
 
 
-def _repeat_facts(folds: Sequence[MatrixInput], given: int | None, pointer: str) -> dict[str, int]:
+def _repeat_facts(
+    folds: Sequence[MatrixInput], given: int | None, told: Sequence[int] | None, pointer: str
+) -> dict[str, int]:
     """Number of repetitions of the cross-validation, as given or as ids of samples repeat; nothing where it is unknown.
 
     A repetition has at least two folds: with one there is nothing left to train on.
     """
+    if told is not None:
+        if given is not None:
+            raise InvalidInput.at(
+                f"{pointer}/repeats", "repeats_given_twice", "expected repeats or repeat_of_fold, not both"
+            )
+        return _told_facts(folds, told, f"{pointer}/repeat_of_fold")
     if given is not None and (len(folds) % given or len(folds) == given > 1):
         raise InvalidInput.at(
             f"{pointer}/repeats",
@@ -120,6 +137,25 @@ def _repeat_facts(folds: Sequence[MatrixInput], given: int | None, pointer: str)
             f"{pointer}/repeats", "repeats_do_not_fit", f"expected {seen}: so often every sample id comes in the folds"
         )
     return {REPEATS_FACT: given} if seen is None else _known_by_ids(ids, given)
+
+
+def _told_facts(folds: Sequence[MatrixInput], told: Sequence[int], pointer: str) -> dict[str, int]:
+    """Number of repetitions, and whether they are mixed, where every fold says to which one it belongs."""
+    names, counts = np.unique(np.asarray(told), return_counts=True)
+    if len(told) != len(folds) or (counts != counts[0]).any() or (counts[0] == 1 and len(folds) > 1):
+        raise InvalidInput.at(
+            pointer,
+            "repeats_do_not_fit",
+            f"expected the repetition of each of the {len(folds)} folds, as many folds in each, and two or more",
+        )
+    members = [np.flatnonzero(np.asarray(told) == name) for name in names]
+    ids = [None if fold.samples is None else fold.samples.ids for fold in folds]
+    for own in members:
+        known = [one for index in own if (one := ids[index]) is not None]
+        if len(known) == own.size and times_seen(known) != 1:
+            raise InvalidInput.at(pointer, "repeats_do_not_fit", "expected every sample id once in every repetition")
+    mixed = any(own[-1] - own[0] >= own.size for own in members)
+    return {REPEATS_FACT: len(names)} | ({MIXED_FACT: True} if mixed else {})
 
 
 def _known_by_ids(ids: Sequence[NDArray[Any]], repeats: int) -> dict[str, int]:

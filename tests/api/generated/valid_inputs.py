@@ -203,6 +203,7 @@ def _folds(source: Json) -> Json:
     fold.pop("sample_ids", None)
     source["folds"] = [fold] * min(max(len(source["folds"]), 2), 4)
     source.pop("repeats", None)
+    source.pop("repeat_of_fold", None)
     return source
 
 

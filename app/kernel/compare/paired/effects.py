@@ -459,6 +459,8 @@ class _Side:
         """The scores (V) of hypotheses at distances (V)."""
         beyond = np.where(self._distances >= distance, self._scores, np.inf).min(axis=0)
         found = np.fmin(self._where(distance, 0)[1], beyond)
+        # No shares add up to what is farther away than all samples could move the sum.
+        found = np.where(distance > self._total + (self._sizes * self._weights).sum(axis=1), np.inf, found)
         return np.where(np.isnan(self._total), np.nan, np.where(distance > 0.0, found, 0.0))
 
     def _where(self, wanted: Array, which: int) -> tuple[Array, Array]:
