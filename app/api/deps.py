@@ -192,7 +192,19 @@ async def context(request: Request) -> Context:
     return Context(services, state.get("project", DEFAULT_PROJECT), state.get("administers", False))
 
 
-class StrictRoute(APIRoute):
+class NamedRoute(APIRoute):
+    """A route whose operation has the name of its function. Its usual status is the first that it documents: 204 where
+    that is none, as of what is deleted.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        first, *rest = endpoint.__name__.split("_")
+        status = next((int(one) for one in options["responses"] if int(one) < HTTPStatus.BAD_REQUEST), None)
+        named = {"operation_id": "".join([first, *map(str.capitalize, rest)]), "status_code": status or 204}
+        super().__init__(path, endpoint, **options | named)
+
+
+class StrictRoute(NamedRoute):
     """A route that lets no request pass without the right key, and refuses parameters it does not know.
 
     A misspelt filter that lets everything pass is worse than an error.

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from app.api.access import MetricsDoor
 from app.api.answers import Documented, answers, json_response
-from app.api.deps import UseContext, let_pass
+from app.api.deps import NamedRoute, UseContext, let_pass
 from app.api.documentation import PROBLEMS
 from app.api.presentation import prefers_page
 from app.api.problems import PROBLEM_TYPES, Problem, respond
@@ -27,7 +27,7 @@ _EXPOSITION: Final[Documented] = {
     }
 }
 
-router = APIRouter(default_response_class=Response, tags=["operations"])
+router = APIRouter(default_response_class=Response, route_class=NamedRoute, tags=["operations"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,13 @@ _LINKS: Final = {
 }
 
 
-@router.get("/v1", responses=answers(Index), operation_id="getIndex")
+@router.get("/v1", responses=answers(Index))
 async def get_index(request: Request) -> Response:
     """List the addresses from which everything else is found."""
     return json_response(Index("prevail", request.app.version, _LINKS))
 
 
-@router.get("/", responses=answers(Index), operation_id="getRoot")
+@router.get("/", responses=answers(Index))
 async def get_root(request: Request) -> Response:
     """List the addresses from which everything else is found; a browser is led to the pages."""
     if prefers_page(request):
@@ -121,27 +121,19 @@ async def get_root(request: Request) -> Response:
     return await get_index(request)
 
 
-@router.get("/version", responses=answers(Version), operation_id="getVersion")
+@router.get("/version", responses=answers(Version))
 async def get_version(request: Request) -> Response:
     """Tell which release of the service this is."""
     return json_response(Version(request.app.version))
 
 
-@router.get(
-    "/healthz",
-    responses=answers(Alive),
-    operation_id="isAlive",
-)
+@router.get("/healthz", responses=answers(Alive))
 async def is_alive() -> Response:
     """Answer as long as the process runs, without asking the database."""
     return json_response(Alive())
 
 
-@router.get(
-    "/readyz",
-    responses=answers(Ready) | {503: PROBLEMS[503]},
-    operation_id="isReady",
-)
+@router.get("/readyz", responses=answers(Ready) | {503: PROBLEMS[503]})
 async def is_ready(request: Request, context: UseContext) -> Response:
     """Tell whether the database answers and its schema is the one of this release."""
     state = await context.services.readiness.check()
@@ -166,11 +158,7 @@ async def is_ready(request: Request, context: UseContext) -> Response:
     return respond(problem, request)
 
 
-@router.get(
-    "/metrics",
-    responses=_EXPOSITION | {status: PROBLEMS[status] for status in (401, 403, 404, 429, 503)},
-    operation_id="getServiceMetrics",
-)
+@router.get("/metrics", responses=_EXPOSITION | {status: PROBLEMS[status] for status in (401, 403, 404, 429, 503)})
 async def get_service_metrics(request: Request, context: UseContext) -> Response:
     """Read metrics of the service: requests, computations, queues, the database, memory. Nothing of any project."""
     exposition = context.services.exposition
@@ -182,11 +170,7 @@ async def get_service_metrics(request: Request, context: UseContext) -> Response
     return Response(await exposition.text(), media_type=METRICS_TYPE)
 
 
-@router.get(
-    "/problems/{code}",
-    responses=answers(ProblemType) | {404: PROBLEMS[404], 422: PROBLEMS[422]},
-    operation_id="getProblemType",
-)
+@router.get("/problems/{code}", responses=answers(ProblemType) | {404: PROBLEMS[404], 422: PROBLEMS[422]})
 async def get_problem_type(code: str) -> Response:
     """Explain a problem type: what it means and what to do."""
     if code not in PROBLEM_TYPES:

@@ -28,10 +28,8 @@ _READ = (["getComparison"], {"identifier": "$response.body#/id"})
 
 @router.post(
     "/comparisons",
-    status_code=HTTPStatus.CREATED,
     responses=written_as(COMPARISON, made(RunComparison, *_READ)) | LATER,
     openapi_extra=body_schema(requests.ComparisonRequest),
-    operation_id="createComparison",
 )
 @deferrable(requests.ComparisonRequest, COMPARISON)
 async def create_comparison(request: Request, context: UseContext, asked: FormatOfComparison = AS_USUAL) -> Response:
@@ -46,9 +44,7 @@ async def create_comparison(request: Request, context: UseContext, asked: Format
     return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})
 
 
-@router.get(
-    "/comparisons", responses=answers(Listing[ComparisonSummary], name="ComparisonPage"), operation_id="listComparisons"
-)
+@router.get("/comparisons", responses=answers(Listing[ComparisonSummary], name="ComparisonPage"))
 async def list_comparisons(
     context: UseContext,
     paging: Annotated[Paging, paging_of(ComparisonSummary)],
@@ -62,11 +58,7 @@ async def list_comparisons(
     return paging.answer(pages.listed(page))
 
 
-@router.get(
-    "/comparisons/{identifier}",
-    responses=written_as(COMPARISON),
-    operation_id="getComparison",
-)
+@router.get("/comparisons/{identifier}", responses=written_as(COMPARISON))
 async def get_comparison(
     identifier: UUID, request: Request, context: UseContext, asked: FormatOfComparison = AS_USUAL
 ) -> Response:
@@ -77,7 +69,7 @@ async def get_comparison(
     return view.answer(await context.services.comparisons.read(context.project, identifier))
 
 
-@router.delete("/comparisons/{identifier}", status_code=HTTPStatus.NO_CONTENT, operation_id="deleteComparison")
+@router.delete("/comparisons/{identifier}")
 async def delete_comparison(identifier: UUID, context: UseContext) -> Response:
     """Remove a comparison for good. The evaluations that it compares stay."""
     await context.services.comparisons.delete(context.project, identifier)
@@ -86,10 +78,8 @@ async def delete_comparison(identifier: UUID, context: UseContext) -> Response:
 
 @router.post(
     "/comparisons/across-datasets",
-    status_code=HTTPStatus.CREATED,
     responses=written_as(COMPARISON, made(ModelComparison, *_READ)) | LATER,
     openapi_extra=body_schema(requests.TournamentRequest),
-    operation_id="compareAcrossDatasets",
 )
 @deferrable(requests.TournamentRequest, COMPARISON)
 async def compare_across_datasets(

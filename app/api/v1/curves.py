@@ -32,11 +32,7 @@ from app.services.decide.thresholds import rules_of
 router = routes("evaluations")
 
 
-@router.get(
-    "/evaluations/{identifier}/curves/{curve}",
-    responses=answers(RunCurves) | NO_SAMPLES,
-    operation_id="getCurve",
-)
+@router.get("/evaluations/{identifier}/curves/{curve}", responses=answers(RunCurves) | NO_SAMPLES)
 async def get_curve(
     identifier: UUID,
     curve: CurveName,
@@ -103,7 +99,6 @@ async def get_curve(
     "/evaluations/{identifier}/thresholds",
     responses=answers(DecisionRule | LabelRules) | NO_SAMPLES | LATER,
     openapi_extra=body_schema(requests.ThresholdRequest),
-    operation_id="findThreshold",
 )
 @deferrable(requests.ThresholdRequest)
 async def find_threshold(identifier: UUID, request: Request, context: UseSlice) -> Response:
@@ -120,7 +115,6 @@ async def find_threshold(identifier: UUID, request: Request, context: UseSlice) 
     "/curves/{curve}",
     responses=answers(CurvePoints, description="Not saved.") | LATER,
     openapi_extra=body_schema(requests.CurveRequest),
-    operation_id="computeCurve",
 )
 @deferrable(requests.CurveRequest, large=True)
 async def compute_curve(curve: CurveName, request: Request, context: UseContext) -> Response:
@@ -141,7 +135,6 @@ def _curve(name: CurveName, asked: requests.CurveRequest) -> bytes:
     "/thresholds",
     responses=answers(DecisionRule | LabelRules, description="Not saved.") | LATER,
     openapi_extra=body_schema(requests.InputThresholdRequest),
-    operation_id="findThresholdOfInput",
 )
 @deferrable(requests.InputThresholdRequest, large=True)
 async def find_threshold_of_input(request: Request, context: UseContext) -> Response:

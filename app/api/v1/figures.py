@@ -271,17 +271,13 @@ def _asked(name: str, label: str | None, others: str | None) -> _Asked:
     return _Asked(plot, label, found)
 
 
-@router.get("/plots", responses=answers(PlotList), operation_id="listPlots")
+@router.get("/plots", responses=answers(PlotList))
 async def list_plots() -> Response:
     """List the figures: what each shows, and what it needs."""
     return json_response(plot_list())
 
 
-@router.get(
-    "/evaluations/{identifier}/plots/{name}.{form}",
-    responses=FIGURE | NO_SAMPLES | NOT_INSTALLED,
-    operation_id="getEvaluationPlot",
-)
+@router.get("/evaluations/{identifier}/plots/{name}.{form}", responses=FIGURE | NO_SAMPLES | NOT_INSTALLED)
 async def get_evaluation_plot(
     identifier: UUID,
     name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.EVALUATION)})],
@@ -304,11 +300,7 @@ async def get_evaluation_plot(
     return await drawn_answer(context, asked.plot, given, form)
 
 
-@router.get(
-    "/comparisons/{identifier}/plots/{name}.{form}",
-    responses=FIGURE | NOT_INSTALLED,
-    operation_id="getComparisonPlot",
-)
+@router.get("/comparisons/{identifier}/plots/{name}.{form}", responses=FIGURE | NOT_INSTALLED)
 async def get_comparison_plot(
     identifier: UUID,
     name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.COMPARISON)})],
@@ -324,11 +316,7 @@ async def get_comparison_plot(
     return await drawn_answer(context, plot, FigureData(look=look, comparison=answer), form)
 
 
-@router.get(
-    "/gates/{gate}/checks/{identifier}/plots/{name}.{form}",
-    responses=FIGURE | NOT_INSTALLED,
-    operation_id="getCheckPlot",
-)
+@router.get("/gates/{gate}/checks/{identifier}/plots/{name}.{form}", responses=FIGURE | NOT_INSTALLED)
 async def get_check_plot(
     gate: GateName,
     identifier: UUID,
@@ -365,13 +353,13 @@ _REPORT: dict[int | str, dict[str, Any]] = {
 AskedTheme = Annotated[Theme | None, Query(description="Colours; those of the reader's system when left out.")]
 
 
-@router.get("/evaluations/{identifier}/report", responses=_REPORT, operation_id="getEvaluationReport")
+@router.get("/evaluations/{identifier}/report", responses=_REPORT)
 async def get_evaluation_report(identifier: UUID, context: UseSlice, theme: AskedTheme = None) -> Response:
     """Read an evaluation as a page: findings, metrics with limits, classes, figures. It loads nothing."""
     return await evaluation_page(context, identifier, theme)
 
 
-@router.get("/comparisons/{identifier}/report", responses=_REPORT, operation_id="getComparisonReport")
+@router.get("/comparisons/{identifier}/report", responses=_REPORT)
 async def get_comparison_report(identifier: UUID, context: UseContext, theme: AskedTheme = None) -> Response:
     """Read a comparison as a page: who is better by what, values, differences, a figure. It loads nothing."""
     return await comparison_page(context, identifier, theme)

@@ -40,7 +40,6 @@ _OF_A_CHECK = {"name": "$request.path.name", "identifier": "$response.body#/id"}
     "/gates/{name}",
     responses=answers(GateVersion) | made(GateVersion, _USES, {"name": "$response.body#/name"}, "The gate is new."),
     openapi_extra=body_schema(requests.GateRequest),
-    operation_id="putGate",
 )
 async def put_gate(name: GateName, request: Request, context: UseContext) -> Response:
     """Define a gate. Another definition makes a new version; the same one changes nothing."""
@@ -52,7 +51,7 @@ async def put_gate(name: GateName, request: Request, context: UseContext) -> Res
     return json_response(gate, HTTPStatus.CREATED if made else HTTPStatus.OK, headers)
 
 
-@router.get("/gates", responses=answers(Listing[GateVersion], name="GatePage"), operation_id="listGates")
+@router.get("/gates", responses=answers(Listing[GateVersion], name="GatePage"))
 async def list_gates(context: UseContext, paging: Annotated[Paging, paging_of(GateVersion)]) -> Response:
     """List the gates in their latest versions, by name."""
     pages: Pages[str] = Pages({"list": "gates"}, (str,))
@@ -60,7 +59,7 @@ async def list_gates(context: UseContext, paging: Annotated[Paging, paging_of(Ga
     return paging.answer(pages.listed(page))
 
 
-@router.get("/gates/{name}", responses=answers(GateVersion), operation_id="getGate")
+@router.get("/gates/{name}", responses=answers(GateVersion))
 async def get_gate(
     name: GateName,
     context: UseContext,
@@ -70,17 +69,13 @@ async def get_gate(
     return json_response(await context.services.gates.read(context.project, name, version))
 
 
-@router.get(
-    "/gates/{name}/versions",
-    responses=answers(Items[GateVersion], name="GateVersions"),
-    operation_id="listGateVersions",
-)
-async def list_versions(name: GateName, context: UseContext) -> Response:
+@router.get("/gates/{name}/versions", responses=answers(Items[GateVersion], name="GateVersions"))
+async def list_gate_versions(name: GateName, context: UseContext) -> Response:
     """List all versions of a gate, latest first; those of a deleted one too."""
     return json_response(Items(await context.services.gates.versions(context.project, name)))
 
 
-@router.delete("/gates/{name}", status_code=HTTPStatus.NO_CONTENT, operation_id="deleteGate")
+@router.delete("/gates/{name}")
 async def delete_gate(name: GateName, context: UseContext) -> Response:
     """Delete a gate: it checks nothing any more. Its versions and checks can still be read."""
     await context.services.gates.delete(context.project, name)
@@ -89,10 +84,8 @@ async def delete_gate(name: GateName, context: UseContext) -> Response:
 
 @router.post(
     "/gates/{name}/checks",
-    status_code=HTTPStatus.CREATED,
     responses=written_as(CHECK, made(CheckAnswer, ["getCheck"], _OF_A_CHECK)) | LATER,
     openapi_extra=body_schema(requests.CheckRequest),
-    operation_id="createCheck",
 )
 @deferrable(requests.CheckRequest, CHECK)
 async def create_check(
@@ -110,7 +103,6 @@ async def create_check(
     "/gates/trials",
     responses=answers(GateTrial, description="Not saved."),
     openapi_extra=body_schema(requests.TrialRequest),
-    operation_id="tryGate",
 )
 async def try_gate(request: Request, context: UseContext) -> Response:
     """Try rules on evaluations that there are: what they would have said; nothing is saved."""
@@ -131,11 +123,7 @@ async def tried(context: Context, body: requests.TrialRequest) -> GateTrial:
     )
 
 
-@router.get(
-    "/gates/{name}/checks",
-    responses=answers(Listing[CheckSummary], name="CheckPage"),
-    operation_id="listChecks",
-)
+@router.get("/gates/{name}/checks", responses=answers(Listing[CheckSummary], name="CheckPage"))
 async def list_checks(
     name: GateName, context: UseContext, wanted: UseCheckFilter, paging: Annotated[Paging, paging_of(CheckSummary)]
 ) -> Response:
@@ -143,11 +131,7 @@ async def list_checks(
     return await _checks(context, replace(wanted, gate=name), paging)
 
 
-@router.get(
-    "/gate-checks",
-    responses=answers(Listing[CheckSummary], name="CheckPage"),
-    operation_id="listAllChecks",
-)
+@router.get("/gate-checks", responses=answers(Listing[CheckSummary], name="CheckPage"))
 async def list_all_checks(
     context: UseContext, wanted: UseCheckFilter, paging: Annotated[Paging, paging_of(CheckSummary)]
 ) -> Response:
@@ -161,11 +145,7 @@ async def _checks(context: Context, wanted: CheckFilter, paging: Paging) -> Resp
     return paging.answer(pages.listed(page))
 
 
-@router.get(
-    "/gates/{name}/checks/{identifier}",
-    responses=written_as(CHECK),
-    operation_id="getCheck",
-)
+@router.get("/gates/{name}/checks/{identifier}", responses=written_as(CHECK))
 async def get_check(
     name: GateName, identifier: UUID, request: Request, context: UseContext, asked: FormatOfCheck = AS_USUAL
 ) -> Response:

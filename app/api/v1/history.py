@@ -68,9 +68,7 @@ async def asked_history(
 AskedHistory = Annotated[HistoryQuery, Depends(asked_history)]
 
 
-@router.get(
-    "/models/{name:path}/history", responses=written_as(HISTORY, answers(HistoryPage)), operation_id="getHistory"
-)
+@router.get("/models/{name:path}/history", responses=written_as(HISTORY, answers(HistoryPage)))
 async def get_history(
     name: NounName,
     request: Request,
@@ -107,9 +105,7 @@ async def get_history(
     return json_response({**members(answer), "items": items})
 
 
-@router.get(
-    "/models/{model:path}/history/plots/{name}.{form}", responses=FIGURE | NOT_INSTALLED, operation_id="getHistoryPlot"
-)
+@router.get("/models/{model:path}/history/plots/{name}.{form}", responses=FIGURE | NOT_INSTALLED)
 async def get_history_plot(
     model: NounName,
     name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.HISTORY)})],

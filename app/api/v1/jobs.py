@@ -20,7 +20,7 @@ router = routes("jobs")
 MOST_SECONDS: Final = 50
 
 
-@router.get("/jobs", responses=answers(Listing[Job], name="JobPage"), operation_id="listJobs")
+@router.get("/jobs", responses=answers(Listing[Job], name="JobPage"))
 async def list_jobs(
     context: UseContext,
     paging: Annotated[Paging, paging_of(Job)],
@@ -32,7 +32,7 @@ async def list_jobs(
     return paging.answer(pages.listed(page))
 
 
-@router.get("/jobs/{identifier}", responses=answers(Job), operation_id="getJob")
+@router.get("/jobs/{identifier}", responses=answers(Job))
 async def get_job(
     identifier: UUID,
     context: UseContext,
@@ -54,7 +54,6 @@ async def get_job(
             "content": {media.value: {"schema": {} if media is Media.JSON else {"type": "string"}} for media in Media},
         }
     },
-    operation_id="getJobResult",
 )
 async def get_job_result(identifier: UUID, context: UseContext) -> Response:
     """Read the result of a job that is saved nowhere else, as the request itself would have been answered."""
@@ -67,7 +66,6 @@ async def get_job_result(identifier: UUID, context: UseContext) -> Response:
     responses=answers(Job, description="It is cancelled.")
     | answers(Job, status=202, description="The job is running and is being stopped: read it again to see its end.")
     | {409: problem("The job has ended already.")},
-    operation_id="cancelJob",
 )
 async def cancel_job(identifier: UUID, context: UseContext) -> Response:
     """Cancel a job. What it had stored until then stays."""

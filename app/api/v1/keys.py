@@ -26,20 +26,14 @@ def _shown_once(key: KeyMade) -> Response:
     return json_response(key, HTTPStatus.CREATED, headers)
 
 
-@router.post(
-    "/keys",
-    status_code=HTTPStatus.CREATED,
-    responses=_MADE,
-    openapi_extra=body_schema(requests.KeyRequest),
-    operation_id="createKey",
-)
+@router.post("/keys", responses=_MADE, openapi_extra=body_schema(requests.KeyRequest))
 async def create_key(request: Request, context: UseContext) -> Response:
     """Make an API key. The answer is the only place where it is shown."""
     asked = parse_body(await read_body(request), requests.KeyRequest)
     return _shown_once(await context.services.keys.create(asked.to_domain(context.project)))
 
 
-@router.get("/keys", responses=answers(Listing[KeyFacts], name="KeyPage"), operation_id="listKeys")
+@router.get("/keys", responses=answers(Listing[KeyFacts], name="KeyPage"))
 async def list_keys(context: UseContext, paging: Annotated[Paging, paging_of(KeyFacts)]) -> Response:
     """List the keys of the project, latest first, revoked ones too."""
     pages: Pages[UUID] = Pages({"list": "keys"}, (UUID,))
@@ -47,19 +41,13 @@ async def list_keys(context: UseContext, paging: Annotated[Paging, paging_of(Key
     return paging.answer(pages.listed(page))
 
 
-@router.get("/keys/{identifier}", responses=answers(KeyFacts), operation_id="getKey")
+@router.get("/keys/{identifier}", responses=answers(KeyFacts))
 async def get_key(identifier: UUID, context: UseContext) -> Response:
     """Read what is known of a key, without its secret."""
     return json_response(await context.services.keys.read(context.project, identifier))
 
 
-@router.post(
-    "/keys/{identifier}/rotations",
-    status_code=HTTPStatus.CREATED,
-    responses=_MADE,
-    openapi_extra=body_schema(requests.RotationRequest),
-    operation_id="rotateKey",
-)
+@router.post("/keys/{identifier}/rotations", responses=_MADE, openapi_extra=body_schema(requests.RotationRequest))
 async def rotate_key(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Give a key a new secret, which is shown only in this answer. What the key may do stays."""
     asked = parse_body(await read_body(request), requests.RotationRequest)
@@ -68,7 +56,7 @@ async def rotate_key(identifier: UUID, request: Request, context: UseContext) ->
     return _shown_once(made)
 
 
-@router.delete("/keys/{identifier}", status_code=HTTPStatus.NO_CONTENT, operation_id="revokeKey")
+@router.delete("/keys/{identifier}")
 async def revoke_key(identifier: UUID, context: UseContext) -> Response:
     """Revoke a key: in this worker at once, in others within two seconds. It stays in the list."""
     await context.services.keys.revoke(context.project, identifier)
@@ -76,7 +64,7 @@ async def revoke_key(identifier: UUID, context: UseContext) -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-@router.get("/audit", responses=answers(Listing[AuditEntry], name="AuditPage"), operation_id="listAuditEntries")
+@router.get("/audit", responses=answers(Listing[AuditEntry], name="AuditPage"))
 async def list_audit_entries(context: UseContext, paging: Annotated[Paging, paging_of(AuditEntry)]) -> Response:
     """List who created, changed and deleted what in the project, latest first."""
     pages: Pages[UUID] = Pages({"list": "audit"}, (UUID,))

@@ -24,11 +24,7 @@ from app.services.rank import LeaderboardQuery
 router = routes("comparisons")
 
 
-@router.get(
-    "/leaderboard",
-    responses=written_as(LEADERBOARD),
-    operation_id="getLeaderboard",
-)
+@router.get("/leaderboard", responses=written_as(LEADERBOARD))
 async def get_leaderboard(
     request: Request,
     context: UseContext,

@@ -160,11 +160,7 @@ router = routes("evaluations")
 DryRun = Annotated[bool, Query(description="true: count what would be removed, and remove nothing.")]
 
 
-@router.get(
-    "/evaluations",
-    responses=answers(Listing[EvaluationSummary], name="EvaluationPage"),
-    operation_id="listEvaluations",
-)
+@router.get("/evaluations", responses=answers(Listing[EvaluationSummary], name="EvaluationPage"))
 async def list_evaluations(
     context: UseContext,
     filters: UseFilters,
@@ -209,11 +205,7 @@ async def listed_evaluations(
     return pages.listed(await context.services.evaluations.page(context.project, query))
 
 
-@router.delete(
-    "/evaluations",
-    responses=answers(Removal),
-    operation_id="deleteEvaluations",
-)
+@router.delete("/evaluations", responses=answers(Removal))
 async def delete_evaluations(context: UseContext, filters: UseFilters, *, dry_run: DryRun = False) -> Response:
     """Remove all evaluations that pass the filters; at least one filter is needed. Comparisons and checks that were
     made of them are saved.
@@ -284,11 +276,7 @@ _DESCRIPTION = "Its name. What is not a letter or digit is percent-encoded; a sl
 NounName = Annotated[str, Path(min_length=1, max_length=256, description=_DESCRIPTION), SOUGHT_IN_PATH]
 
 
-@router.get(
-    "/models",
-    responses=answers(Listing[ModelRef], name="ModelPage"),
-    operation_id="listModels",
-)
+@router.get("/models", responses=answers(Listing[ModelRef], name="ModelPage"))
 async def list_models(context: UseContext, paging: Annotated[Paging, paging_of(ModelRef)]) -> Response:
     """List the model versions that have an evaluation, by name."""
     pages = Pages({"list": "models"}, (str, str | None), ModelRef)
@@ -296,11 +284,7 @@ async def list_models(context: UseContext, paging: Annotated[Paging, paging_of(M
     return paging.answer(pages.listed(page))
 
 
-@router.get(
-    "/datasets",
-    responses=answers(Listing[DatasetRef], name="DatasetPage"),
-    operation_id="listDatasets",
-)
+@router.get("/datasets", responses=answers(Listing[DatasetRef], name="DatasetPage"))
 async def list_datasets(context: UseContext, paging: Annotated[Paging, paging_of(DatasetRef)]) -> Response:
     """List the datasets that have an evaluation, by name."""
     pages = Pages({"list": "datasets"}, (str, str | None, str | None), DatasetRef)
@@ -308,21 +292,13 @@ async def list_datasets(context: UseContext, paging: Annotated[Paging, paging_of
     return paging.answer(pages.listed(page))
 
 
-@router.get(
-    "/models/{name:model}",
-    responses=answers(ModelFacts),
-    operation_id="getModel",
-)
+@router.get("/models/{name:model}", responses=answers(ModelFacts))
 async def get_model(name: NounName, context: UseContext) -> Response:
     """Read what there is of a model: how many evaluations, which versions, the newest."""
     return json_response(await context.services.inventory.model(context.project, name))
 
 
-@router.delete(
-    "/models/{name:model}",
-    responses=answers(Removal),
-    operation_id="deleteModel",
-)
+@router.delete("/models/{name:model}", responses=answers(Removal))
 async def delete_model(name: NounName, context: UseContext, *, dry_run: DryRun = False) -> Response:
     """Remove all evaluations of a model, and with them its name from the lists. Comparisons and checks that were made
     of them are saved.
@@ -330,21 +306,13 @@ async def delete_model(name: NounName, context: UseContext, *, dry_run: DryRun =
     return json_response(await context.services.inventory.remove_model(context.project, name, dry_run=dry_run))
 
 
-@router.get(
-    "/datasets/{name:path}",
-    responses=answers(DatasetFacts),
-    operation_id="getDataset",
-)
+@router.get("/datasets/{name:path}", responses=answers(DatasetFacts))
 async def get_dataset(name: NounName, context: UseContext) -> Response:
     """Read what there is of a dataset: how many evaluations, which versions and splits, the newest."""
     return json_response(await context.services.inventory.dataset(context.project, name))
 
 
-@router.delete(
-    "/datasets/{name:path}",
-    responses=answers(Removal),
-    operation_id="deleteDataset",
-)
+@router.delete("/datasets/{name:path}", responses=answers(Removal))
 async def delete_dataset(name: NounName, context: UseContext, *, dry_run: DryRun = False) -> Response:
     """Remove all evaluations of a dataset, and with them its name from the lists. Comparisons and checks that were made
     of them are saved.

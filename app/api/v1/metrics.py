@@ -41,7 +41,7 @@ def _written(name: str, task: str | None, members: tuple[str, ...] | None = None
     return orjson.Fragment(write_json(card if members is None else kept_members(card, members)))
 
 
-@router.get("/metrics", responses=answers(MetricPage), operation_id="listMetrics")
+@router.get("/metrics", responses=answers(MetricPage))
 async def list_metrics(
     filters: UseMetricFilters, fields: Annotated[str | None, fields_of(_MEMBERS)] = None
 ) -> Response:
@@ -51,7 +51,7 @@ async def list_metrics(
     return json_response({"items": items, "combinations": combinations()})
 
 
-@router.get("/metrics/{key}", responses=answers(MetricCard), operation_id="getMetric")
+@router.get("/metrics/{key}", responses=answers(MetricCard))
 async def get_metric(key: str, task: Task = None) -> Response:
     """Describe one metric, by its key or an alias; the task tells which where a name has several meanings."""
     return json_response(_written(metric_by_name(key, task).key, task))
@@ -61,7 +61,6 @@ async def get_metric(key: str, task: Task = None) -> Response:
     "/metrics/recommendations",
     responses=answers(Recommendation),
     openapi_extra=body_schema(requests.RecommendationRequest),
-    operation_id="recommendMetrics",
 )
 async def recommend_metrics(request: Request) -> Response:
     """Recommend metrics by the survey's decision tree and the advice of the other papers."""
@@ -73,7 +72,6 @@ async def recommend_metrics(request: Request) -> Response:
     "/bounds/h-mean",
     responses=answers(BoundsOfRecalls | BoundsOfWeakClasses),
     openapi_extra=body_schema(requests.BoundsRequest),
-    operation_id="boundHMean",
 )
 async def bound_h_mean(request: Request) -> Response:
     """Bound the harmonic mean of the recalls by its weak classes (Aguilar-Ruiz 2025, Proposition 1)."""
@@ -98,7 +96,6 @@ async def bound_h_mean(request: Request) -> Response:
     "/evaluations/{identifier}/bounds/h-mean",
     responses=answers(BoundsOfRecalls),
     openapi_extra=body_schema(requests.StoredBoundsRequest),
-    operation_id="boundHMeanOfEvaluation",
 )
 async def bound_h_mean_of_evaluation(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Bound the harmonic mean of the recalls of an evaluation; classes are counted from 0, in the order of labels."""
@@ -110,12 +107,7 @@ async def bound_h_mean_of_evaluation(identifier: UUID, request: Request, context
     return json_response(bounds_of_stored(shown.labels, shown.confusion_matrix, asked.target, sweep))
 
 
-@router.post(
-    "/isocurves",
-    responses=answers(Isocurves),
-    openapi_extra=body_schema(requests.IsocurvesRequest),
-    operation_id="computeIsocurves",
-)
+@router.post("/isocurves", responses=answers(Isocurves), openapi_extra=body_schema(requests.IsocurvesRequest))
 async def compute_isocurves(request: Request) -> Response:
     """Compute the curves through a point along which a mean of sensitivity and specificity stays the same."""
     asked = parse_body(await read_body(request), requests.IsocurvesRequest)

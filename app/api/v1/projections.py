@@ -18,9 +18,9 @@ from app.api.documentation import NO_SAMPLES, body_schema
 from app.api.jobs import LATER, deferrable
 from app.api.v1.requests import questions as requests
 from app.services.consistency import ConsistencyAnswer, check_report
+from app.services.project import what_if
 from app.services.project.prevalence_estimate import PrevalenceEstimate
 from app.services.project.projection import Projection
-from app.services.project.what_if import Unlabelled, project_input
 
 router = routes("what-if")
 
@@ -29,7 +29,6 @@ router = routes("what-if")
     "/evaluations/{identifier}/projections",
     responses=answers(Projection) | NO_SAMPLES | LATER,
     openapi_extra=body_schema(requests.ProjectionRequest),
-    operation_id="projectEvaluation",
 )
 @deferrable(requests.ProjectionRequest)
 async def project_evaluation(identifier: UUID, request: Request, context: UseSlice) -> Response:
@@ -45,23 +44,21 @@ async def project_evaluation(identifier: UUID, request: Request, context: UseSli
     "/projections",
     responses=answers(Projection, description="Not saved.") | LATER,
     openapi_extra=body_schema(requests.InputProjectionRequest),
-    operation_id="projectInput",
 )
 @deferrable(requests.InputProjectionRequest, large=True)
-async def project_an_input(request: Request, context: UseContext) -> Response:
+async def project_input(request: Request, context: UseContext) -> Response:
     """Compute metrics of an input at another class prevalence; nothing is saved."""
     return await answered_apart(request, context.services.compute, requests.InputProjectionRequest, _projection)
 
 
 def _projection(asked: requests.InputProjectionRequest) -> bytes:
-    return written(project_input, asked.input.to_domain("/input"), tuple(asked.metrics), asked.to_domain())
+    return written(what_if.project_input, asked.input.to_domain("/input"), tuple(asked.metrics), asked.to_domain())
 
 
 @router.post(
     "/evaluations/{identifier}/prevalence-estimates",
     responses=answers(PrevalenceEstimate) | LATER,
     openapi_extra=body_schema(requests.EstimateRequest),
-    operation_id="estimatePrevalence",
 )
 @deferrable(requests.EstimateRequest, large=True)
 async def estimate_prevalence(identifier: UUID, request: Request, context: UseContext) -> Response:
@@ -74,7 +71,7 @@ async def estimate_prevalence(identifier: UUID, request: Request, context: UseCo
     return json_response(await context.services.what_if.estimate(context.project, identifier, seen))
 
 
-def _read_unlabelled(read: Callable[..., requests.EstimateRequest], file: BinaryIO) -> Unlabelled:
+def _read_unlabelled(read: Callable[..., requests.EstimateRequest], file: BinaryIO) -> what_if.Unlabelled:
     return read(file, requests.EstimateRequest).to_domain()
 
 
@@ -82,7 +79,6 @@ def _read_unlabelled(read: Callable[..., requests.EstimateRequest], file: Binary
     "/consistency-checks",
     responses=answers(ConsistencyAnswer, name="ConsistencyResponse") | LATER,
     openapi_extra=body_schema(requests.ConsistencyRequest),
-    operation_id="checkConsistency",
 )
 @deferrable(requests.ConsistencyRequest)
 async def check_consistency(request: Request, context: UseContext) -> Response:

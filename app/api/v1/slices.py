@@ -44,7 +44,6 @@ _BEYOND: Final = (
     "/evaluations/{identifier}/slices",
     responses=written_as(SLICES) | NO_SAMPLES | LATER,
     openapi_extra=body_schema(requests.SlicesRequest),
-    operation_id="sliceEvaluation",
 )
 @deferrable(requests.SlicesRequest, SLICES)
 async def slice_evaluation(
@@ -63,11 +62,7 @@ async def slice_evaluation(
     return judged.view.response(await context.services.compute.run(partial(judged.written, source)))
 
 
-@router.get(
-    "/evaluations/{identifier}/slices/plots/{name}.{form}",
-    responses=FIGURE | NO_SAMPLES | NOT_INSTALLED,
-    operation_id="getSlicesPlot",
-)
+@router.get("/evaluations/{identifier}/slices/plots/{name}.{form}", responses=FIGURE | NO_SAMPLES | NOT_INSTALLED)
 async def get_slices_plot(
     identifier: UUID,
     name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.SLICES)})],
@@ -104,10 +99,9 @@ async def admit_slices(context: Context, body: Body) -> "_Elsewhere | None":
     "/slices",
     responses=written_as(SLICES) | LATER,
     openapi_extra=body_schema(requests.InputSlicesRequest, otherwise=requests.ReferencedSlicesRequest),
-    operation_id="sliceInput",
 )
 @deferrable(requests.InputSlicesRequest, SLICES, large=True, admit=admit_slices)
-async def slice_an_input(request: Request, context: UseContext, asked: FormatOfSlices = AS_USUAL) -> Response:
+async def slice_input(request: Request, context: UseContext, asked: FormatOfSlices = AS_USUAL) -> Response:
     """Judge an input slice by slice; nothing is saved."""
     view = view_of(request, SLICES, asked)
     async with receive(request) as body:

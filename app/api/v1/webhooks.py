@@ -30,10 +30,7 @@ _MADE: Final = made(
 
 
 @router.put(
-    "/webhooks/{name}",
-    responses=answers(WebhookPut) | _MADE,
-    openapi_extra=body_schema(requests.WebhookRequest),
-    operation_id="putWebhook",
+    "/webhooks/{name}", responses=answers(WebhookPut) | _MADE, openapi_extra=body_schema(requests.WebhookRequest)
 )
 async def put_webhook(name: WebhookName, request: Request, context: UseContext) -> Response:
     """Make or change a webhook: events of the project are sent to its address by POST. A secret that the service makes
@@ -46,7 +43,7 @@ async def put_webhook(name: WebhookName, request: Request, context: UseContext) 
     return json_response(webhook, HTTPStatus.CREATED if created else HTTPStatus.OK, headers)
 
 
-@router.get("/webhooks", responses=answers(Listing[WebhookFacts], name="WebhookPage"), operation_id="listWebhooks")
+@router.get("/webhooks", responses=answers(Listing[WebhookFacts], name="WebhookPage"))
 async def list_webhooks(context: UseContext, paging: Annotated[Paging, paging_of(WebhookFacts)]) -> Response:
     """List the webhooks of the project, by name."""
     pages: Pages[str] = Pages({"list": "webhooks"}, (str,))
@@ -54,24 +51,20 @@ async def list_webhooks(context: UseContext, paging: Annotated[Paging, paging_of
     return paging.answer(pages.listed(page))
 
 
-@router.get("/webhooks/{name}", responses=answers(WebhookFacts), operation_id="getWebhook")
+@router.get("/webhooks/{name}", responses=answers(WebhookFacts))
 async def get_webhook(name: WebhookName, context: UseContext) -> Response:
     """Read a webhook, without its secret."""
     return json_response(await context.services.webhooks.read(context.project, name))
 
 
-@router.delete("/webhooks/{name}", status_code=HTTPStatus.NO_CONTENT, operation_id="deleteWebhook")
+@router.delete("/webhooks/{name}")
 async def delete_webhook(name: WebhookName, context: UseContext) -> Response:
     """Delete a webhook. Deliveries that are pending are not sent."""
     await context.services.webhooks.delete(context.project, name)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-@router.get(
-    "/webhooks/{name}/deliveries",
-    responses=answers(Listing[Delivery], name="DeliveryPage"),
-    operation_id="listDeliveries",
-)
+@router.get("/webhooks/{name}/deliveries", responses=answers(Listing[Delivery], name="DeliveryPage"))
 async def list_deliveries(
     name: WebhookName,
     context: UseContext,
@@ -86,12 +79,7 @@ async def list_deliveries(
     return paging.answer(pages.listed(page))
 
 
-@router.post(
-    "/webhooks/{name}/tests",
-    status_code=HTTPStatus.ACCEPTED,
-    responses=answers(DeliveryRetry, status=HTTPStatus.ACCEPTED),
-    operation_id="testWebhook",
-)
+@router.post("/webhooks/{name}/tests", responses=answers(DeliveryRetry, status=HTTPStatus.ACCEPTED))
 async def test_webhook(name: WebhookName, request: Request, context: UseContext) -> Response:
     """Send a test message (`webhook.test`), whatever events the webhook has; its delivery says whether it arrived."""
     # It has no body that anybody reads.
@@ -100,10 +88,7 @@ async def test_webhook(name: WebhookName, request: Request, context: UseContext)
 
 
 @router.post(
-    "/webhooks/{name}/deliveries/{identifier}/retries",
-    status_code=HTTPStatus.ACCEPTED,
-    responses=answers(DeliveryRetry, status=HTTPStatus.ACCEPTED),
-    operation_id="retryDelivery",
+    "/webhooks/{name}/deliveries/{identifier}/retries", responses=answers(DeliveryRetry, status=HTTPStatus.ACCEPTED)
 )
 async def retry_delivery(name: WebhookName, identifier: UUID, request: Request, context: UseContext) -> Response:
     """Send a delivery again, whatever became of it before."""

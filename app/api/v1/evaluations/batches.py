@@ -68,13 +68,11 @@ class BatchItem:
 
 @router.post(
     "/evaluations/batch",
-    status_code=HTTPStatus.MULTI_STATUS,
     responses=answers(Items[BatchItem], status=207, name="BatchResponse") | LATER,
     openapi_extra=body_schema(requests.BatchRequest),
-    operation_id="createEvaluations",
 )
 @deferrable(requests.BatchRequest, large=True)
-async def create_batch(
+async def create_evaluations(
     request: Request,
     context: UseContext,
     *,

@@ -49,7 +49,6 @@ _USES = (
 
 @router.post(
     "/evaluations",
-    status_code=HTTPStatus.CREATED,
     responses=written_as(
         EVALUATION,
         made(Evaluation, _USES, {"identifier": "$response.body#/id"})
@@ -57,7 +56,6 @@ _USES = (
     )
     | LATER,
     openapi_extra=body_schema(requests.EvaluationRequest, with_file=True, otherwise=ReferencedRequest),
-    operation_id="createEvaluation",
     tags=["evaluations"],
 )
 @deferrable(requests.EvaluationRequest, EVALUATION, large=True, files=True, admit=admit_reference)
@@ -89,10 +87,8 @@ async def _evaluated(request: Request, context: Context, view: View, *, estimate
 
 @router.post(
     "/evaluations/merge",
-    status_code=HTTPStatus.CREATED,
     responses=written_as(EVALUATION, made(Evaluation, _USES, {"identifier": "$response.body#/id"})) | LATER,
     openapi_extra=body_schema(requests.MergeRequest),
-    operation_id="mergeEvaluations",
     tags=["evaluations"],
 )
 @deferrable(requests.MergeRequest, EVALUATION)
@@ -119,7 +115,6 @@ async def _kept_answer(context: Context, new: NewEvaluation, view: View) -> Resp
     "/metrics/compute",
     responses=written_as(EVALUATION, answers(Evaluation | DataEstimate)) | LATER,
     openapi_extra=body_schema(requests.EvaluationRequest, with_file=True, otherwise=ReferencedRequest),
-    operation_id="computeMetrics",
     tags=["metrics"],
 )
 @deferrable(requests.EvaluationRequest, EVALUATION, large=True, files=True, admit=admit_reference)
@@ -134,12 +129,7 @@ async def compute_metrics(
     return await _evaluated(request, context, view_of(request, EVALUATION, asked), estimate=estimate, keep=False)
 
 
-@router.get(
-    "/evaluations/latest",
-    responses=written_as(EVALUATION),
-    operation_id="getLatestEvaluation",
-    tags=["evaluations"],
-)
+@router.get("/evaluations/latest", responses=written_as(EVALUATION), tags=["evaluations"])
 async def get_latest_evaluation(
     request: Request, context: UseContext, filters: UseFilters, asked: FormatOfEvaluation = AS_USUAL
 ) -> Response:
@@ -148,12 +138,7 @@ async def get_latest_evaluation(
     return await get_evaluation(identifier, request, context, asked)
 
 
-@router.get(
-    "/evaluations/{identifier}",
-    responses=written_as(EVALUATION),
-    operation_id="getEvaluation",
-    tags=["evaluations"],
-)
+@router.get("/evaluations/{identifier}", responses=written_as(EVALUATION), tags=["evaluations"])
 async def get_evaluation(
     identifier: UUID,
     request: Request,
@@ -171,12 +156,7 @@ async def get_evaluation(
     )
 
 
-@router.get(
-    "/evaluations/{identifier}/confusion-matrix",
-    responses=answers(MatrixShown),
-    operation_id="getConfusionMatrix",
-    tags=["evaluations"],
-)
+@router.get("/evaluations/{identifier}/confusion-matrix", responses=answers(MatrixShown), tags=["evaluations"])
 async def get_confusion_matrix(
     identifier: UUID,
     context: UseSlice,
@@ -192,10 +172,9 @@ async def get_confusion_matrix(
     "/evaluations/{identifier}",
     responses=written_as(EVALUATION),
     openapi_extra=body_schema(requests.TagsRequest),
-    operation_id="changeTags",
     tags=["evaluations"],
 )
-async def patch_evaluation(
+async def change_tags(
     identifier: UUID,
     request: Request,
     context: UseContext,
@@ -209,12 +188,7 @@ async def patch_evaluation(
     return await evaluation_answer(view, await evaluations.change_tags(context.project, identifier, tags, view.chosen))
 
 
-@router.delete(
-    "/evaluations/{identifier}",
-    status_code=HTTPStatus.NO_CONTENT,
-    operation_id="deleteEvaluation",
-    tags=["evaluations"],
-)
+@router.delete("/evaluations/{identifier}", tags=["evaluations"])
 async def delete_evaluation(identifier: UUID, context: UseContext) -> Response:
     """Remove an evaluation for good."""
     await context.services.evaluations.delete(context.project, identifier)
