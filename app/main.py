@@ -50,6 +50,7 @@ Every value says whether it moves with the mix of the classes, and what does not
 ROUTERS = (
     batches.router,
     evaluations.router,
+    evaluations.of_metrics,
     history.router,
     listing.router,
     curves.router,

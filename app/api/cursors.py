@@ -2,7 +2,7 @@
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from hashlib import sha256
 from types import UnionType
@@ -51,6 +51,16 @@ class Paging:
     cursor: str | None
     members: tuple[str, ...] | None
 
+    async def page(
+        self,
+        read: Callable[[int, Any], Awaitable[Page[Any, Any]]],
+        filters: Mapping[str, Any],
+        *types: type | UnionType,
+        place: Callable[..., Any] = lambda value: value,
+    ) -> Response:
+        """A response with the page; as `read_page`."""
+        return self.answer(await read_page(read, self.limit, self.cursor, filters, *types, place=place))
+
     def answer(self, found: Listing[Any]) -> Response:
         """A response with a page."""
         if self.members is not None:
@@ -70,38 +80,59 @@ def paging_of(shape: type) -> Any:
     return Depends(paging)
 
 
-class Pages(Generic[Place]):
-    """The pages of a list with certain filters.
+def place_in(
+    cursor: str | None,
+    filters: Mapping[str, Any],
+    types: tuple[type | UnionType, ...],
+    place: Callable[..., Place] = lambda value: value,
+) -> Place | None:
+    """The place where the page before ended: ``place`` makes it of values of these types.
 
-    Args:
-        filters: What the list was asked with: a cursor is good for the same filters only.
-        types: Of the values that say where a page ended.
-        place: Makes the place of these values; a single one is the place itself when it is left out.
+    Raises:
+        InvalidQuery: no cursor of ours, or one of a list with other filters.
     """
+    if cursor is None:
+        return None
+    try:
+        decoded = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (binascii.Error, ValueError):
+        decoded = None
+    if not isinstance(decoded, list) or len(decoded) != len(types) + 1:
+        raise _invalid_cursor()
+    digest, *values = decoded
+    values = [_typed(value, kind) for value, kind in zip(values, types, strict=True)]
+    if digest != filters_digest(filters):
+        raise InvalidQuery.at(
+            "cursor",
+            "cursor_of_another_list",
+            "the cursor belongs to a list with other filters; send the same filters and sort with every page",
+        )
+    return place(*values)
 
-    def __init__(
-        self,
-        filters: Mapping[str, Any],
-        types: tuple[type | UnionType, ...],
-        place: Callable[..., Place] = lambda value: value,
-    ) -> None:
-        self._filters, self._types, self._place = filters, types, place
 
-    def after(self, cursor: str | None) -> Place | None:
-        """The place where the page before ended.
+def listed(page: Page[Item, Any], filters: Mapping[str, Any]) -> Listing[Item]:
+    """A page with its cursor, which is good for the same filters only."""
+    place = page.next_position
+    if place is None:
+        return Listing(page.items, None)
+    values = [getattr(place, field.name) for field in fields(place)] if is_dataclass(place) else [place]
+    return Listing(page.items, encode_cursor(values, filters))
 
-        Raises:
-            InvalidQuery: no cursor of ours, or one of a list with other filters.
-        """
-        return None if cursor is None else self._place(*decode_cursor(cursor, self._filters, self._types))
 
-    def listed(self, page: Page[Item, Place]) -> Listing[Item]:
-        """Return a page with its cursor."""
-        place: Any = page.next_position
-        if place is None:
-            return Listing(page.items, None)
-        values = [getattr(place, field.name) for field in fields(place)] if is_dataclass(place) else [place]
-        return Listing(page.items, encode_cursor(values, self._filters))
+async def read_page(
+    read: Callable[[int, Any], Awaitable[Page[Item, Any]]],
+    limit: int,
+    cursor: str | None,
+    filters: Mapping[str, Any],
+    *types: type | UnionType,
+    place: Callable[..., Any] = lambda value: value,
+) -> Listing[Item]:
+    """The page of a list that a cursor leads to; ``read`` is told the limit and where the page before ended.
+
+    Raises:
+        InvalidQuery: as `place_in`.
+    """
+    return listed(await read(limit, place_in(cursor, filters, types, place)), filters)
 
 
 def filters_digest(filters: Mapping[str, Any]) -> str:
@@ -112,29 +143,6 @@ def filters_digest(filters: Mapping[str, Any]) -> str:
 def encode_cursor(place: list[Any], filters: Mapping[str, Any]) -> str:
     """A cursor for the place at which a page ended."""
     return urlsafe_b64encode(orjson.dumps([filters_digest(filters), *place])).decode().rstrip("=")
-
-
-def decode_cursor(cursor: str, filters: Mapping[str, Any], types: tuple[type | UnionType, ...]) -> list[Any]:
-    """The place, its values being of these types.
-
-    Raises:
-        InvalidQuery: no cursor of ours, or one of a list with other filters.
-    """
-    try:
-        decoded = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (binascii.Error, ValueError):
-        decoded = None
-    if not isinstance(decoded, list) or len(decoded) != len(types) + 1:
-        raise _invalid_cursor()
-    digest, *place = decoded
-    place = [_typed(value, kind) for value, kind in zip(place, types, strict=True)]
-    if digest != filters_digest(filters):
-        raise InvalidQuery.at(
-            "cursor",
-            "cursor_of_another_list",
-            "the cursor belongs to a list with other filters; send the same filters and sort with every page",
-        )
-    return place
 
 
 def _typed(value: Any, kind: type | UnionType) -> Any:

@@ -192,6 +192,10 @@ async def context(request: Request) -> Context:
     return Context(services, state.get("project", DEFAULT_PROJECT), state.get("administers", False))
 
 
+# Of an endpoint, what a decorator of it documents.
+DOCUMENTED: Final = "documented"
+
+
 class NamedRoute(APIRoute):
     """A route whose operation has the name of its function. Its usual status is the first that it documents: 204 where
     that is none, as of what is deleted.
@@ -199,9 +203,13 @@ class NamedRoute(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         first, *rest = endpoint.__name__.split("_")
-        status = next((int(one) for one in options["responses"] if int(one) < HTTPStatus.BAD_REQUEST), None)
-        named = {"operation_id": "".join([first, *map(str.capitalize, rest)]), "status_code": status or 204}
-        super().__init__(path, endpoint, **options | named)
+        more = vars(endpoint).get(DOCUMENTED, {})
+        responses = {**options["responses"], **more.get("responses", {})}
+        named = {
+            "operation_id": "".join([first, *map(str.capitalize, rest)]),
+            "status_code": next((int(one) for one in responses if int(one) < HTTPStatus.BAD_REQUEST), 204),
+        }
+        super().__init__(path, endpoint, **options | more | named | {"responses": responses})
 
 
 class StrictRoute(NamedRoute):
@@ -264,7 +272,7 @@ class StrictRoute(NamedRoute):
                 self.check_parameters(request)
             elif direct:
                 # Nothing is left for FastAPI to find out, which would take a tenth of a millisecond.
-                answer: Response = await self.endpoint(request, await context(request))
+                answer: Response = await self.endpoint(request=request, context=await context(request))
                 return answer
             return await handle(request)
 

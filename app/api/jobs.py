@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from http import HTTPStatus
 from io import BytesIO
@@ -19,8 +19,8 @@ from app.api.answers import answers, json_response, write_json
 from app.api.bodies.multipart import is_multipart
 from app.api.bodies.parsing import Body, check_media_type, parse_body, read_body
 from app.api.bodies.received import put_down, put_down_form
-from app.api.deps import CARRIED_OUT_BY, Context, Services
-from app.api.documentation import address
+from app.api.deps import CARRIED_OUT_BY, DOCUMENTED, Context, Services
+from app.api.documentation import address, body_schema
 from app.api.presentation import AS_USUAL, AnswerKind, view_of
 from app.api.problems import RETRY_SECONDS, Problem, internal_error, refusal_of
 from app.domain.errors import DomainError
@@ -52,23 +52,13 @@ LATER: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """Checks of a deferred request that can be made before it is carried out."""
-
-    model: type[BaseModel]
-    written: AnswerKind | None
-    large: bool
-    files: bool
-    admit: Callable[[Context, Body], Awaitable[object]] | None
-
-
 def deferrable(
     model: type[BaseModel],
     written: AnswerKind | None = None,
     *,
     large: bool = False,
     files: bool = False,
+    otherwise: type[BaseModel] | None = None,
     admit: Callable[[Context, Body], Awaitable[object]] | None = None,
 ) -> Callable[[Endpoint[Parameters]], Endpoint[Parameters]]:
     """A route that may be answered later, if the request prefers that.
@@ -78,22 +68,24 @@ def deferrable(
         written: The kind of its answer, where `Accept` decides how it is written.
         large: It takes bodies with columns of samples.
         files: It takes forms with a file.
-        admit: Looks at a small body that is of another form than the model; None comes of one that is not.
+        otherwise: Another model that its body may have.
+        admit: Looks at a small body that may be of that model; None comes of one that is not.
     """
-    form = _Form(model, written, large, files, admit)
 
     def decorate(endpoint: Endpoint[Parameters]) -> Endpoint[Parameters]:
         @wraps(endpoint)
         async def now_or_later(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Response:
-            request: Any = kwargs["request"] if "request" in kwargs else args[0]
+            request: Any = kwargs["request"]
             if "prefer" not in request.headers or PREFERENCE not in _preferences(request):
                 return await endpoint(*args, **kwargs)
-            context: Any = kwargs["context"] if "context" in kwargs else args[1]
-            if form.written is not None:
+            if written is not None:
                 asked: Any = kwargs.get("asked", AS_USUAL)
-                view_of(request, form.written, asked)
-            return await _put_aside(request, context, form)
+                view_of(request, written, asked)
+            context: Any = kwargs["context"]
+            return await _put_aside(request, context, model, large=large, files=files, admit=admit)
 
+        schema = body_schema(model, with_file=files, otherwise=otherwise)
+        vars(now_or_later)[DOCUMENTED] = {"responses": LATER, "openapi_extra": schema}
         return now_or_later
 
     return decorate
@@ -104,23 +96,31 @@ def _preferences(request: Request) -> list[str]:
     return [one.strip().lower() for one in said.split(",")]
 
 
-async def _put_aside(request: Request, context: Context, form: _Form) -> Response:
+async def _put_aside(
+    request: Request,
+    context: Context,
+    model: type[BaseModel],
+    *,
+    large: bool,
+    files: bool,
+    admit: Callable[[Context, Body], Awaitable[object]] | None,
+) -> Response:
     jobs = context.services.jobs
     await jobs.require_room(context.project)
     kept = _kept(request)
-    if form.files and is_multipart(request):
+    if files and is_multipart(request):
         async with put_down_form(request) as (media_type, file):
             kept = replace(kept, headers={**kept.headers, "content-type": media_type})
             job = await jobs.take(context.project, kept, file)
-    elif form.large:
+    elif large:
         check_media_type(request)
         async with put_down(request) as body:
-            if isinstance(body, bytearray) and (form.admit is None or await form.admit(context, body) is None):
-                parse_body(body, form.model)
+            if isinstance(body, bytearray) and (admit is None or await admit(context, body) is None):
+                parse_body(body, model)
             job = await jobs.take(context.project, kept, BytesIO(body) if isinstance(body, bytearray) else body)
     else:
         small = await read_body(request)
-        parse_body(small, form.model)
+        parse_body(small, model)
         job = await jobs.take(context.project, kept, BytesIO(small))
     return accepted(job)
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.cursors import Listing, decode_cursor, encode_cursor
+from app.api.cursors import Listing, encode_cursor, place_in
 from app.domain.evaluation import EvaluationSummary
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation, matrix_input
 from tests.bank import each
@@ -246,7 +246,7 @@ def test_forged_cursors_do_no_harm(client: httpx.Client, kept: list[Json], sort:
     cursor = client.get("/v1/evaluations", params={"limit": 5, "sort": sort}).json()["next_cursor"]
     empty = dict.fromkeys(("model", "model_version", "dataset", "dataset_version", "split", "tags", "after", "before"))
     filters = {**empty, "sort": sort}
-    assert decode_cursor(cursor, filters, (str, object))
+    assert place_in(cursor, filters, (str, object), lambda *values: values)
     for place in (
         ["x", 1],
         ["0" * 32, 1e308],

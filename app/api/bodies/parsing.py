@@ -3,11 +3,12 @@
 import codecs
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
+from enum import Enum
 from functools import cache
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, TypeVar, cast, get_origin
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 import orjson
@@ -26,6 +27,7 @@ from app.domain.inputs.matrices import MOST_SAMPLES
 from app.domain.wording import did_you_mean
 
 Model = TypeVar("Model", bound=BaseModel)
+Made = TypeVar("Made")
 Body = bytes | bytearray
 # The largest body of a request without columns of samples.
 MOST_PLAIN_BYTES = 1024 * 1024
@@ -44,6 +46,34 @@ class Wire(BaseModel):
 
     # Built when the first request of its kind is read.
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
+
+    def filled(self, shape: Callable[..., Made], **others: Any) -> Made:
+        """A dataclass of the domain with the members that the request has too, and with others.
+
+        Lists are tuples there, texts of an enum are of it, and what is left out is left to the dataclass.
+        """
+        for name, kind in _shared(type(self), shape):
+            value = getattr(self, name)
+            if name not in others and value is not None:
+                others[name] = kind(value)
+        return shape(**others)
+
+
+@cache
+def _shared(model: type[BaseModel], shape: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    """Members that a request and a dataclass share, with what makes the one's value of the other's."""
+    hints = get_type_hints(shape)
+    kinds = {
+        name: next((one for one in (hint, *get_args(hint)) if isinstance(one, type) and issubclass(one, Enum)), None)
+        for name, hint in hints.items()
+    }
+    return tuple((name, kinds[name] or _in_domain) for name in model.model_fields if name in hints)
+
+
+def _in_domain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_in_domain, value))
+    return value.to_domain() if hasattr(value, "to_domain") else value
 
 
 def check_media_type(request: Request) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.bodies.parsing import parse_body
-from app.api.cursors import Cursor, Pages
+from app.api.cursors import Cursor, read_page
 from app.api.deps import Context, UseContext
 from app.api.documents.check import as_decided, axis_of, check_document, estimate_of, limits_of, rule_said
 from app.api.documents.document import Json
@@ -35,10 +36,8 @@ _LONGEST_RULES: Final = 8000
 @router.get("/gates")
 async def show_gates(request: Request, context: UseContext, cursor: Cursor = None) -> Response:
     """List the gates with what their last check said."""
-    pages: Pages[str] = Pages({"list": "gates"}, (str,))
-    found = as_answered(
-        pages.listed(await context.services.gates.page(context.project, _ON_A_PAGE, pages.after(cursor)))
-    )
+    read = partial(context.services.gates.page, context.project)
+    found = as_answered(await read_page(read, _ON_A_PAGE, cursor, {"list": "gates"}, str))
     last = await context.services.gates.last_checks(context.project, [gate["name"] for gate in found["items"]])
     items = [{**_gate(gate), "last": last.get(gate["name"])} for gate in found["items"]]
     page = {"title": "Gates", "items": items, "next": found["next_cursor"]}
@@ -57,11 +56,8 @@ async def show_gate(
     """Show a gate: its rules, all checks, and earlier versions; edited rules are tried on what there is."""
     answers = [as_answered(one) for one in await context.services.gates.versions(context.project, name)]
     versions = [_gate(one) for one in answers]
-    pages: Pages[UUID] = Pages({"list": "checks", "gate": name}, (UUID,))
-    listed = await context.services.gates.checks(
-        context.project, CheckFilter(gate=name), _ON_A_PAGE, pages.after(cursor)
-    )
-    found = pages.listed(listed)
+    read = partial(context.services.gates.checks, context.project, CheckFilter(gate=name))
+    found = await read_page(read, _ON_A_PAGE, cursor, {"list": "checks", "gate": name}, UUID)
     about = _tried_on(answers[0], found.items)
     page = {
         "title": name,

@@ -12,7 +12,7 @@ from fastapi import FastAPI, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from app.api.cursors import Cursor, Pages
+from app.api.cursors import Cursor, read_page
 from app.api.deps import Context, UseContext, UseSlice
 from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Figures, Json, Section
@@ -200,11 +200,9 @@ async def show_comparisons(
     request: Request, context: UseContext, cursor: Cursor = None, evaluation: UUID | None = None
 ) -> Response:
     """List the comparisons, those of one run where it is named, latest first."""
-    pages: Pages[UUID] = Pages({"list": "comparisons", "evaluation": str(evaluation)}, (UUID,))
-    wanted = ComparisonFilter(evaluation)
-    found = pages.listed(
-        await context.services.comparisons.page(context.project, wanted, _ON_A_PAGE, pages.after(cursor))
-    )
+    read = partial(context.services.comparisons.page, context.project, ComparisonFilter(evaluation))
+    filters = {"list": "comparisons", "evaluation": str(evaluation)}
+    found = await read_page(read, _ON_A_PAGE, cursor, filters, UUID)
     page = {
         "title": "Comparisons",
         "of": evaluation,

@@ -1,6 +1,7 @@
 """Routes of comparisons: of runs, and of models across datasets."""
 
 from dataclasses import asdict
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
@@ -10,10 +11,10 @@ from starlette.responses import Response
 
 from app.api.answers import answers
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import Listing, Pages, Paging, paging_of
+from app.api.cursors import Listing, Paging, paging_of
 from app.api.deps import UseContext, routes
-from app.api.documentation import body_schema, made
-from app.api.jobs import LATER, deferrable
+from app.api.documentation import made
+from app.api.jobs import deferrable
 from app.api.presentation import AS_USUAL, COMPARISON, FormatOfComparison, prefers_page, view_of, written_as
 from app.api.v1.figures import comparison_page
 from app.api.v1.requests import decisions as requests
@@ -26,11 +27,7 @@ router = routes("comparisons")
 _READ = (["getComparison"], {"identifier": "$response.body#/id"})
 
 
-@router.post(
-    "/comparisons",
-    responses=written_as(COMPARISON, made(RunComparison, *_READ)) | LATER,
-    openapi_extra=body_schema(requests.ComparisonRequest),
-)
+@router.post("/comparisons", responses=written_as(COMPARISON, made(RunComparison, *_READ)))
 @deferrable(requests.ComparisonRequest, COMPARISON)
 async def create_comparison(request: Request, context: UseContext, asked: FormatOfComparison = AS_USUAL) -> Response:
     """Compare runs on any metrics: differences with intervals and tests, who may be best, where metrics disagree."""
@@ -53,9 +50,8 @@ async def list_comparisons(
 ) -> Response:
     """List the comparisons of the project, latest first."""
     wanted = ComparisonFilter(evaluation, model)
-    pages: Pages[UUID] = Pages({"list": "comparisons", **asdict(wanted)}, (UUID,))
-    page = await context.services.comparisons.page(context.project, wanted, paging.limit, pages.after(paging.cursor))
-    return paging.answer(pages.listed(page))
+    read = partial(context.services.comparisons.page, context.project, wanted)
+    return await paging.page(read, {"list": "comparisons", **asdict(wanted)}, UUID)
 
 
 @router.get("/comparisons/{identifier}", responses=written_as(COMPARISON))
@@ -76,11 +72,7 @@ async def delete_comparison(identifier: UUID, context: UseContext) -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-@router.post(
-    "/comparisons/across-datasets",
-    responses=written_as(COMPARISON, made(ModelComparison, *_READ)) | LATER,
-    openapi_extra=body_schema(requests.TournamentRequest),
-)
+@router.post("/comparisons/across-datasets", responses=written_as(COMPARISON, made(ModelComparison, *_READ)))
 @deferrable(requests.TournamentRequest, COMPARISON)
 async def compare_across_datasets(
     request: Request, context: UseContext, asked: FormatOfComparison = AS_USUAL

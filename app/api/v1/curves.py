@@ -11,8 +11,8 @@ from app.api.answers import answers, written
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import answered_apart
 from app.api.deps import UseContext, UseSlice, routes
-from app.api.documentation import NO_SAMPLES, body_schema
-from app.api.jobs import LATER, deferrable
+from app.api.documentation import NO_SAMPLES
+from app.api.jobs import deferrable
 from app.api.v1.requests import questions as requests
 from app.api.v1.requests.fields import SOUGHT, Level
 from app.domain.errors import UnknownClass
@@ -95,11 +95,7 @@ async def get_curve(
     )
 
 
-@router.post(
-    "/evaluations/{identifier}/thresholds",
-    responses=answers(DecisionRule | LabelRules) | NO_SAMPLES | LATER,
-    openapi_extra=body_schema(requests.ThresholdRequest),
-)
+@router.post("/evaluations/{identifier}/thresholds", responses=answers(DecisionRule | LabelRules) | NO_SAMPLES)
 @deferrable(requests.ThresholdRequest)
 async def find_threshold(identifier: UUID, request: Request, context: UseSlice) -> Response:
     """Find the decision rule that is best for a metric, and how much of its gain is due to chance."""
@@ -111,11 +107,7 @@ async def find_threshold(identifier: UUID, request: Request, context: UseSlice) 
     )
 
 
-@router.post(
-    "/curves/{curve}",
-    responses=answers(CurvePoints, description="Not saved.") | LATER,
-    openapi_extra=body_schema(requests.CurveRequest),
-)
+@router.post("/curves/{curve}", responses=answers(CurvePoints, description="Not saved."))
 @deferrable(requests.CurveRequest, large=True)
 async def compute_curve(curve: CurveName, request: Request, context: UseContext) -> Response:
     """Read a curve of an input; nothing is saved."""
@@ -131,11 +123,7 @@ def _curve(name: CurveName, asked: requests.CurveRequest) -> bytes:
         raise
 
 
-@router.post(
-    "/thresholds",
-    responses=answers(DecisionRule | LabelRules, description="Not saved.") | LATER,
-    openapi_extra=body_schema(requests.InputThresholdRequest),
-)
+@router.post("/thresholds", responses=answers(DecisionRule | LabelRules, description="Not saved."))
 @deferrable(requests.InputThresholdRequest, large=True)
 async def find_threshold_of_input(request: Request, context: UseContext) -> Response:
     """Find the decision rule that is best for a metric, for an input that is not saved."""

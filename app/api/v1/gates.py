@@ -1,6 +1,7 @@
 """Routes of gates and of their checks."""
 
 from dataclasses import asdict, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
@@ -10,13 +11,13 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import Items, Listing, Pages, Paging, paging_of
+from app.api.cursors import Items, Listing, Paging, paging_of
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import body_schema, made
-from app.api.jobs import LATER, deferrable
+from app.api.jobs import deferrable
 from app.api.presentation import AS_USUAL, CHECK, FormatOfCheck, view_of, written_as
 from app.api.v1.requests import decisions as requests
-from app.api.v1.requests.fields import GateName, OfModel, named
+from app.api.v1.requests.fields import GateName, OfModel
 from app.domain.decisions import CheckFilter, CheckSummary, GateVersion, Verdict
 from app.domain.evaluation import Reference
 from app.services.gate import CheckAnswer, GateTrial
@@ -54,9 +55,7 @@ async def put_gate(name: GateName, request: Request, context: UseContext) -> Res
 @router.get("/gates", responses=answers(Listing[GateVersion], name="GatePage"))
 async def list_gates(context: UseContext, paging: Annotated[Paging, paging_of(GateVersion)]) -> Response:
     """List the gates in their latest versions, by name."""
-    pages: Pages[str] = Pages({"list": "gates"}, (str,))
-    page = await context.services.gates.page(context.project, paging.limit, pages.after(paging.cursor))
-    return paging.answer(pages.listed(page))
+    return await paging.page(partial(context.services.gates.page, context.project), {"list": "gates"}, str)
 
 
 @router.get("/gates/{name}", responses=answers(GateVersion))
@@ -82,11 +81,7 @@ async def delete_gate(name: GateName, context: UseContext) -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-@router.post(
-    "/gates/{name}/checks",
-    responses=written_as(CHECK, made(CheckAnswer, ["getCheck"], _OF_A_CHECK)) | LATER,
-    openapi_extra=body_schema(requests.CheckRequest),
-)
+@router.post("/gates/{name}/checks", responses=written_as(CHECK, made(CheckAnswer, ["getCheck"], _OF_A_CHECK)))
 @deferrable(requests.CheckRequest, CHECK)
 async def create_check(
     name: GateName, request: Request, context: UseContext, asked: FormatOfCheck = AS_USUAL
@@ -94,8 +89,7 @@ async def create_check(
     """Check an evaluation by the latest version of a gate: pass, fail, or inconclusive and what would settle it."""
     view = view_of(request, CHECK, asked)
     body = parse_body(await read_body(request), requests.CheckRequest)
-    baseline = None if body.baseline is None else named(body.baseline)
-    answer = await context.services.gates.check(context.project, name, named(body.evaluation), baseline)
+    answer = await context.services.gates.check(context.project, name, body.evaluation, body.baseline)
     return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/gates/{name}/checks/{answer.id}"})
 
 
@@ -118,7 +112,7 @@ async def tried(context: Context, body: requests.TrialRequest) -> GateTrial:
         Reference(None if model is None else model.to_domain(), None if dataset is None else dataset.to_domain()),
         latest=body.evaluations.latest,
         alone=body.evaluations.id,
-        baseline=None if body.baseline is None else named(body.baseline),
+        baseline=body.baseline,
         beside=body.gate,
     )
 
@@ -140,9 +134,8 @@ async def list_all_checks(
 
 
 async def _checks(context: Context, wanted: CheckFilter, paging: Paging) -> Response:
-    pages: Pages[UUID] = Pages({"list": "checks", **asdict(wanted)}, (UUID,))
-    page = await context.services.gates.checks(context.project, wanted, paging.limit, pages.after(paging.cursor))
-    return paging.answer(pages.listed(page))
+    read = partial(context.services.gates.checks, context.project, wanted)
+    return await paging.page(read, {"list": "checks", **asdict(wanted)}, UUID)
 
 
 @router.get("/gates/{name}/checks/{identifier}", responses=written_as(CHECK))

@@ -10,7 +10,7 @@ from fastapi import Depends, Path, Query, Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.cursors import Pages, Paging, paging_of
+from app.api.cursors import Paging, listed, paging_of, place_in
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import NOT_INSTALLED
 from app.api.documents.document import Json
@@ -90,12 +90,10 @@ async def get_history(
         "metric": asked.metrics,
         "after": asked.created_after,
     }
-    pages: Pages[UUID] = Pages(filters, (UUID,))
-    found = await read_history(
-        context, replace(asked, model=name, limit=paging.limit, after=pages.after(paging.cursor), newest=False)
-    )
-    listed = pages.listed(Page(tuple(found.items), found.next_position))
-    answer = HistoryPage(name, asked.dataset, found.items, found.changes, found.notes, listed.next_cursor)
+    after: UUID | None = place_in(paging.cursor, filters, (UUID,))
+    found = await read_history(context, replace(asked, model=name, limit=paging.limit, after=after, newest=False))
+    cursor = listed(Page(tuple(found.items), found.next_position), filters).next_cursor
+    answer = HistoryPage(name, asked.dataset, found.items, found.changes, found.notes, cursor)
     if view.media is Media.PAGE:
         written = as_answered(answer)
         return view.response(write_page(history_document(written), await pictures_of_history(context, written)))

@@ -1,5 +1,6 @@
 """Routes of jobs: requests that are answered later."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Final
 from uuid import UUID
@@ -8,7 +9,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.cursors import Listing, Pages, Paging, paging_of
+from app.api.cursors import Listing, Paging, paging_of
 from app.api.deps import UseContext, routes
 from app.api.documentation import problem
 from app.api.presentation import Media
@@ -27,9 +28,8 @@ async def list_jobs(
     status: Annotated[JobStatus | None, Query(description="Only those of this status.")] = None,
 ) -> Response:
     """List the jobs of the project, latest first."""
-    pages: Pages[UUID] = Pages({"list": "jobs", "status": status}, (UUID,))
-    page = await context.services.jobs.page(context.project, status, paging.limit, pages.after(paging.cursor))
-    return paging.answer(pages.listed(page))
+    read = partial(context.services.jobs.page, context.project, status)
+    return await paging.page(read, {"list": "jobs", "status": status}, UUID)
 
 
 @router.get("/jobs/{identifier}", responses=answers(Job))

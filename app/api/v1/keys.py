@@ -1,5 +1,6 @@
 """Routes of API keys, and of the audit log."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Final
 from uuid import UUID
@@ -9,7 +10,7 @@ from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import Listing, Pages, Paging, paging_of
+from app.api.cursors import Listing, Paging, paging_of
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.v1.requests import administration as requests
@@ -36,9 +37,7 @@ async def create_key(request: Request, context: UseContext) -> Response:
 @router.get("/keys", responses=answers(Listing[KeyFacts], name="KeyPage"))
 async def list_keys(context: UseContext, paging: Annotated[Paging, paging_of(KeyFacts)]) -> Response:
     """List the keys of the project, latest first, revoked ones too."""
-    pages: Pages[UUID] = Pages({"list": "keys"}, (UUID,))
-    page = await context.services.keys.page(context.project, paging.limit, pages.after(paging.cursor))
-    return paging.answer(pages.listed(page))
+    return await paging.page(partial(context.services.keys.page, context.project), {"list": "keys"}, UUID)
 
 
 @router.get("/keys/{identifier}", responses=answers(KeyFacts))
@@ -67,6 +66,4 @@ async def revoke_key(identifier: UUID, context: UseContext) -> Response:
 @router.get("/audit", responses=answers(Listing[AuditEntry], name="AuditPage"))
 async def list_audit_entries(context: UseContext, paging: Annotated[Paging, paging_of(AuditEntry)]) -> Response:
     """List who created, changed and deleted what in the project, latest first."""
-    pages: Pages[UUID] = Pages({"list": "audit"}, (UUID,))
-    page = await context.services.keys.audit(context.project, paging.limit, pages.after(paging.cursor))
-    return paging.answer(pages.listed(page))
+    return await paging.page(partial(context.services.keys.audit, context.project), {"list": "audit"}, UUID)

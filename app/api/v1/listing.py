@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
-from app.api.cursors import Listing, Pages, Paging, paging_of
+from app.api.cursors import Listing, Paging, listed, paging_of, place_in
 from app.api.deps import Context, UseContext, parameters_of, routes
 from app.api.presentation import ShownMetrics
 from app.api.problems import InvalidQuery
@@ -200,9 +201,10 @@ async def listed_evaluations(
         InvalidQuery: a filter, the order or the cursor is none.
     """
     metric, descending = _sort(sort)
-    pages = Pages({**filters.given, "sort": sort}, (UUID, float | int | None), _position)
-    query = filters.query(sort_metric=metric, descending=descending, limit=limit, after=pages.after(cursor))
-    return pages.listed(await context.services.evaluations.page(context.project, query))
+    given = {**filters.given, "sort": sort}
+    after = place_in(cursor, given, (UUID, float | int | None), _position)
+    query = filters.query(sort_metric=metric, descending=descending, limit=limit, after=after)
+    return listed(await context.services.evaluations.page(context.project, query), given)
 
 
 @router.delete("/evaluations", responses=answers(Removal))
@@ -279,17 +281,15 @@ NounName = Annotated[str, Path(min_length=1, max_length=256, description=_DESCRI
 @router.get("/models", responses=answers(Listing[ModelRef], name="ModelPage"))
 async def list_models(context: UseContext, paging: Annotated[Paging, paging_of(ModelRef)]) -> Response:
     """List the model versions that have an evaluation, by name."""
-    pages = Pages({"list": "models"}, (str, str | None), ModelRef)
-    page = await context.services.evaluations.models(context.project, paging.limit, pages.after(paging.cursor))
-    return paging.answer(pages.listed(page))
+    read = partial(context.services.evaluations.models, context.project)
+    return await paging.page(read, {"list": "models"}, str, str | None, place=ModelRef)
 
 
 @router.get("/datasets", responses=answers(Listing[DatasetRef], name="DatasetPage"))
 async def list_datasets(context: UseContext, paging: Annotated[Paging, paging_of(DatasetRef)]) -> Response:
     """List the datasets that have an evaluation, by name."""
-    pages = Pages({"list": "datasets"}, (str, str | None, str | None), DatasetRef)
-    page = await context.services.evaluations.datasets(context.project, paging.limit, pages.after(paging.cursor))
-    return paging.answer(pages.listed(page))
+    read = partial(context.services.evaluations.datasets, context.project)
+    return await paging.page(read, {"list": "datasets"}, str, str | None, str | None, place=DatasetRef)
 
 
 @router.get("/models/{name:model}", responses=answers(ModelFacts))

@@ -14,8 +14,8 @@ from app.api.answers import answers, json_response, written
 from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import LargeBody, answered_apart, receive
 from app.api.deps import UseContext, UseSlice, routes
-from app.api.documentation import NO_SAMPLES, body_schema
-from app.api.jobs import LATER, deferrable
+from app.api.documentation import NO_SAMPLES
+from app.api.jobs import deferrable
 from app.api.v1.requests import questions as requests
 from app.services.consistency import ConsistencyAnswer, check_report
 from app.services.project import what_if
@@ -25,11 +25,7 @@ from app.services.project.projection import Projection
 router = routes("what-if")
 
 
-@router.post(
-    "/evaluations/{identifier}/projections",
-    responses=answers(Projection) | NO_SAMPLES | LATER,
-    openapi_extra=body_schema(requests.ProjectionRequest),
-)
+@router.post("/evaluations/{identifier}/projections", responses=answers(Projection) | NO_SAMPLES)
 @deferrable(requests.ProjectionRequest)
 async def project_evaluation(identifier: UUID, request: Request, context: UseSlice) -> Response:
     """Compute metrics at another class prevalence: a given one, an uncertain one, a range, or a sweep of one class."""
@@ -40,11 +36,7 @@ async def project_evaluation(identifier: UUID, request: Request, context: UseSli
     return json_response(answer)
 
 
-@router.post(
-    "/projections",
-    responses=answers(Projection, description="Not saved.") | LATER,
-    openapi_extra=body_schema(requests.InputProjectionRequest),
-)
+@router.post("/projections", responses=answers(Projection, description="Not saved."))
 @deferrable(requests.InputProjectionRequest, large=True)
 async def project_input(request: Request, context: UseContext) -> Response:
     """Compute metrics of an input at another class prevalence; nothing is saved."""
@@ -55,11 +47,7 @@ def _projection(asked: requests.InputProjectionRequest) -> bytes:
     return written(what_if.project_input, asked.input.to_domain("/input"), tuple(asked.metrics), asked.to_domain())
 
 
-@router.post(
-    "/evaluations/{identifier}/prevalence-estimates",
-    responses=answers(PrevalenceEstimate) | LATER,
-    openapi_extra=body_schema(requests.EstimateRequest),
-)
+@router.post("/evaluations/{identifier}/prevalence-estimates", responses=answers(PrevalenceEstimate))
 @deferrable(requests.EstimateRequest, large=True)
 async def estimate_prevalence(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Estimate class prevalence where a model is used, from its predictions on samples without labels."""
@@ -75,11 +63,7 @@ def _read_unlabelled(read: Callable[..., requests.EstimateRequest], file: Binary
     return read(file, requests.EstimateRequest).to_domain()
 
 
-@router.post(
-    "/consistency-checks",
-    responses=answers(ConsistencyAnswer, name="ConsistencyResponse") | LATER,
-    openapi_extra=body_schema(requests.ConsistencyRequest),
-)
+@router.post("/consistency-checks", responses=answers(ConsistencyAnswer, name="ConsistencyResponse"))
 @deferrable(requests.ConsistencyRequest)
 async def check_consistency(request: Request, context: UseContext) -> Response:
     """Check whether any confusion matrix could have produced reported scores; nothing is saved."""

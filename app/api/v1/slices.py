@@ -16,8 +16,8 @@ from app.api.bodies.parsing import Body, parse_body, read_body
 from app.api.bodies.received import LargeBody, computed_apart, receive
 from app.api.bodies.referenced import Asked, check_data, copied
 from app.api.deps import CARRIED_OUT_BY, Context, UseContext, routes
-from app.api.documentation import NO_SAMPLES, NOT_INSTALLED, body_schema
-from app.api.jobs import LATER, deferrable, put_aside
+from app.api.documentation import NO_SAMPLES, NOT_INSTALLED
+from app.api.jobs import deferrable, put_aside
 from app.api.plots.catalogue import names_of
 from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.presentation import AS_USUAL, SLICES, FormatOfSlices, View, view_of, written_as
@@ -40,11 +40,7 @@ _BEYOND: Final = (
 )
 
 
-@router.post(
-    "/evaluations/{identifier}/slices",
-    responses=written_as(SLICES) | NO_SAMPLES | LATER,
-    openapi_extra=body_schema(requests.SlicesRequest),
-)
+@router.post("/evaluations/{identifier}/slices", responses=written_as(SLICES) | NO_SAMPLES)
 @deferrable(requests.SlicesRequest, SLICES)
 async def slice_evaluation(
     identifier: UUID, request: Request, context: UseContext, asked: FormatOfSlices = AS_USUAL
@@ -95,12 +91,10 @@ async def admit_slices(context: Context, body: Body) -> "_Elsewhere | None":
     return named
 
 
-@router.post(
-    "/slices",
-    responses=written_as(SLICES) | LATER,
-    openapi_extra=body_schema(requests.InputSlicesRequest, otherwise=requests.ReferencedSlicesRequest),
+@router.post("/slices", responses=written_as(SLICES))
+@deferrable(
+    requests.InputSlicesRequest, SLICES, large=True, otherwise=requests.ReferencedSlicesRequest, admit=admit_slices
 )
-@deferrable(requests.InputSlicesRequest, SLICES, large=True, admit=admit_slices)
 async def slice_input(request: Request, context: UseContext, asked: FormatOfSlices = AS_USUAL) -> Response:
     """Judge an input slice by slice; nothing is saved."""
     view = view_of(request, SLICES, asked)

@@ -1,5 +1,6 @@
 """Routes of webhooks, and of what they are told."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Final
 from uuid import UUID
@@ -10,7 +11,7 @@ from starlette.responses import Response
 from app.api.answers import answers, json_response
 from app.api.bodies.keyed import received
 from app.api.bodies.parsing import parse_body, read_body
-from app.api.cursors import Listing, Pages, Paging, paging_of
+from app.api.cursors import Listing, Paging, paging_of
 from app.api.deps import UseContext, routes
 from app.api.documentation import body_schema, made
 from app.api.v1.requests import administration as requests
@@ -46,9 +47,7 @@ async def put_webhook(name: WebhookName, request: Request, context: UseContext) 
 @router.get("/webhooks", responses=answers(Listing[WebhookFacts], name="WebhookPage"))
 async def list_webhooks(context: UseContext, paging: Annotated[Paging, paging_of(WebhookFacts)]) -> Response:
     """List the webhooks of the project, by name."""
-    pages: Pages[str] = Pages({"list": "webhooks"}, (str,))
-    page = await context.services.webhooks.page(context.project, paging.limit, pages.after(paging.cursor))
-    return paging.answer(pages.listed(page))
+    return await paging.page(partial(context.services.webhooks.page, context.project), {"list": "webhooks"}, str)
 
 
 @router.get("/webhooks/{name}", responses=answers(WebhookFacts))
@@ -72,11 +71,8 @@ async def list_deliveries(
     status: Far = None,
 ) -> Response:
     """List the deliveries of a webhook, sent and pending, latest first."""
-    pages: Pages[UUID] = Pages({"list": "deliveries", "webhook": name, "status": status}, (UUID,))
-    page = await context.services.webhooks.deliveries(
-        context.project, name, status, paging.limit, pages.after(paging.cursor)
-    )
-    return paging.answer(pages.listed(page))
+    read = partial(context.services.webhooks.deliveries, context.project, name, status)
+    return await paging.page(read, {"list": "deliveries", "webhook": name, "status": status}, UUID)
 
 
 @router.post("/webhooks/{name}/tests", responses=answers(DeliveryRetry, status=HTTPStatus.ACCEPTED))

@@ -20,8 +20,7 @@ from app.api.bodies.parsing import parse_body, parse_value
 from app.api.bodies.received import HEAVY_BYTES, LargeBody, receive
 from app.api.cursors import Items
 from app.api.deps import Context, UseContext, routes
-from app.api.documentation import body_schema
-from app.api.jobs import LATER, deferrable
+from app.api.jobs import deferrable
 from app.api.presentation import AS_USUAL, EVALUATION, MembersOfEvaluation, View, json_view_of
 from app.api.problems import ProblemValue, internal_error, problem_of, request_id
 from app.api.v1.evaluations.evaluating import (
@@ -66,11 +65,7 @@ class BatchItem:
     problem: ProblemValue | None = field(default=None, metadata=LEFT_OUT)
 
 
-@router.post(
-    "/evaluations/batch",
-    responses=answers(Items[BatchItem], status=207, name="BatchResponse") | LATER,
-    openapi_extra=body_schema(requests.BatchRequest),
-)
+@router.post("/evaluations/batch", responses=answers(Items[BatchItem], status=207, name="BatchResponse"))
 @deferrable(requests.BatchRequest, large=True)
 async def create_evaluations(
     request: Request,

@@ -12,7 +12,7 @@ from app.api.bodies.parsing import parse_body, read_body
 from app.api.bodies.received import LargeBody, receive
 from app.api.deps import Context, UseContext, UseSlice, routes
 from app.api.documentation import body_schema, made
-from app.api.jobs import LATER, deferrable
+from app.api.jobs import deferrable
 from app.api.presentation import (
     AS_USUAL,
     EVALUATION,
@@ -33,7 +33,7 @@ from app.api.v1.requests.referenced import ReferencedRequest
 from app.domain.data import DataEstimate
 from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline, MatrixShown, NewEvaluation, Normalized
 
-router = routes()
+router, of_metrics = routes("evaluations"), routes("metrics")
 Estimate = Annotated[
     bool,
     Query(
@@ -41,6 +41,9 @@ Estimate = Annotated[
         "evaluation takes; nothing is evaluated."
     ),
 ]
+_takes_inputs = deferrable(
+    requests.EvaluationRequest, EVALUATION, large=True, files=True, otherwise=ReferencedRequest, admit=admit_reference
+)
 _USES = (
     *("getEvaluation", "changeTags", "deleteEvaluation", "getCurve", "findThreshold"),
     *("projectEvaluation", "estimatePrevalence"),
@@ -53,12 +56,9 @@ _USES = (
         EVALUATION,
         made(Evaluation, _USES, {"identifier": "$response.body#/id"})
         | answers(Evaluation | DataEstimate, description="Not saved, or an estimate."),
-    )
-    | LATER,
-    openapi_extra=body_schema(requests.EvaluationRequest, with_file=True, otherwise=ReferencedRequest),
-    tags=["evaluations"],
+    ),
 )
-@deferrable(requests.EvaluationRequest, EVALUATION, large=True, files=True, admit=admit_reference)
+@_takes_inputs
 async def create_evaluation(
     request: Request,
     context: UseContext,
@@ -87,9 +87,7 @@ async def _evaluated(request: Request, context: Context, view: View, *, estimate
 
 @router.post(
     "/evaluations/merge",
-    responses=written_as(EVALUATION, made(Evaluation, _USES, {"identifier": "$response.body#/id"})) | LATER,
-    openapi_extra=body_schema(requests.MergeRequest),
-    tags=["evaluations"],
+    responses=written_as(EVALUATION, made(Evaluation, _USES, {"identifier": "$response.body#/id"})),
 )
 @deferrable(requests.MergeRequest, EVALUATION)
 async def merge_evaluations(request: Request, context: UseContext, asked: FormatOfEvaluation = AS_USUAL) -> Response:
@@ -111,13 +109,8 @@ async def _kept_answer(context: Context, new: NewEvaluation, view: View) -> Resp
     return answer
 
 
-@router.post(
-    "/metrics/compute",
-    responses=written_as(EVALUATION, answers(Evaluation | DataEstimate)) | LATER,
-    openapi_extra=body_schema(requests.EvaluationRequest, with_file=True, otherwise=ReferencedRequest),
-    tags=["metrics"],
-)
-@deferrable(requests.EvaluationRequest, EVALUATION, large=True, files=True, admit=admit_reference)
+@of_metrics.post("/metrics/compute", responses=written_as(EVALUATION, answers(Evaluation | DataEstimate)))
+@_takes_inputs
 async def compute_metrics(
     request: Request,
     context: UseContext,
@@ -129,7 +122,7 @@ async def compute_metrics(
     return await _evaluated(request, context, view_of(request, EVALUATION, asked), estimate=estimate, keep=False)
 
 
-@router.get("/evaluations/latest", responses=written_as(EVALUATION), tags=["evaluations"])
+@router.get("/evaluations/latest", responses=written_as(EVALUATION))
 async def get_latest_evaluation(
     request: Request, context: UseContext, filters: UseFilters, asked: FormatOfEvaluation = AS_USUAL
 ) -> Response:
@@ -138,7 +131,7 @@ async def get_latest_evaluation(
     return await get_evaluation(identifier, request, context, asked)
 
 
-@router.get("/evaluations/{identifier}", responses=written_as(EVALUATION), tags=["evaluations"])
+@router.get("/evaluations/{identifier}", responses=written_as(EVALUATION))
 async def get_evaluation(
     identifier: UUID,
     request: Request,
@@ -156,7 +149,7 @@ async def get_evaluation(
     )
 
 
-@router.get("/evaluations/{identifier}/confusion-matrix", responses=answers(MatrixShown), tags=["evaluations"])
+@router.get("/evaluations/{identifier}/confusion-matrix", responses=answers(MatrixShown))
 async def get_confusion_matrix(
     identifier: UUID,
     context: UseSlice,
@@ -169,10 +162,7 @@ async def get_confusion_matrix(
 
 
 @router.patch(
-    "/evaluations/{identifier}",
-    responses=written_as(EVALUATION),
-    openapi_extra=body_schema(requests.TagsRequest),
-    tags=["evaluations"],
+    "/evaluations/{identifier}", responses=written_as(EVALUATION), openapi_extra=body_schema(requests.TagsRequest)
 )
 async def change_tags(
     identifier: UUID,
@@ -188,7 +178,7 @@ async def change_tags(
     return await evaluation_answer(view, await evaluations.change_tags(context.project, identifier, tags, view.chosen))
 
 
-@router.delete("/evaluations/{identifier}", tags=["evaluations"])
+@router.delete("/evaluations/{identifier}")
 async def delete_evaluation(identifier: UUID, context: UseContext) -> Response:
     """Remove an evaluation for good."""
     await context.services.evaluations.delete(context.project, identifier)

@@ -43,14 +43,7 @@ class KeyRequest(Wire):
 
     def to_domain(self, project: str) -> NewKey:
         """The domain's name for it; ``project`` when it names none."""
-        return NewKey(
-            name=self.name,
-            project=self.project or project,
-            scopes=self.scopes,
-            expires_at=self.expires_at,
-            rate=self.rate,
-            daily_quota=self.daily_quota,
-        )
+        return self.filled(NewKey, project=self.project or project)
 
 
 class RotationRequest(Wire):

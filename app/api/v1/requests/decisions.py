@@ -19,14 +19,13 @@ from app.api.v1.requests.fields import (
     ReferenceField,
     RunField,
     check_one_sided,
-    named,
 )
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.domain.named_metrics import COMPARED
 from app.domain.options import DRAWS, FEWEST_DRAWS
 from app.domain.rules import Demand
-from app.services.compare.across_datasets import Tournament, ZeroRule
-from app.services.compare.comparisons import Adjustment, Alternative, Besides, CostQuestion, NewComparison, PairingMode
+from app.services.compare.across_datasets import Tournament
+from app.services.compare.comparisons import Besides, CostQuestion, NewComparison
 
 Multiplicity = Literal["none", "bonferroni", "holm", "hochberg", "benjamini_hochberg", "benjamini_yekutieli"]
 
@@ -122,25 +121,9 @@ class ComparisonRequest(Wire):
 
     def to_domain(self) -> NewComparison:
         """The request as the services know it."""
-        return NewComparison(
-            evaluations=tuple(map(named, self.evaluations)),
-            metrics=tuple(self.metrics or ()),
-            baseline=None if self.baseline is None else named(self.baseline),
-            level=self.level,
-            rope=self.rope,
-            paired=PairingMode(self.paired),
-            minimum_matched=self.minimum_matched,
-            multiplicity=Adjustment(self.multiplicity),
-            alternative=Alternative(self.alternative),
-            seed=self.seed,
-            draws=self.draws,
-            besides=Besides(
-                costs=None if self.cost_ranges is None else CostQuestion(**self.cost_ranges.model_dump()),
-                paired_tests=self.paired_tests,
-                explain=self.explain,
-            ),
-            by=tuple(dict.fromkeys(self.by)),
-        )
+        costs = None if self.cost_ranges is None else self.cost_ranges.filled(CostQuestion)
+        besides = self.filled(Besides, costs=costs)
+        return self.filled(NewComparison, besides=besides, by=tuple(dict.fromkeys(self.by)))
 
 
 # A name alone stands for every version of it.
@@ -186,19 +169,8 @@ class TournamentRequest(Wire):
 
     def to_domain(self) -> Tournament:
         """The request as the services know it."""
-        return Tournament(
-            metric=self.metric,
-            models=self.model_refs(),
-            datasets=self.dataset_refs(),
-            level=self.level,
-            rope=self.rope,
-            multiplicity=Adjustment(self.multiplicity),
-            zeros=ZeroRule(self.zeros),
-            tie_corrected=self.tie_corrected,
-            control=None if self.control is None else _model(self.control),
-            complete=self.complete,
-            seed=self.seed,
-        )
+        control = None if self.control is None else _model(self.control)
+        return self.filled(Tournament, models=self.model_refs(), datasets=self.dataset_refs(), control=control)
 
 
 def _model(one: str | ModelField) -> ModelRef:

@@ -22,7 +22,6 @@ from app.api.v1.requests.fields import (
     RunField,
     Tags,
     check_one_sided,
-    named,
 )
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.inputs.labels import MOST_CLASSES
@@ -31,15 +30,9 @@ from app.domain.inputs.samples import Tally
 from app.domain.options import (
     DRAWS,
     FEWEST_DRAWS,
-    Alternative,
-    AreaInterval,
     Costs,
-    IntervalChoice,
     IntervalMethod,
     Options,
-    Prior,
-    ProportionInterval,
-    Retain,
     Sampling,
     Shares,
 )
@@ -150,24 +143,9 @@ class OptionsField(Wire):
 
     def _chosen(self, grouped: bool) -> Options:  # noqa: FBT001 - one of two, as its caller says
         usual = IntervalMethod.BOOTSTRAP if grouped else IntervalMethod.POSTERIOR
-        return Options(
-            metrics=tuple(self.metrics),
-            level=self.level,
-            seed=self.seed,
-            intervals=IntervalChoice(self.intervals),
-            interpretation=self.interpretation,
-            retain=Retain(self.retain),
-            costs=None if self.costs is None else self.costs.to_domain(),
-            alternative=Alternative(self.alternative),
-            proportion_interval=ProportionInterval(self.proportion_interval),
-            area_interval=AreaInterval(self.area_interval),
-            sampling=Sampling(
-                method=usual if self.interval_method is None else IntervalMethod(self.interval_method),
-                prior=Prior(self.prior),
-                pseudo_counts=None if self.pseudo_counts is None else tuple(map(tuple, self.pseudo_counts)),
-                shares=Shares(self.prevalence_design),
-                draws=self.draws,
-            ),
+        method = usual if self.interval_method is None else IntervalMethod(self.interval_method)
+        return self.filled(
+            Options, sampling=self.filled(Sampling, method=method, shares=Shares(self.prevalence_design))
         )
 
 
@@ -199,14 +177,8 @@ class EvaluationRequest(Wire):
             InvalidInput: the input has the right form but cannot be evaluated.
         """
         source: MatrixInput = self.input.to_domain("/input", tally=tally, part=part)
-        return NewEvaluation(
-            source=source,
-            options=self.options.to_domain(grouped=source.is_grouped),
-            model=self.model.to_domain() if self.model else None,
-            dataset=self.dataset.to_domain() if self.dataset else None,
-            tags=self.tags,
-            created_at=self.created_at,
-        )
+        options = self.options.to_domain(grouped=source.is_grouped)
+        return self.filled(NewEvaluation, source=source, options=options)
 
 
 class BatchRequest(Wire):
@@ -238,14 +210,8 @@ class MergeRequest(Wire):
 
     def to_domain(self) -> NewMerge:
         """Convert the request for the services."""
-        return NewMerge(
-            evaluations=tuple(map(named, self.evaluations)),
-            as_folds=self.mode == "folds",
-            options=lambda grouped: self.options.to_domain(grouped=grouped),
-            model=self.model.to_domain() if self.model else None,
-            dataset=self.dataset.to_domain() if self.dataset else None,
-            tags=self.tags,
-        )
+        options = lambda grouped: self.options.to_domain(grouped=grouped)  # noqa: E731
+        return self.filled(NewMerge, as_folds=self.mode == "folds", options=options)
 
 
 class TagsRequest(Wire):

@@ -223,11 +223,7 @@ class ReferenceField(Wire):
 
     def to_domain(self) -> Reference:
         """Convert the reference for the domain."""
-        return Reference(
-            model=None if self.model is None else self.model.to_domain(),
-            dataset=None if self.dataset is None else self.dataset.to_domain(),
-            tags=tuple((self.tags or {}).items()),
-        )
+        return self.filled(Reference, tags=tuple((self.tags or {}).items()))
 
 
 def _kind_of_name(value: Any) -> str:
@@ -243,17 +239,19 @@ NamedVersion = Annotated[
     AfterValidator(_name),
     Field(json_schema_extra={"format": "visible-text"}),
 ]
-# How an evaluation is named in a body.
-RunField = Annotated[
+
+
+def _named(run: UUID | str | ReferenceField) -> UUID | Reference:
+    if isinstance(run, str):
+        return Reference(model=ModelRef(run))
+    return run if isinstance(run, UUID) else run.to_domain()
+
+
+# How an evaluation is named in a body, as the services have it.
+RunField: Any = Annotated[
     Annotated[Identifier, Tag(ID_TAG)]
     | Annotated[NamedVersion, Tag(TEXT_TAG)]
     | Annotated[ReferenceField, Tag(REFERENCE_TAG)],
     Discriminator(_kind_of_name),
+    AfterValidator(_named),
 ]
-
-
-def named(run: UUID | str | ReferenceField) -> UUID | Reference:
-    """Convert the name of a run for the services."""
-    if isinstance(run, str):
-        return Reference(model=ModelRef(run))
-    return run if isinstance(run, UUID) else run.to_domain()

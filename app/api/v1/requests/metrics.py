@@ -93,7 +93,7 @@ class RecallSweepField(Wire):
 
     def to_domain(self) -> RecallGrid:
         """The sweep as the service knows it."""
-        return RecallGrid(start=self.start, end=self.end, steps=self.steps, classes=self.classes, shares=self.shares)
+        return self.filled(RecallGrid)
 
 
 class BoundsRequest(Wire):

@@ -25,10 +25,10 @@ from app.api.v1.requests.inputs import AnyInput
 from app.domain.errors import InvalidInput, NeedsScores
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.named_metrics import PROJECTED
-from app.domain.options import DRAWS, FEWEST_DRAWS, Alternative
+from app.domain.options import DRAWS, FEWEST_DRAWS
 from app.services.consistency import DEFAULT_BOUND, MOST_ITEMS, Aggregation, Printed, ReportedScores
-from app.services.decide.curves import BandForm, CalibrationForm, CurveName, CurveQuestion
-from app.services.decide.thresholds import Correction, Limit, RuleQuestion
+from app.services.decide.curves import CurveName, CurveQuestion
+from app.services.decide.thresholds import Limit, RuleQuestion
 from app.services.project.projection import MOST_NAMED, Marked, Scenario, Sweep
 from app.services.project.what_if import Unlabelled
 
@@ -76,7 +76,7 @@ class SweepField(Wire):
 
     def to_domain(self) -> Sweep:
         """The sweep as the services know it."""
-        return Sweep(label=str(self.label), start=self.start, end=self.end, steps=self.steps, at=tuple(self.at))
+        return self.filled(Sweep, label=str(self.label))
 
 
 class _Projected(Wire):
@@ -127,20 +127,8 @@ class _Projected(Wire):
 
     def to_domain(self) -> Scenario:
         """The scenario as the services know it."""
-        sweep = self.sweep
-        ranges = self.prevalence_range
-        return Scenario(
-            prevalence=self.prevalence,
-            samples=self.prevalence_samples,
-            sweep=None if sweep is None else sweep.to_domain(),
-            ranges=None if ranges is None else {label: (ends[0], ends[1]) for label, ends in ranges.items()},
-            recalibrate=self.recalibrate,
-            old_prevalence=self.old_prevalence,
-            level=self.level,
-            alternative=Alternative(self.alternative),
-            seed=self.seed,
-            draws=self.draws,
-        )
+        ends = None if self.prevalence_range is None else {a: tuple(b) for a, b in self.prevalence_range.items()}
+        return self.filled(Scenario, samples=self.prevalence_samples, ranges=ends)
 
 
 class ProjectionRequest(_Projected):
@@ -196,14 +184,8 @@ class EstimateRequest(Wire):
 
     def to_domain(self) -> Unlabelled:
         """The predictions as the services know them."""
-        return Unlabelled(
-            predicted=self.predicted,
-            probabilities=None if self.probabilities is None else np.array(self.probabilities, dtype=np.float64),
-            old_prevalence=self.old_prevalence,
-            recalibrate=self.recalibrate,
-            level=self.level,
-            seed=self.seed,
-        )
+        rows = self.probabilities
+        return self.filled(Unlabelled, probabilities=None if rows is None else np.array(rows, dtype=np.float64))
 
 
 MOST_POINTS = 100_000
@@ -275,17 +257,7 @@ class CurveRequest(Wire):
         Raises:
             InvalidInput: the input cannot be evaluated, or something is given that this curve is not made with.
         """
-        question = CurveQuestion(
-            name=name,
-            label=None if self.label is None else str(self.label),
-            max_points=self.max_points,
-            prevalence=self.prevalence,
-            form=None if self.form is None else CalibrationForm(self.form),
-            bins=self.bins,
-            band=None if self.band is None else BandForm(self.band),
-            level=self.level,
-            seed=self.seed,
-        )
+        question = self.filled(CurveQuestion, name=name, label=None if self.label is None else str(self.label))
         if faults := question.faults():
             raise InvalidInput([replace(fault, pointer=f"/{fault.pointer}") for fault in faults])
         return scored_input(self.input), question
@@ -352,17 +324,9 @@ class ThresholdRequest(Wire):
 
     def to_domain(self) -> RuleQuestion:
         """The question as the services know it."""
-        return RuleQuestion(
-            objective=self.objective,
-            limits=[Limit(one.metric, one.min, one.max) for one in self.constraints],
-            correction=Correction(self.correction),
-            resamples=self.resamples,
-            seed=self.seed,
-            max_points=self.max_points,
-            guarantee=self.guarantee,
-            surface_steps=None if self.surface is None else self.surface.steps,
-            per_label=self.per_label,
-        )
+        limits = [Limit(one.metric, one.min, one.max) for one in self.constraints]
+        steps = None if self.surface is None else self.surface.steps
+        return self.filled(RuleQuestion, limits=limits, surface_steps=steps)
 
 
 class InputThresholdRequest(ThresholdRequest):
@@ -445,15 +409,11 @@ class ConsistencyRequest(Wire):
 
     def to_domain(self) -> ReportedScores:
         """Convert the reported scores for the services."""
-        return ReportedScores(
-            scores=self.scores,
+        return self.filled(
+            ReportedScores,
             positives=self.p,
             negatives=self.n,
-            total=self.total,
             up_to=self.search_up_to,
-            aggregation=self.aggregation,
-            classes=self.classes,
             folds=None if self.folds is None else tuple((fold.p, fold.n) for fold in self.folds),
             printed=Printed(self.rounding),
-            metrics=tuple(self.metrics),
         )

@@ -1,8 +1,7 @@
 """Requests about the slices of a run."""
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
 
@@ -70,24 +69,9 @@ class SlicesRequest(Wire):
 
     def to_question(self) -> SlicesQuestion:
         """The question as the services know it."""
-        return SlicesQuestion(
-            by=tuple(dict.fromkeys(self.by)),
-            depth=self.depth,
-            bins=self.bins,
-            metrics=tuple(self.metrics),
-            reference=self.reference if isinstance(self.reference, str) else _where(self.reference),
-            minimum_samples=self.minimum_samples,
-            level=self.level,
-            rope=self.rope,
-            search=None if self.search is None else SearchQuestion(self.search.metric, self.search.depth),
-        )
-
-
-def _where(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: {"from": value.start, "to": value.end} if isinstance(value, Bin) else value
-        for name, value in given.items()
-    }
+        dumped, by = self.model_dump(include={"reference"}, by_alias=True), tuple(dict.fromkeys(self.by))
+        search = None if self.search is None else self.search.filled(SearchQuestion)
+        return self.filled(SlicesQuestion, by=by, search=search, **dumped)
 
 
 class InputSlicesRequest(SlicesRequest):
