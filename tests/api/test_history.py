@@ -227,7 +227,7 @@ def test_a_figure_of_several_days_has_an_axis_of_time() -> None:
         "items": items,
         "changes": [change],
     }
-    drawn = PLOTS[Subject.HISTORY, "history"].make(FigureData(history=answer)).specification(Look())
+    drawn = PLOTS[Subject.HISTORY, "history"].make(FigureData(answer=answer)).specification(Look())
     (panel,) = drawn["vconcat"]
     assert [row["place"] for row in layer(panel, "values")["data"]["values"]] == [0, 28, 29]
     bands = [(row["from"], row["to"]) for row in layer(panel, "expected")["data"]["values"]]

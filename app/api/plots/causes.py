@@ -39,7 +39,7 @@ def _room(falls: Sequence[Fall]) -> int:
 @figure("causes", needs=Needs.COMPARISON, room=lambda answer: _room(falls_of_comparison(answer)), broad=True)
 def causes_of_differences(given: FigureData) -> Figure:
     """A waterfall of each difference that was explained: its parts with limits, which add up to it."""
-    answer = given.comparison
+    answer = given.answer
     between = " less ".join(apart(run_names(answer["evaluations"]))) if len(answer["evaluations"]) == 2 else ""
     return _figure(given.look, falls_of_comparison(answer), between, answer["design"]["level"])
 
@@ -47,15 +47,15 @@ def causes_of_differences(given: FigureData) -> Figure:
 @figure("causes", needs=Needs.HISTORY, room=lambda answer: _room(falls_of_history(answer)), broad=True)
 def causes_of_changes(given: FigureData) -> Figure:
     """A waterfall of each change of a history that has causes: its parts with limits, which add up to it."""
-    answer = given.history
+    answer = given.answer
     of = f"{printable(answer['model'])} on {dataset_name(answer['dataset'], version=True)}"
     return _figure(given.look, falls_of_history(answer), of, LEVEL)
 
 
-@figure("causes", needs=Needs.SLICES, broad=True)
+@figure("causes", needs=Needs.SLICES, room=lambda _: 0, broad=True)
 def causes_of_gaps(given: FigureData) -> Figure:
     """A waterfall of each settled difference of a slice: its parts with limits, which add up to it."""
-    answer = given.slices
+    answer = given.answer
     return _figure(given.look, falls_of_slices(answer), f"each slice less {held_against(answer)}", answer["level"])
 
 

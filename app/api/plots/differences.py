@@ -50,7 +50,7 @@ def differences(given: FigureData) -> Figure:
     """A forest plot: the difference of each metric with its limits, and the band of practical equivalence. Of more than
     two runs it has those to the baseline, or to the best by the first metric with a value.
     """
-    answer = given.comparison
+    answer = given.answer
     names = dict(
         zip((run["id"] for run in answer["evaluations"]), apart(run_names(answer["evaluations"])), strict=True)
     )
@@ -179,7 +179,7 @@ _SIGNED: Final = "datum.value === 0 ? '0' : format(datum.value, '+~g')"
 @figure("critical_difference", needs=Needs.TOURNAMENT)
 def critical_difference(given: FigureData) -> Figure:
     """Average ranks of models over datasets, with bars over those that the critical difference does not tell apart."""
-    answer = given.comparison
+    answer = given.answer
     names = apart([run_name(model) for model in answer["models"]])
     ranks: list[float] = answer["average_ranks"]
     order = sorted(range(len(names)), key=ranks.__getitem__)

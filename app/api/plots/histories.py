@@ -38,7 +38,7 @@ def _room(answer: Json) -> int:
 @figure("history", needs=Needs.HISTORY, room=_room, broad=True)
 def history(given: FigureData) -> Figure:
     """Each metric over the evaluations of a model: values with limits, where they were expected, and changes."""
-    answer = given.history
+    answer = given.answer
     items = answer["items"]
     metrics = _drawn(items)
     if not metrics:

@@ -97,20 +97,14 @@ class FigureData:
 
     Attributes:
         label: The class that was asked for.
-        runs: The run it is of, and those to be drawn with it; none for a comparison.
-        comparison: As it is answered.
-        check: Likewise.
-        history: Likewise.
-        slices: Likewise.
+        runs: The run it is of, and those to be drawn with it; none where it is of something else.
+        answer: That, as it is answered.
     """
 
     look: Look = field(default_factory=Look)
     label: str | None = None
     runs: Sequence[Run] = ()
-    comparison: Json = field(default_factory=dict)
-    check: Json = field(default_factory=dict)
-    history: Json = field(default_factory=dict)
-    slices: Json = field(default_factory=dict)
+    answer: Json = field(default_factory=dict)
 
     @property
     def run(self) -> Run:
@@ -143,7 +137,7 @@ class Plot:
         several: Can further runs be drawn with it?
         by_class: Does `class` choose what is drawn?
         room: Pixels of height that a page keeps for it and its words, by the answer that it is of: the page has its
-            length before the figure is drawn.
+            length before the figure is drawn. 0 where a page comes with it.
         broad: No other figure has room beside it on a page.
     """
 

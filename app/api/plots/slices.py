@@ -23,10 +23,10 @@ _LARGE_CELL: Final = 76
 _FEWEST: Final = 10
 
 
-@figure("slices", needs=Needs.SLICES)
+@figure("slices", needs=Needs.SLICES, room=lambda _: 0)
 def slices(given: FigureData) -> Figure:
     """Slices of two attributes: how many cases are lost of so many, colours by the share; too small ones are empty."""
-    answer = given.slices
+    answer = given.answer
     metric = next((name for one in answer["slices"] for name in one["metrics"] if _loses(answer, name)), None)
     pairs = list(dict.fromkeys(tuple(one["where"]) for one in answer["slices"] if len(one["where"]) == 2))
     if metric is None or not pairs:

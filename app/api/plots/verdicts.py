@@ -16,7 +16,7 @@ _WIDTH, _HEIGHT, _MOST = 360, 26, 20
 @figure("verdict", needs=Needs.CHECK)
 def verdict(given: FigureData) -> Figure:
     """Each rule of a gate on an axis of its own: the limit, the value with its interval, and the verdict."""
-    answer = given.check
+    answer = given.answer
     results = [as_decided(one) for one in answer["results"] if one["value"] is not None]
     if not results:
         raise NoFigure("expected a rule with a value, and none has one")

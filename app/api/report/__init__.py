@@ -128,14 +128,13 @@ def picture_of(plot: Plot, specification: bytes, svg: bytes | None, place: int, 
     """
     found = orjson.loads(specification)
     subtitle = found["usermeta"]["subtitle"]
-    answer = given.comparison or given.history or (given.run.report if given.runs else {})
     return Picture(
         name=plot.name,
         title=found["title"]["text"],
         subtitle=tuple(subtitle[1:] if subtitle[:1] == [given.heading] else subtitle),
         text=found["description"],
         svg=None if svg is None else inlined(svg.decode(), place),
-        room=plot.room(answer) if answer else 0,
+        room=plot.room(given.answer or given.run.report),
         broad=plot.broad,
     )
 

@@ -19,8 +19,7 @@ from app.api.documents.document import Figures, Json, Section
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.history import history_document, section_of_figures
 from app.api.documents.slices import slices_document
-from app.api.plots.causes import falls_of_slices
-from app.api.plots.registry import PLOTS, FigureData, Needs, Subject, as_answered
+from app.api.plots.registry import PLOTS, Needs, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
 from app.api.report import MOST_ROWS, Picture, headed, view
@@ -30,13 +29,11 @@ from app.api.v1.figures import (
     UNKEPT_ROOM,
     comparison_page,
     evaluation_page,
-    figures_of_comparison,
-    figures_of_evaluation,
-    pictures_of,
-    pictures_of_comparison,
+    figures_shown,
+    pictures_of_answer,
     pictures_of_evaluation,
 )
-from app.api.v1.history import AskedHistory, figures_of_history, newest_of, pictures_of_history
+from app.api.v1.history import AskedHistory, newest_of
 from app.api.v1.listing import MetricFilters, Task, UseMetricFilters
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.advice import WORDS, recommended, walk
@@ -95,7 +92,7 @@ def _written_run(evaluation: Evaluation, web: Web, *, kept: tuple[bool, bool], w
     said = {"answer": answer, "dataset": dataset, "sliceable": kept[1], "where": where, "query": {SLICE: where}}
     # Curves of data by reference, and of what is merged of it, are kept without its samples.
     drawn = kept[0] or not answer["input"].keys().isdisjoint((DATA_FACT, MERGED_FACT))
-    every = figures_of_evaluation(answer)
+    every = figures_shown(Subject.EVALUATION, answer)
     names = [one for one in every if drawn or PLOTS[Subject.EVALUATION, one].needs not in (Needs.SAMPLES, Needs.UNITS)]
     said["places"] = _places(Subject.EVALUATION, names, answer) + [(UNKEPT_ROOM, False)] * (names != every)
     return write("run.html", web, **view(document, web.at, later=False if later else None), **said)
@@ -166,9 +163,7 @@ async def show_slices(
     }
     compute = context.services.compute
     answer = as_answered(await compute.run(partial(judge_slices, source, asked, identifier)))
-    names = ["slices"] * any(len(one["where"]) == 2 for one in answer["slices"])
-    names += ["causes"] * bool(falls_of_slices(answer))
-    pictures = await pictures_of(context, Subject.SLICES, names, FigureData(slices=answer))
+    pictures = await pictures_of_answer(context, Subject.SLICES, answer)
     of = run_title(as_answered(await context.services.evaluations.names(context.project, identifier)))
     return respond(await compute.run(partial(_written_slices, answer, of, form, Web.of(request, "runs"), pictures)))
 
@@ -234,7 +229,8 @@ async def show_comparison(identifier: UUID, request: Request, context: UseContex
 
 
 def _written_comparison(answer: Json, web: Web) -> bytes:
-    places = _places(Subject.COMPARISON, figures_of_comparison(answer), answer)
+    subject = Subject.COMPARISON
+    places = _places(subject, figures_shown(subject, answer), answer)
     return write("document.html", web, **view(comparison_document(answer), web.at), places=places)
 
 
@@ -249,7 +245,7 @@ async def show_comparison_figures(identifier: UUID, request: Request, context: U
     """Show the figures of a comparison. Its page loads them behind everything else."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
     page = {"path": f"comparisons/{identifier}", "of": "The comparison", "title": "Figures"}
-    pictures = await pictures_of_comparison(context, answer)
+    pictures = await pictures_of_answer(context, Subject.COMPARISON, answer)
     return render(request, "figures.html", "comparisons", page=page, **_pictured(pictures))
 
 
@@ -285,7 +281,7 @@ async def show_history_figures(request: Request, context: UseContext, model: _Mo
         "title": printable(model),
         "on": f"on {dataset_name(answer['dataset'], version=True)}",
     }
-    pictured = _pictured(await pictures_of_history(context, answer))
+    pictured = _pictured(await pictures_of_answer(context, Subject.HISTORY, answer))
     above = headed(section_of_figures(answer))
     return render(request, "figures.html", "runs", page=page, **pictured, **above, query=_asked_again(request))
 
@@ -315,7 +311,7 @@ def _written_history(answer: Json, query: Json, web: Web) -> bytes:
         **view(history_document(answer), web.at),
         path="history",
         query=query,
-        places=_places(Subject.HISTORY, figures_of_history(answer), answer),
+        places=_places(Subject.HISTORY, figures_shown(Subject.HISTORY, answer), answer),
         answer=answer,
         asked=list(answer["items"][0]["metrics"]),
     )

@@ -17,7 +17,7 @@ from app.api.documents.comparison import comparison_document
 from app.api.documents.document import Document, Json
 from app.api.documents.evaluation import evaluation_document
 from app.api.plots.catalogue import PlotList, drawn, drawn_or_why, names_of, plot_list
-from app.api.plots.causes import falls_of_comparison
+from app.api.plots.causes import falls_of_comparison, falls_of_history, falls_of_slices
 from app.api.plots.look import Look, Theme
 from app.api.plots.matrices import WITH_SHARES
 from app.api.plots.rates import HIGHEST_SHARE, LOWEST_SHARE, STEPS, swept_metrics
@@ -86,28 +86,25 @@ async def evaluation_page(context: Context, identifier: UUID, theme: Theme | Non
     answer = await context.services.evaluations.read_shown(context.project, identifier, as_answered)
     pictures = await pictures_of_evaluation(context, identifier, answer)
     pictures += await _pictures_at_shares(context, answer, len(pictures))
-    compute = context.services.compute
-    return _page_response(await compute.run(partial(_written, evaluation_document, answer, pictures, theme)))
+    return await _page(context, evaluation_document, answer, pictures, theme)
 
 
 async def comparison_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
     """The report of a comparison."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
-    pictures = await pictures_of_comparison(context, answer)
-    compute = context.services.compute
-    return _page_response(await compute.run(partial(_written, comparison_document, answer, pictures, theme)))
+    pictures = await pictures_of_answer(context, Subject.COMPARISON, answer)
+    return await _page(context, comparison_document, answer, pictures, theme)
 
 
-def figures_of_comparison(answer: Json) -> list[str]:
-    """The figures of a page about a comparison."""
-    if "average_ranks" in answer:
-        return ["critical_difference"]
-    return ["differences", *["causes"] * bool(falls_of_comparison(answer))]
-
-
-async def pictures_of_comparison(context: Context, answer: Json) -> list[Picture]:
-    """The figures of a page about a comparison, drawn."""
-    return await pictures_of(context, Subject.COMPARISON, figures_of_comparison(answer), FigureData(comparison=answer))
+async def _page(
+    context: Context,
+    document: Callable[[Json], Document],
+    answer: Json,
+    pictures: Sequence[Picture],
+    theme: Theme | None,
+) -> Response:
+    page = await context.services.compute.run(partial(_written, document, answer, pictures, theme))
+    return Response(page, media_type="text/html", headers={**HEADERS, "Vary": "Accept"})
 
 
 def _written(
@@ -116,12 +113,18 @@ def _written(
     return write_page(document(answer), pictures, theme)
 
 
-def _page_response(page: bytes) -> Response:
-    return Response(page, media_type="text/html", headers={**HEADERS, "Vary": "Accept"})
-
-
-def figures_of_evaluation(answer: Json) -> list[str]:
-    """The figures of a page about an evaluation: of classes, of probabilities, of what other kinds of input have."""
+def figures_shown(subject: Subject, answer: Json) -> list[str]:
+    """The figures of a page: of an evaluation those of classes, of probabilities, of what other kinds of input have."""
+    match subject:
+        case Subject.COMPARISON if "average_ranks" in answer:
+            return ["critical_difference"]
+        case Subject.COMPARISON:
+            return ["differences", *["causes"] * bool(falls_of_comparison(answer))]
+        case Subject.HISTORY:
+            return ["history", *["causes"] * bool(falls_of_history(answer))]
+        case Subject.SLICES:
+            crossed = any(len(one["where"]) == 2 for one in answer["slices"])
+            return [*["slices"] * crossed, *["causes"] * bool(falls_of_slices(answer))]
     given = answer["input"]
     units, of_classes = KINDS[given["kind"]].units, given.get("confusion_matrix") is not None
     return [
@@ -132,9 +135,14 @@ def figures_of_evaluation(answer: Json) -> list[str]:
     ]
 
 
+async def pictures_of_answer(context: Context, subject: Subject, answer: Json) -> list[Picture]:
+    """The figures of a page about something else than an evaluation, drawn."""
+    return await pictures_of(context, subject, figures_shown(subject, answer), FigureData(answer=answer))
+
+
 async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Json) -> list[Picture]:
     """The figures of a page about an evaluation, drawn; what samples are not kept for says so behind the others."""
-    names, source, without = figures_of_evaluation(answer), None, list[Picture]()
+    names, source, without = figures_shown(Subject.EVALUATION, answer), None, list[Picture]()
     evaluations = context.services.evaluations
     for needs, read in ((Needs.SAMPLES, evaluations.with_curves), (Needs.UNITS, evaluations.units)):
         of_samples = [name for name in names if PLOTS[Subject.EVALUATION, name].needs is needs]
@@ -234,41 +242,43 @@ async def _look(
     return Look(theme, width, height)
 
 
-AskedLook = Annotated[Look, Depends(_look)]
-
-
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A figure with the class and the other runs that the request names."""
+class Drawing:
+    """A figure as an address asks for it."""
 
     plot: Plot
-    label: str | None
-    others: Sequence[UUID]
+    form: Form
+    look: Look
+
+    async def answer(self, context: Context, given: FigureData) -> Response:
+        """The figure of this. It is made where heavy arithmetic is made, and drawn where pictures are."""
+        plot, seen = self.plot, replace(given, look=self.look)
+        specification = await context.services.compute.run(partial(drawn, plot.needs.of, plot.name, seen))
+        if self.form is Form.JSON:
+            return Response(specification, media_type=_MEDIA[self.form])
+        picture = await context.services.renderer.picture(specification, PictureFormat(self.form.value))
+        return Response(picture, media_type=_MEDIA[self.form], headers=_OF_PICTURES)
 
 
-def figure_named(subject: Subject, name: str) -> Plot:
-    """A figure of the registry.
-
-    Raises:
-        InvalidQuery: there is none of that name.
-    """
-    plot = PLOTS.get((subject, name))
-    if plot is None:
-        known = names_of(subject)
-        detail = f"there is no such figure; known are {', '.join(known)}"
-        fault = Fault("name", "unknown_name", detail, near(name, known))
-        raise InvalidQuery([fault], of_path=True)
-    return plot
+_MEDIA = {Form.JSON: "application/json", Form.SVG: "image/svg+xml", Form.PNG: "image/png"}
 
 
-def _asked(name: str, label: str | None, others: str | None) -> _Asked:
-    plot = figure_named(Subject.EVALUATION, name)
-    if label is not None and not plot.by_class:
-        raise InvalidQuery.at("class", "not_for_this_plot", f"expected none for {plot.name}, which shows all classes")
-    found = identifiers_in(others)
-    if found and not plot.several:
-        raise InvalidQuery.at("with", "not_for_this_plot", f"expected none for {plot.name}, which shows one run")
-    return _Asked(plot, label, found)
+def drawing_of(subject: Subject) -> Any:
+    """Return the parameters of a figure of a subject, to stand in `Annotated`."""
+    known = names_of(subject)
+
+    async def asked(
+        name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": known})],
+        form: Form,
+        look: Annotated[Look, Depends(_look)],
+    ) -> Drawing:
+        plot = PLOTS.get((subject, name))
+        if plot is None:
+            detail = f"there is no such figure; known are {', '.join(known)}"
+            raise InvalidQuery([Fault("name", "unknown_name", detail, near(name, known))], of_path=True)
+        return Drawing(plot, form, look)
+
+    return Depends(asked)
 
 
 @router.get("/plots", responses=answers(PlotList))
@@ -280,10 +290,8 @@ async def list_plots() -> Response:
 @router.get("/evaluations/{identifier}/plots/{name}.{form}", responses=FIGURE | NO_SAMPLES | NOT_INSTALLED)
 async def get_evaluation_plot(
     identifier: UUID,
-    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.EVALUATION)})],
-    form: Form,
     context: UseSlice,
-    look: AskedLook,
+    drawing: Annotated[Drawing, drawing_of(Subject.EVALUATION)],
     label: Annotated[
         str | None,
         Query(alias="class", max_length=256, description="The class, for figures that show one."),
@@ -292,55 +300,33 @@ async def get_evaluation_plot(
     others: AskedOthers = None,
 ) -> Response:
     """Read a figure of an evaluation."""
-    asked = _asked(name, label, others)
-    runs = [await run_of(context, one, asked.plot.needs) for one in (identifier, *asked.others)]
-    given = FigureData(look=look, label=asked.label, runs=runs)
-    if asked.plot.needs is Needs.SWEEP:
-        given = await swept(context, given)
-    return await drawn_answer(context, asked.plot, given, form)
+    plot, named = drawing.plot, identifiers_in(others)
+    if label is not None and not plot.by_class:
+        raise InvalidQuery.at("class", "not_for_this_plot", f"expected none for {plot.name}, which shows all classes")
+    if named and not plot.several:
+        raise InvalidQuery.at("with", "not_for_this_plot", f"expected none for {plot.name}, which shows one run")
+    given = FigureData(label=label, runs=[await run_of(context, one, plot.needs) for one in (identifier, *named)])
+    return await drawing.answer(context, await swept(context, given) if plot.needs is Needs.SWEEP else given)
 
 
 @router.get("/comparisons/{identifier}/plots/{name}.{form}", responses=FIGURE | NOT_INSTALLED)
 async def get_comparison_plot(
-    identifier: UUID,
-    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.COMPARISON)})],
-    form: Form,
-    context: UseContext,
-    look: AskedLook,
+    identifier: UUID, context: UseContext, drawing: Annotated[Drawing, drawing_of(Subject.COMPARISON)]
 ) -> Response:
     """Read a figure of a comparison."""
-    plot = figure_named(Subject.COMPARISON, name)
-    answer = as_answered(await context.services.comparisons.read(context.project, identifier))
+    answer, plot = as_answered(await context.services.comparisons.read(context.project, identifier)), drawing.plot
     if ("average_ranks" in answer) != (plot.needs is Needs.TOURNAMENT):
         raise NoFigure(f"{plot.name} is a figure of another kind of comparison: GET /v1/plots says of which")
-    return await drawn_answer(context, plot, FigureData(look=look, comparison=answer), form)
+    return await drawing.answer(context, FigureData(answer=answer))
 
 
 @router.get("/gates/{gate}/checks/{identifier}/plots/{name}.{form}", responses=FIGURE | NOT_INSTALLED)
 async def get_check_plot(
-    gate: GateName,
-    identifier: UUID,
-    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.CHECK)})],
-    form: Form,
-    context: UseContext,
-    look: AskedLook,
+    gate: GateName, identifier: UUID, context: UseContext, drawing: Annotated[Drawing, drawing_of(Subject.CHECK)]
 ) -> Response:
     """Read a figure of a check by a gate."""
-    plot = figure_named(Subject.CHECK, name)
     answer = as_answered(await context.services.gates.read_check(context.project, gate, identifier))
-    return await drawn_answer(context, plot, FigureData(look=look, check=answer), form)
-
-
-async def drawn_answer(context: Context, plot: Plot, given: FigureData, form: Form) -> Response:
-    """The figure. It is made where heavy arithmetic is made, and drawn where pictures are."""
-    specification = await context.services.compute.run(partial(drawn, plot.needs.of, plot.name, given))
-    if form is Form.JSON:
-        return Response(specification, media_type=_MEDIA[form])
-    picture = await context.services.renderer.picture(specification, PictureFormat(form.value))
-    return Response(picture, media_type=_MEDIA[form], headers=_OF_PICTURES)
-
-
-_MEDIA = {Form.JSON: "application/json", Form.SVG: "image/svg+xml", Form.PNG: "image/png"}
+    return await drawing.answer(context, FigureData(answer=answer))
 
 
 _REPORT: dict[int | str, dict[str, Any]] = {

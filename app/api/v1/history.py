@@ -6,22 +6,19 @@ from datetime import UTC
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.cursors import Paging, listed, paging_of, place_in
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import NOT_INSTALLED
-from app.api.documents.document import Json
 from app.api.documents.history import history_document
-from app.api.plots.catalogue import names_of
-from app.api.plots.causes import falls_of_history
 from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.presentation import AS_USUAL, HISTORY, FormatOfHistory, Media, kept_members, view_of, written_as
 from app.api.problems import InvalidQuery
-from app.api.report import Picture, write_page
-from app.api.v1.figures import FIGURE, AskedLook, Form, drawn_answer, figure_named, pictures_of
+from app.api.report import write_page
+from app.api.v1.figures import FIGURE, Drawing, drawing_of, pictures_of_answer
 from app.api.v1.listing import AskedDataset, NounName
 from app.api.v1.requests.fields import Moment, SoughtExpression
 from app.domain.errors import IncomparableRuns, InvalidExpression, OutOfReach
@@ -96,7 +93,9 @@ async def get_history(
     answer = HistoryPage(name, asked.dataset, found.items, found.changes, found.notes, cursor)
     if view.media is Media.PAGE:
         written = as_answered(answer)
-        return view.response(write_page(history_document(written), await pictures_of_history(context, written)))
+        return view.response(
+            write_page(history_document(written), await pictures_of_answer(context, Subject.HISTORY, written))
+        )
     if paging.members is None:
         return view.answer(answer)
     items = [kept_members(one, paging.members) for one in found.items]
@@ -106,16 +105,13 @@ async def get_history(
 @router.get("/models/{model:path}/history/plots/{name}.{form}", responses=FIGURE | NOT_INSTALLED)
 async def get_history_plot(
     model: NounName,
-    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.HISTORY)})],
-    form: Form,
     context: UseContext,
-    look: AskedLook,
+    drawing: Annotated[Drawing, drawing_of(Subject.HISTORY)],
     asked: AskedHistory,
 ) -> Response:
     """Read a figure of a history."""
-    drawn = figure_named(Subject.HISTORY, name)
     answer = await newest_of(context, replace(asked, model=model))
-    return await drawn_answer(context, drawn, FigureData(look=look, history=as_answered(answer)), form)
+    return await drawing.answer(context, FigureData(answer=as_answered(answer)))
 
 
 async def newest_of(context: Context, query: HistoryQuery) -> HistoryPage:
@@ -138,13 +134,3 @@ async def read_history(context: Context, query: HistoryQuery) -> HistoryAnswer:
     except InvalidExpression as error:
         error.pointer = "metric"
         raise
-
-
-def figures_of_history(answer: Json) -> list[str]:
-    """Return the names of the figures of a page about a history."""
-    return ["history", *["causes"] * bool(falls_of_history(answer))]
-
-
-async def pictures_of_history(context: Context, answer: Json) -> list[Picture]:
-    """Return the figures of a page about a history, drawn."""
-    return await pictures_of(context, Subject.HISTORY, figures_of_history(answer), FigureData(history=answer))

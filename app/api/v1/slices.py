@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from uuid import UUID
 
 import orjson
-from fastapi import Path, Query, Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.bodies.parsing import Body, parse_body, read_body
@@ -18,11 +18,10 @@ from app.api.bodies.referenced import Asked, check_data, copied
 from app.api.deps import CARRIED_OUT_BY, Context, UseContext, routes
 from app.api.documentation import NO_SAMPLES, NOT_INSTALLED
 from app.api.jobs import deferrable, put_aside
-from app.api.plots.catalogue import names_of
 from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.presentation import AS_USUAL, SLICES, FormatOfSlices, View, view_of, written_as
 from app.api.v1.evaluations.referenced import new_evaluation
-from app.api.v1.figures import FIGURE, AskedLook, Form, drawn_answer, figure_named
+from app.api.v1.figures import FIGURE, Drawing, drawing_of
 from app.api.v1.requests import slices as requests
 from app.api.v1.requests.fields import Expression, Name
 from app.api.v1.requests.referenced import asked_of, names_data
@@ -61,20 +60,17 @@ async def slice_evaluation(
 @router.get("/evaluations/{identifier}/slices/plots/{name}.{form}", responses=FIGURE | NO_SAMPLES | NOT_INSTALLED)
 async def get_slices_plot(
     identifier: UUID,
-    name: Annotated[str, Path(max_length=64, json_schema_extra={"enum": names_of(Subject.SLICES)})],
-    form: Form,
     context: UseContext,
-    look: AskedLook,
+    drawing: Annotated[Drawing, drawing_of(Subject.SLICES)],
     by: Annotated[list[Name], Query(min_length=1, max_length=50, description="Attributes.")],
     metric: Annotated[list[Expression] | None, Query(max_length=20, description="Metrics.")] = None,
 ) -> Response:
     """Read a figure of the slices of each attribute and of each two."""
-    drawn = figure_named(Subject.SLICES, name)
     source = await context.services.evaluations.sliceable(context.project, identifier)
     columns = tuple(dict.fromkeys(by))
     asked = SlicesQuestion(by=columns, depth=min(2, len(columns)), metrics=tuple(metric or ()))
     answer = as_answered(await context.services.compute.run(partial(judge_slices, source, asked, identifier)))
-    return await drawn_answer(context, drawn, FigureData(look=look, slices=answer), form)
+    return await drawing.answer(context, FigureData(answer=answer))
 
 
 async def admit_slices(context: Context, body: Body) -> "_Elsewhere | None":

@@ -223,7 +223,7 @@ def test_a_pair_is_named_once_and_what_has_no_limits_has_no_brackets(client: htt
     made = client.post("/v1/comparisons", json={"evaluations": runs, "metrics": ["accuracy", "h_mean", "mcc"]}).json()
     for metric in made["metrics"].values():
         metric["differences"][0].update(low=None, high=None)
-    figure = PLOTS[Subject.COMPARISON, "differences"].make(FigureData(comparison=made))
+    figure = PLOTS[Subject.COMPARISON, "differences"].make(FigureData(answer=made))
     assert figure.text.count("left-model") == 1
     assert "Accuracy cannot tell, 0.000; Harmonic mean of the recalls" in figure.text
     said = [row["said"] for rows in values_of(figure.body, "values") for row in rows if "said" in row]
@@ -241,6 +241,6 @@ def test_of_many_models_not_all_are_read_out() -> None:
         "nemenyi": {"critical_difference": 12.1, "cliques": [list(range(15)), list(range(5, 20))]},
     }
     assert "critical_difference" in names_of(Subject.COMPARISON)
-    figure = PLOTS[Subject.COMPARISON, "critical_difference"].make(FigureData(comparison=answer))
+    figure = PLOTS[Subject.COMPARISON, "critical_difference"].make(FigureData(answer=answer))
     assert "model-0, model-1, model-2 and 12 more." in figure.text
     assert figure.text.count("model-") == 2 + 2 * 3
