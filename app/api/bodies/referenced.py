@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from app.api.bodies.files.dataset import Columns, Dataset, open_dataset
 from app.api.bodies.files.joined import Joined, listing_of
-from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile
+from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile, bad_file
 from app.api.bodies.uploads import columns_of, reading, with_attributes
 from app.domain.data import DataEstimate, DataFormat, DataListing, DataReference
 from app.domain.errors import BeyondMemory, Fault, InvalidInput, TooLarge
@@ -373,7 +373,7 @@ class PartsOfData:
 def _check_unchanged(source: DataSource, asked: Asked, data: Dataset) -> None:
     # A version of a table stays as it is, and so does a copy.
     if asked.copy is None and data.listing.table is None and source.files(asked.reference).files != data.listing.files:
-        raise InvalidInput.at("/data", "data_changed", "expected files that stay as they are while they are read")
+        raise bad_file("data_changed", "expected files that stay as they are while they are read")
 
 
 @contextmanager
@@ -416,7 +416,7 @@ def _opened(source: DataSource, asked: Asked, besides: Sequence[str] = ()) -> Da
         return replace(data, texts=asked.copy.texts)
     listing = source.files(asked.reference)
     if asked.digest is not None and _digest(listing) != asked.digest:
-        raise InvalidInput.at("/data", "data_changed", "expected the files that were evaluated, others are there now")
+        raise bad_file("data_changed", "expected the files that were evaluated, others are there now")
     return open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes, besides)
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.api.bodies.files.formats import open_arrow, open_csv, open_npz, open_parquet
-from app.api.bodies.files.table import FileColumns, Mapped, TableFile, mapped_file
+from app.api.bodies.files.table import FileColumns, Mapped, TableFile, bad_file, mapped_file
 from app.domain.errors import DomainError, InvalidInput
 from app.domain.inputs.columns import read_groups
 from app.domain.inputs.folds import MOST_FOLDS
@@ -187,7 +187,7 @@ def reading(pointer: str, expected: str) -> Iterator[None]:
 def _refuse_unknown(names: Sequence[str], known: set[str], expected: str, advice: str = "") -> None:
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise InvalidInput.at("/data", "unknown_column", f"expected {expected}, got {listed(unknown)} too{advice}")
+        raise bad_file("unknown_column", f"expected {expected}, got {listed(unknown)} too{advice}")
 
 
 # --- one column per member, per class or per feature -----------------------------------------------------------------
@@ -275,20 +275,18 @@ class _Picked:
         chosen = self.declared or [class_of_column(name) for name in free]
         absent = [label for label in chosen if label not in by_class]
         if absent:
-            raise InvalidInput.at(
-                "/data", "missing_column", f"expected a column of {member} for the class {absent[0]!r}"
-            )
+            raise bad_file("missing_column", f"expected a column of {member} for the class {absent[0]!r}")
         if len(chosen) < 2:
             single = self.kind.file()[member].name
             one = "" if single == member else f"a column {single!r}, or "
-            raise InvalidInput.at("/data", "missing_column", f"expected {one}a column of {member} for every class")
+            raise bad_file("missing_column", f"expected {one}a column of {member} for every class")
         return {label: by_class[label] for label in chosen}
 
     def _refuse_absent(self) -> None:
         absent = [name for name in self.needed if name not in self.file.names]
         if absent:
             have = f"there are only {listed(self.file.names)}" if self.file.names else "there are none"
-            raise InvalidInput.at("/data", "missing_column", f"expected a column {absent[0]!r}, {have}")
+            raise bad_file("missing_column", f"expected a column {absent[0]!r}, {have}")
 
     def _refuse_others(self, known: set[str]) -> None:
         more = ["one per class"] if self.by_class is not None else []
@@ -327,7 +325,7 @@ def _matrix(table: FileColumns, names: Sequence[str]) -> NDArray[np.float64]:
     for place, name in enumerate(names):
         column = table.numbers(name)
         if len(column) != table.rows:
-            raise InvalidInput.at("/data", "wrong_length", f"expected {table.rows} entries in the column {name!r}")
+            raise bad_file("wrong_length", f"expected {table.rows} entries in the column {name!r}")
         matrix[:, place] = column
     return matrix
 
@@ -351,8 +349,7 @@ def _by_labels(file: TableFile, kind: type[Input], labels: Sequence[str] | None)
     if len(said) != 1:
         either = " or ".join(f"'{name}.<label>'" for name in tables if name != _TRUTH)
         arrays = " or ".join(repr(name) for name in tables if name != _TRUTH)
-        raise InvalidInput.at(
-            "/data",
+        raise bad_file(
             "missing_column",
             f"expected columns {either} for every label (in an NPZ also arrays {arrays}), got "
             f"{' and '.join(said) or 'none of them'}",
@@ -405,7 +402,7 @@ def _columns_of_labels(file: TableFile, member: str, labels: Sequence[str] | Non
     absent = [label for label in labels or () if label not in known]
     if absent or not known:
         missing = f"{member}.{absent[0]}" if absent else f"{member}.<label>"
-        raise InvalidInput.at("/data", "missing_column", f"expected a column {missing!r}")
+        raise bad_file("missing_column", f"expected a column {missing!r}")
     return [known[label] for label in labels or known]
 
 
@@ -426,14 +423,12 @@ def distribute(columns: Mapping[str, Any], folds: Column, shared: Mapping[str, A
     try:
         names = read_groups(as_labels(folds, "/data"), "/data")
     except InvalidInput:
-        raise InvalidInput.at("/data", "not_folds", "expected integers or texts in the column 'fold'") from None
+        raise bad_file("not_folds", "expected integers or texts in the column 'fold'") from None
     if len(names) != len(columns[_TRUTH]):
-        raise InvalidInput.at("/data", "wrong_length", f"expected {len(columns[_TRUTH])} entries in the column 'fold'")
+        raise bad_file("wrong_length", f"expected {len(columns[_TRUTH])} entries in the column 'fold'")
     found, codes = np.unique(names, return_inverse=True)
     if len(found) > MOST_FOLDS:
-        raise InvalidInput.at(
-            "/data", "too_many_folds", f"expected at most {MOST_FOLDS} different folds, got {len(found)}"
-        )
+        raise bad_file("too_many_folds", f"expected at most {MOST_FOLDS} different folds, got {len(found)}")
     labels = shared.get("labels", columns.get("labels"))
     if labels is None and len(names):
         labels = _classes_of_all(columns, shared.get("ignore"))

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.api.bodies.files.table import MOST_ROWS, check_labels, is_text, refuse_missing
+from app.api.bodies.files.table import MOST_ROWS, bad_file, check_labels, is_text, refuse_missing
 from app.domain.data import MOST_GROUPS
-from app.domain.errors import InvalidInput, TooLarge
+from app.domain.errors import TooLarge
 from app.domain.inputs.attributes import MOST_VALUES
 from app.domain.inputs.content import LARGEST_TOTAL
 from app.domain.inputs.samples import Tally
@@ -52,8 +52,7 @@ class LabelCodes:
 
 def _check_values(count: int, column: str) -> None:
     if count > MOST_VALUES:
-        raise InvalidInput.at(
-            "/data",
+        raise bad_file(
             "too_many",
             f"expected at most {MOST_VALUES} different values in the column {column!r}, whose rows are counted since "
             "there are more than memory holds; got more",
@@ -146,16 +145,13 @@ def _weights(column: pa.Array, before: int) -> pa.Array:
     bad = ~np.isfinite(values) | (values < 0)
     if bad.any():
         index = int(np.argmax(bad))
-        raise InvalidInput.at(
-            "/data",
+        raise bad_file(
             "bad_weight",
             f"sample_weight, row {before + index} of those read: expected a finite weight of 0 or more, got "
             f"{values[index]:g}",
         )
     if values.size and values.max() > LARGEST_TOTAL:
-        raise InvalidInput.at(
-            "/data",
-            "total_too_large",
-            f"sample_weight: expected entries that sum to at most 2^53, got {values.max():g}",
+        raise bad_file(
+            "total_too_large", f"sample_weight: expected entries that sum to at most 2^53, got {values.max():g}"
         )
     return weights

@@ -26,6 +26,7 @@ from app.api.bodies.files.table import (
     Mapped,
     TableFile,
     arrow_table,
+    bad_file,
     check_names,
     refuse_missing,
 )
@@ -99,8 +100,7 @@ class Nested:
         lengths = pc.list_value_length(column)
         wrong = pc.index(pc.not_equal(lengths, self.size), True).as_py()
         if wrong >= 0:
-            raise InvalidInput.at(
-                "/data",
+            raise bad_file(
                 "wrong_length",
                 f"expected {self.size} values in each row of {self.column!r}, one for each class, got "
                 f"{lengths[wrong]} at row {before + wrong}",
@@ -185,7 +185,7 @@ class Dataset:
         def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
             weight = numbers[0] if numbers else None
             if weight in labels:
-                raise InvalidInput.at("/data", "duplicate_column", "expected weights in a column of their own")
+                raise bad_file("duplicate_column", "expected weights in a column of their own")
             columns, named = (labels, numbers), 3 if grouped else 2
             self.read.rows = 0
             table, self.read.tally = counted(
@@ -492,16 +492,14 @@ def _of_all(found: pa.Field, schemas: Sequence[pa.Schema], listing: DataListing)
     for schema, file in zip(schemas, listing.files, strict=True):
         part = file.path.rpartition("/")[2]
         if name not in schema.names:
-            raise InvalidInput.at(
-                "/data", "missing_column", f"expected a column {name!r} in every file, there is none in {shown(part)}"
-            )
+            detail = f"expected a column {name!r} in every file, there is none in {shown(part)}"
+            raise bad_file("missing_column", detail)
         try:
             merged = pa.unify_schemas(
                 [pa.schema([found]), pa.schema([schema.field(name)])], promote_options="permissive"
             )
         except pa.ArrowException:
-            raise InvalidInput.at(
-                "/data",
+            raise bad_file(
                 "wrong_type",
                 f"expected {found.type} in the column {name!r} as in the files before, got {schema.field(name).type} "
                 f"in {shown(part)}",

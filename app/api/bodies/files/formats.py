@@ -23,6 +23,7 @@ from app.api.bodies.files.table import (
     FileColumns,
     TableFile,
     arrow_table,
+    bad_file,
     check_bytes,
     check_description,
     check_labels,
@@ -33,7 +34,6 @@ from app.api.bodies.files.table import (
     refuse_nan,
     too_large,
 )
-from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import Column, different
 
 # The length of the footer and the last four bytes of every file.
@@ -249,10 +249,8 @@ class _Array:
     def column(self) -> NDArray[Any]:
         """The entries (n); a column [n, 1] is one too."""
         if len(self.shape) != 1 and (len(self.shape) != 2 or self.shape[1] != 1):
-            raise InvalidInput.at(
-                "/data",
-                "not_a_column",
-                f"expected one entry per sample as {self.name!r}, got an array of shape {self.shape}",
+            raise bad_file(
+                "not_a_column", f"expected one entry per sample as {self.name!r}, got an array of shape {self.shape}"
             )
         return self.read().reshape(-1)
 
@@ -272,7 +270,7 @@ def _describe(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> _A
         shape, _, dtype = read(member)
         size = entry.file_size - member.tell()
     if dtype.kind not in "fiubU" or not shape:
-        raise InvalidInput.at("/data", "not_a_column", f"expected an array of numbers or texts as {name!r}")
+        raise bad_file("not_a_column", f"expected an array of numbers or texts as {name!r}")
     claimed = int(np.prod(shape, dtype=object)) * dtype.itemsize
     if min(shape) < 0 or claimed != size or not dtype.itemsize:
         raise ValueError(f"the header of {name!r} says {claimed} bytes, there are {size}")
@@ -291,7 +289,7 @@ def _labels(array: NDArray[Any], limited: str | None = None) -> Column:
 
 def _numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     if array.dtype.kind not in "fiu":
-        raise InvalidInput.at("/data", "not_numbers", f"expected numbers as {name!r}")
+        raise bad_file("not_numbers", f"expected numbers as {name!r}")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
@@ -342,7 +340,7 @@ def open_csv(file: BinaryIO) -> TableFile:
         except pa.ArrowInvalid as error:
             if "conversion error to double" not in str(error):
                 raise
-            raise InvalidInput.at("/data", "not_numbers", f"expected numbers: {error}"[:300]) from None
+            raise bad_file("not_numbers", f"expected numbers: {error}"[:300]) from None
         read = arrow_table(rows, table.column, len(types))
         return replace(
             read,

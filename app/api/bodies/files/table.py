@@ -46,9 +46,8 @@ def check_bytes(size: int, what: str) -> None:
 def check_labels(count: int, column: str) -> None:
     """Refuse more different labels in a column than a request may have."""
     if count > MOST_LABELS:
-        raise InvalidInput.at(
-            "/data", "too_many_classes", f"expected at most {MOST_CLASSES} classes, got more in the column {column!r}"
-        )
+        detail = f"expected at most {MOST_CLASSES} classes, got more in the column {column!r}"
+        raise bad_file("too_many_classes", detail)
 
 
 def check_description(size: int) -> None:
@@ -63,9 +62,12 @@ def check_names(names: Sequence[str]) -> None:
         raise too_large(f"at most {MOST_COLUMNS} columns, got {len(names)}")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput.at(
-            "/data", "duplicate_column", f"expected columns with different names, got {twice!r} twice"
-        )
+        raise bad_file("duplicate_column", f"expected columns with different names, got {twice!r} twice")
+
+
+def bad_file(code: str, detail: str) -> InvalidInput:
+    """The error that says what is wrong with the contents of a file."""
+    return InvalidInput.at("/data", code, detail)
 
 
 def too_large(expected: str) -> TooLarge:
@@ -146,9 +148,7 @@ def refuse_missing(column: pa.ChunkedArray, name: str, before: int = 0) -> pa.Ch
     """
     if column.null_count:
         index = before + pc.index(column.is_null(), True).as_py()
-        raise InvalidInput.at(
-            "/data", "missing_value", f"expected no missing values, got one in {name!r} at row {index}"
-        )
+        raise bad_file("missing_value", f"expected no missing values, got one in {name!r} at row {index}")
     return column
 
 
@@ -190,7 +190,7 @@ def _labels(column: pa.ChunkedArray, name: str) -> Column:
     if pa.types.is_boolean(kind):
         return np.asarray(column.to_numpy())
     if not _is_number(kind):
-        raise InvalidInput.at("/data", "not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
+        raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
     return np.asarray(column.to_numpy() if pa.types.is_unsigned_integer(kind) else _whole_or_double(column, kind))
 
 
@@ -210,9 +210,9 @@ def _whole_or_double(column: pa.ChunkedArray, kind: pa.DataType) -> NDArray[Any]
 def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     kind = _value_type(column)
     if is_text(kind):
-        raise InvalidInput.at("/data", "not_numbers", f"expected numbers in the column {name!r}")
+        raise bad_file("not_numbers", f"expected numbers in the column {name!r}")
     if not _is_number(kind):
-        raise InvalidInput.at("/data", "not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
+        raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
     return np.asarray(column.cast(kind).cast(pa.float64(), safe=False).to_numpy())
 
 
@@ -235,7 +235,7 @@ def refuse_nan(name: str, row: int) -> None:
     Raises:
         InvalidInput: always.
     """
-    raise InvalidInput.at("/data", "not_finite", f"expected a finite number or none in {name!r} at row {row}, got nan")
+    raise bad_file("not_finite", f"expected a finite number or none in {name!r} at row {row}, got nan")
 
 
 def _flags(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
@@ -247,9 +247,7 @@ def _values(column: pa.ChunkedArray, name: str) -> list[Any]:
     if pa.types.is_decimal(kind):
         kind = pa.float64()
     if not (is_text(kind) or _is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        raise InvalidInput.at(
-            "/data", "not_a_column", f"expected texts, numbers or booleans in the column {name!r}, got {kind}"
-        )
+        raise bad_file("not_a_column", f"expected texts, numbers or booleans in the column {name!r}, got {kind}")
     found: list[Any] = column.cast(kind).to_pylist()
     return found
 
