@@ -21,7 +21,7 @@ from app.services.evaluate.reports import report_alone, sections_from_json
 from app.services.evaluate.sections.matrix import batch_values
 from app.services.ports import ArchiveKind
 from app.services.present import act_as
-from app.services.stored import options_from_json, stored_input
+from app.services.stored import options_from_json
 from app.services.transfer import (
     EVALUATIONS,
     Checker,
@@ -153,7 +153,7 @@ def _alone(one: WholeEvaluation) -> Recomputed:
 def _asked(one: WholeEvaluation) -> tuple[MatrixInput, Options]:
     """Return the input and options that the stored values follow from: intervals and expressions are not stored."""
     options = replace(options_from_json(one.record.options), intervals=IntervalChoice.NONE, metrics=())
-    return stored_input(one.record, one.samples), options
+    return replace(one.record, samples=one.samples), options
 
 
 _TASKS: dict[str, Callable[[AsyncEngine, argparse.Namespace], Awaitable[Ending]]] = {
