@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import file_digest, sha256
@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from app.domain.errors import DomainError
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import read_id
 from app.domain.inputs.attributes import Attributes
@@ -25,6 +24,7 @@ from app.domain.inputs.clustering import Clustering
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import shape_of
 from app.domain.inputs.samples import Samples
+from app.kernel.matrix.table import confusion_counts
 from app.services.ports import Archive, ArchiveConflictError, Archived, ArchiveKind, SampleColumn
 
 # Values come from the same arithmetic, by whatever build of numpy: what differs by more has another cause.
@@ -32,14 +32,6 @@ _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 _AT_ONCE: Final = 200
 
 Values = Mapping[str, float | None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WholeEvaluation:
-    """An evaluation with everything that is stored of it."""
-
-    record: EvaluationRecord
-    samples: Samples | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +92,11 @@ class Checker:
 
     Attributes:
         archive: Where it is read from.
-        recompute: Values of some evaluations from their inputs.
+        recompute: Values of some evaluations with their samples.
     """
 
     archive: Archive
-    recompute: Callable[[Sequence[WholeEvaluation]], Sequence[Recomputed]]
+    recompute: Callable[[Sequence[EvaluationRecord]], Sequence[Recomputed]]
 
     async def check(self, project: str, tell: Callable[[Discrepancy], None]) -> Verdict:
         """Look at all evaluations of a project; `tell` is told of everything that does not follow."""
@@ -118,11 +110,11 @@ class Checker:
                     verdict.evaluations += 1
                     tell(missing)
                 else:
-                    checked.append(WholeEvaluation(one.record, samples))
-            for whole, again in zip(checked, self.recompute(checked), strict=True):
+                    checked.append(replace(one.record, samples=samples))
+            for record, again in zip(checked, self.recompute(checked), strict=True):
                 verdict.evaluations += 1
-                verdict.values += len(whole.record.values)
-                self._judge(whole, again, verdict, tell)
+                verdict.values += len(record.values)
+                self._judge(record, again, verdict, tell)
         return verdict
 
     async def _read(self, project: str) -> AsyncIterator[Sequence[Archived]]:
@@ -156,10 +148,9 @@ class Checker:
         return Samples(**parts, fold_sizes=one.fold_sizes), None
 
     def _judge(
-        self, one: WholeEvaluation, again: Recomputed, verdict: Verdict, tell: Callable[[Discrepancy], None]
+        self, record: EvaluationRecord, again: Recomputed, verdict: Verdict, tell: Callable[[Discrepancy], None]
     ) -> None:
-        record = one.record
-        found = [*_of_counts(one), *_of_values(record, again)]
+        found = [*_of_counts(record), *_of_values(record, again)]
         if not found:
             return
         if record.revision != again.revision and all(each.what in record.values for each in found):
@@ -190,16 +181,13 @@ def _of_values(record: EvaluationRecord, again: Recomputed) -> list[Discrepancy]
     return found
 
 
-def _of_counts(one: WholeEvaluation) -> list[Discrepancy]:
+def _of_counts(record: EvaluationRecord) -> list[Discrepancy]:
     """A matrix of classes is that of its samples, and the sum of its folds."""
-    record, found = one.record, []
+    samples, found = record.samples, []
     if record.fold_counts is not None and not np.allclose(record.fold_counts.sum(axis=0), record.counts):
         found.append(Discrepancy(record.id, "counts", None, None, "they are not the sum of the folds"))
-    samples = one.samples
     if samples is not None and record.task is None:
-        counts = np.zeros(record.counts.shape)
-        weights = 1.0 if samples.weights is None else samples.weights
-        np.add.at(counts, (samples.truth, samples.predicted), weights)
+        counts = confusion_counts(samples.truth, samples.predicted, record.n_classes, samples.weights)
         if not np.allclose(counts, record.counts):
             found.append(Discrepancy(record.id, "counts", None, None, "they are not those of the samples"))
     return found
@@ -213,11 +201,6 @@ def _same(stored: float | None, now: float | None) -> bool:
 
 def _shown(value: float | None) -> str:
     return "undefined" if value is None else repr(value)
-
-
-def refused(error: DomainError, revision: str) -> Recomputed:
-    """Return the result for an input that is refused now."""
-    return Recomputed({}, revision, error.detail)
 
 
 FORMAT: Final = "prevail-export"
