@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import DomainError
+from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import is_project_name
-from app.domain.inputs.matrices import MatrixInput
 from app.domain.operations import DEFAULT_PROJECT, Actor
 from app.domain.options import IntervalChoice, Options
 from app.kernel.metrics.catalogue import catalogue
@@ -21,7 +21,7 @@ from app.services.evaluate.reports import report_alone, sections_from_json
 from app.services.evaluate.sections.matrix import batch_values
 from app.services.ports import ArchiveKind
 from app.services.present import act_as
-from app.services.stored import options_from_json, stored_input
+from app.services.stored import options_from_json
 from app.services.transfer import (
     EVALUATIONS,
     Checker,
@@ -29,8 +29,6 @@ from app.services.transfer import (
     Exporter,
     Importer,
     Recomputed,
-    WholeEvaluation,
-    refused,
 )
 from app.store.engine import create_engine
 from app.store.transfer import PostgresArchive
@@ -115,13 +113,13 @@ async def _check(engine: AsyncEngine, chosen: argparse.Namespace) -> Ending:
     return Ending("\n".join(lines) + "\n", 1 if verdict.wrong else 0)
 
 
-def recompute(checked: Sequence[WholeEvaluation]) -> list[Recomputed]:
+def recompute(checked: Sequence[EvaluationRecord]) -> list[Recomputed]:
     """Values of some evaluations from their inputs: those of plain matrices of one size in one pass."""
     found: dict[int, Recomputed] = {}
     families: dict[int, list[int]] = {}
     for place, one in enumerate(checked):
-        if one.record.task is None and one.samples is None and one.record.part is None:
-            families.setdefault(one.record.n_classes, []).append(place)
+        if one.task is None and one.samples is None and one.part is None:
+            families.setdefault(one.n_classes, []).append(place)
         else:
             found[place] = _alone(one)
     for n_classes, places in families.items():
@@ -132,28 +130,26 @@ def recompute(checked: Sequence[WholeEvaluation]) -> list[Recomputed]:
     return [found[place] for place in range(len(checked))]
 
 
-def _together(checked: Sequence[WholeEvaluation]) -> list[Recomputed]:
+def _together(checked: Sequence[EvaluationRecord]) -> list[Recomputed]:
     try:
-        values = batch_values([ask(*_asked(one)) for one in checked]).values
+        values = batch_values([ask(one, _options(one)) for one in checked]).values
     except DomainError:
         return [_alone(one) for one in checked]
     return [Recomputed(own, catalogue().of_matrices.revision) for own in values]
 
 
-def _alone(one: WholeEvaluation) -> Recomputed:
-    source, options = _asked(one)
-    revision = (catalogue() if source.is_scored or source.task is not None else catalogue().of_matrices).revision
-    kept = None if one.record.part is None else sections_from_json(one.record.part)
+def _alone(one: EvaluationRecord) -> Recomputed:
+    revision = (catalogue() if one.is_scored or one.task is not None else catalogue().of_matrices).revision
+    kept = None if one.part is None else sections_from_json(one.part)
     try:
-        return Recomputed(report_alone(ask(source, options), kept).values, revision)
+        return Recomputed(report_alone(ask(one, _options(one)), kept).values, revision)
     except DomainError as error:
-        return refused(error, revision)
+        return Recomputed({}, revision, error.detail)
 
 
-def _asked(one: WholeEvaluation) -> tuple[MatrixInput, Options]:
-    """Return the input and options that the stored values follow from: intervals and expressions are not stored."""
-    options = replace(options_from_json(one.record.options), intervals=IntervalChoice.NONE, metrics=())
-    return stored_input(one.record, one.samples), options
+def _options(one: EvaluationRecord) -> Options:
+    """Return the options that the stored values follow from: intervals and expressions are not stored."""
+    return replace(options_from_json(one.options), intervals=IntervalChoice.NONE, metrics=())
 
 
 _TASKS: dict[str, Callable[[AsyncEngine, argparse.Namespace], Awaitable[Ending]]] = {

@@ -251,16 +251,8 @@ class GuardedProtocol(HttpToolsProtocol):
         # Before the first request there is no scope, whatever its type says.
         scope: Any = self.scope
         request_id = scope["state"].get("request_id", uuid4().hex) if scope else uuid4().hex
-        body = write_json(problem.of_request(request_id))
-        headers = [
-            *self.server_state.default_headers,
-            (b"content-type", MEDIA_TYPE.encode()),
-            (b"content-length", str(len(body)).encode()),
-            (b"x-request-id", request_id.encode()),
-            (b"connection", b"close"),
-            *((name.lower().encode(), value.encode()) for name, value in problem.headers.items()),
-        ]
-        lines = [b"%b: %b\r\n" % header for header in headers]
+        headers, body = _told(problem, request_id)
+        lines = [b"%b: %b\r\n" % header for header in (*self.server_state.default_headers, *headers)]
         self.transport.write(b"".join([STATUS_LINE[problem.status], *lines, b"\r\n", body]))
 
 
@@ -300,7 +292,13 @@ async def _answer(problem: Problem, state: Any, send: Any) -> None:
     """Answer in place of the application, and end the connection."""
     if REFUSED in state:
         state[REFUSED](problem.code)
-    request_id = state.get("request_id", uuid4().hex)
+    headers, body = _told(problem, state.get("request_id", uuid4().hex))
+    await send({"type": "http.response.start", "status": problem.status.value, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _told(problem: Problem, request_id: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """The headers and the body of an answer that ends its connection."""
     body = write_json(problem.of_request(request_id))
     headers = {
         "content-type": MEDIA_TYPE,
@@ -309,11 +307,4 @@ async def _answer(problem: Problem, state: Any, send: Any) -> None:
         "x-request-id": request_id,
         **problem.headers,
     }
-    await send(
-        {
-            "type": "http.response.start",
-            "status": problem.status.value,
-            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-        }
-    )
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()], body

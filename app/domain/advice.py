@@ -5,7 +5,7 @@ The trees and the advice at their leaves stand in `trees.toml`.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -84,11 +84,21 @@ class Fork:
     branches: tuple[Branch, ...]
 
     def branch(self, answer: object) -> Branch:
-        """The branch of an answer. Raises KeyError when there is none."""
+        """The branch of an answer. Raises InvalidInput when there is none."""
         for branch in self.branches:
             if answer == branch.answer:
                 return branch
-        raise KeyError(answer)
+        known = ", ".join(str(branch.answer) for branch in self.branches)
+        raise InvalidInput.at(f"/{self.about}", "unknown_answer", f"expected one of {known}, got {answer!r}")
+
+    @property
+    def choices(self) -> list[tuple[str, str, str]]:
+        """Each answer, what it is called, and what follows from it."""
+        found = []
+        for branch in self.branches:
+            answer = ("no", "yes")[branch.answer] if isinstance(branch.answer, bool) else str(branch.answer)
+            found.append((answer, _words(self.about, answer), branch.reason))
+        return found
 
 
 Node = Fork | Leaf
@@ -195,11 +205,10 @@ class Request:
         """Are there predicted probabilities? Labels, and so the matrix, follow from them."""
         return Inputs.PROBABILITIES in self.inputs
 
-    def answer(self, about: str) -> Any:
-        """The answer to a question, given or assumed."""
-        if about == _PROBABILITIES:
-            return self.has_probabilities
-        return self.answers.get(about, trees().assumed[self.task].get(about))
+    @property
+    def all_answers(self) -> Mapping[str, Any]:
+        """Answers by what they are about, given or assumed."""
+        return {**trees().assumed[self.task], **self.answers, _PROBABILITIES: self.has_probabilities}
 
     def check(self) -> None:
         """Raises InvalidInput: an answer is missing, and nothing can be assumed, or one is of another task."""
@@ -259,7 +268,10 @@ def recommend(request: Request) -> Recommendation:
     advised: dict[str, Advice] = {}
     notes: list[str] = []
     for name, tree in trees().by_task[request.task].items():
-        leaf = _walk(request, name, tree, path)
+        taken, leaf = _way(tree, request.all_answers)
+        if not isinstance(leaf, Leaf):
+            raise TypeError(f"expected an answer about {leaf.about}")
+        path += [Step(name, fork.text, branch.answer, branch.reason, fork.source) for fork, branch in taken]
         for advice in leaf.advice:
             lacking = None if request.has_probabilities else _LACKING.get(advice.inputs)
             if lacking is not None:
@@ -280,20 +292,14 @@ def recommend(request: Request) -> Recommendation:
     )
 
 
-def _walk(request: Request, name: str, tree: Node, path: list[Step]) -> Leaf:
-    node = tree
-    while not isinstance(node, Leaf):
-        answer = request.answer(node.about)
-        try:
-            branch = node.branch(answer)
-        except KeyError:
-            known = ", ".join(str(branch.answer) for branch in node.branches)
-            raise InvalidInput.at(
-                f"/{node.about}", "unknown_answer", f"expected one of {known}, got {answer!r}"
-            ) from None
-        path.append(Step(name, node.text, answer, branch.reason, node.source))
+def _way(node: Node, answers: Mapping[str, Any]) -> tuple[list[tuple[Fork, Branch]], Node]:
+    """The answered questions on the way through a tree, each with its branch, and the open question or end behind."""
+    taken = []
+    while isinstance(node, Fork) and node.about in answers:
+        branch = node.branch(answers[node.about])
+        taken.append((node, branch))
         node = branch.next
-    return node
+    return taken, node
 
 
 # What answers are called, by what they are about; those of yes and no are called so.
@@ -326,24 +332,6 @@ WORDS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """An answer that can be given, what it is called, and what follows from it."""
-
-    answer: str
-    words: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The next question of a tree."""
-
-    about: str
-    text: str
-    choices: tuple[Choice, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Answered:
     """A question that was answered, and what the answer is called."""
 
@@ -353,41 +341,23 @@ class Answered:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """A path through the trees.
-
-    Attributes:
-        path: The questions that were answered, in their order.
-        question: The next one; None at the end.
-    """
-
-    path: tuple[Answered, ...]
-    question: Question | None
-
-
-def walk(task: str, given: Mapping[str, str]) -> Walk:
-    """Follow the answers as far as they go.
+def walk(task: str, given: Mapping[str, str]) -> tuple[list[Answered], Fork | None]:
+    """Follow the answers through the trees as far as they go: the questions that were answered, and the next one, if
+    there is one.
 
     Raises:
         InvalidInput: one is none of those that its question knows.
     """
     path: dict[str, Answered] = {}
-    for tree in trees().by_task[task].values():
-        for fork in _forks(tree, given):
-            if fork.about not in given:
-                return Walk(tuple(path.values()), _question(fork))
+    # Of labels the last question is not in the tree: it only says which of the metrics there can be had.
+    for tree in (*trees().by_task[task].values(), *((_OF_LABELS,) if task == Task.MULTILABEL else ())):
+        taken, end = _way(tree, _understood(given))
+        for fork, _ in taken:
             answer = given[fork.about]
             path.setdefault(fork.about, Answered(fork.about, fork.text, answer, _words(fork.about, answer)))
-    if task == Task.MULTILABEL:
-        # Not in its tree, since it only says which of the metrics there can be had.
-        if _PROBABILITIES not in given:
-            return Walk(tuple(path.values()), _OF_LABELS)
-        last = given[_PROBABILITIES]
-        if last not in YES_NO:
-            raise _unknown(_PROBABILITIES, last)
-        path[_PROBABILITIES] = Answered(_PROBABILITIES, _OF_LABELS.text, last, _words(_PROBABILITIES, last))
-    return Walk(tuple(path.values()), None)
+        if isinstance(end, Fork):
+            return list(path.values()), end
+    return list(path.values()), None
 
 
 def recommended(task: str, given: Mapping[str, str]) -> Recommendation:
@@ -396,46 +366,25 @@ def recommended(task: str, given: Mapping[str, str]) -> Recommendation:
     Raises:
         InvalidInput: an answer is missing or is none.
     """
-    probabilities = [Inputs.PROBABILITIES] if given.get(_PROBABILITIES) == "yes" else []
-    answers = {about: YES_NO.get(answer, answer) for about, answer in given.items() if about != _PROBABILITIES}
-    return recommend(Request(task=task, answers=answers, inputs=[Inputs.MATRIX, *probabilities]))
+    answers = _understood(given)
+    inputs = [Inputs.MATRIX, *([Inputs.PROBABILITIES] if answers.pop(_PROBABILITIES, False) else [])]
+    return recommend(Request(task=task, answers=answers, inputs=inputs))
 
 
-def _forks(tree: Node, given: Mapping[str, str]) -> Iterator[Fork]:
-    """The questions of a tree on the way of the answers, the first without an answer being the last."""
-    node = tree
-    while isinstance(node, Fork):
-        yield node
-        if node.about not in given:
-            return
-        about, answer = node.about, given[node.about]
-        try:
-            node = node.branch(YES_NO.get(answer, answer)).next
-        except KeyError:
-            raise _unknown(about, answer) from None
-
-
-def _question(fork: Fork) -> Question:
-    choices = []
-    for branch in fork.branches:
-        answer = ("no", "yes")[branch.answer] if isinstance(branch.answer, bool) else str(branch.answer)
-        choices.append(Choice(answer, _words(fork.about, answer), branch.reason))
-    return Question(fork.about, fork.text, tuple(choices))
+def _understood(given: Mapping[str, str]) -> dict[str, Any]:
+    return {about: YES_NO.get(answer, answer) for about, answer in given.items()}
 
 
 def _words(about: str, answer: str) -> str:
     return WORDS.get(about, {}).get(answer, answer.capitalize())
 
 
-def _unknown(about: str, answer: str) -> InvalidInput:
-    return InvalidInput.at(f"/{about}", "unknown_answer", f"expected an answer that the question knows, got {answer!r}")
-
-
-_OF_LABELS: Final = Question(
+_OF_LABELS: Final = Fork(
     _PROBABILITIES,
     "Are there predicted probabilities of the labels?",
+    Source("", ""),
     (
-        Choice("yes", "Yes", "Metrics of their order can be had too."),
-        Choice("no", "No", "Only decisions can be judged."),
+        Branch(answer=True, reason="Metrics of their order can be had too.", next=Leaf(())),
+        Branch(answer=False, reason="Only decisions can be judged.", next=Leaf(())),
     ),
 )

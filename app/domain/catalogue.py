@@ -1,9 +1,9 @@
 """The catalogue as it is told to others."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Literal
+from typing import Any, Final, Literal
 
 from app.domain.errors import DomainError, InvalidExpression, NotFound, UnknownMetric
 from app.domain.expressions.expressions import parse_for_any_classes, suggest
@@ -38,6 +38,10 @@ TASKS: Mapping[str, str] = {
     **{task.value: units.judged for task, units in sorted(UNIT_KINDS.items(), key=lambda pair: [*Task].index(pair[0]))},
 }
 INPUTS: Sequence[str] = tuple(one.value for one in Inputs)
+# Members of cards that are told in another form than they are declared.
+_TOLD_OTHERWISE: Final = frozenset(
+    {"symbol", "aliases", "tasks", "range", "parameters", "undefined", "references", "weighted"}
+)
 
 
 def metric_by_name(name: str, task: str | None = None) -> AnyMetric:
@@ -335,11 +339,7 @@ def combinations() -> tuple[Combination, ...]:
     """Return all functions of metrics."""
     return tuple(
         Combination(
-            key=card.key,
-            name=card.name,
-            formula=card.formula,
-            sentence=card.sentence,
-            orientation=card.orientation,
+            **_same(Combination, card),
             range=None if card.range is None else Ends(*card.range),
             non_negative_parts=card.of_positives is not None,
             parts=card.arity,
@@ -363,60 +363,35 @@ def describe_metric(metric: AnyMetric) -> MetricCard:
     """Return the card of a metric."""
     card = metric.card
     return MetricCard(
-        key=card.key,
-        name=card.name,
+        **_same(MetricCard, card),
         symbol=card.symbol or None,
         aliases={"names": card.aliases, **card.elsewhere},
-        differs=card.differs,
-        scope=card.scope,
-        inputs=card.inputs,
         tasks=tasks(card),
         range=Ends(*card.range),
-        ideal=card.ideal,
-        orientation=card.orientation,
         comparable=card.orientation is not Orientation.DESCRIPTIVE,
-        prevalence=card.prevalence,
-        chance_corrected=card.chance_corrected,
-        symmetric=card.symmetric,
         ordered_classes=card.ordered,
-        on_request=card.on_request,
-        needs_counts=card.needs_counts,
         proper=card.inference.proper,
         parameters=[_parameter(parameter) for parameter in card.parameters],
-        formula=card.formula,
-        sentence=card.sentence,
         undefined=[UndefinedWhen(one.code, one.reason.replace("{label}", "X")) for one in card.undefined],
         interpretation=[
             VerbalScale(scale.name, [Band(*band) for band in scale.bands], REFERENCES[scale.reference])
             for scale in card.scales
         ],
         references=[REFERENCES[reference] for reference in card.references],
-        since=card.since,
-        revision=card.revision,
     )
+
+
+def _same(kind: type, declared: Any) -> dict[str, Any]:
+    """What is told as it is declared, by name; what is told in another form is not among it."""
+    names = [one.name for one in fields(kind) if one.name not in _TOLD_OTHERWISE and hasattr(declared, one.name)]
+    return {name: getattr(declared, name) for name in names}
 
 
 def _parameter(parameter: Parameter) -> NumberParameter | ChoiceParameter | DecisionParameter:
     match parameter:
         case Number():
-            return NumberParameter(
-                name=parameter.name,
-                default=parameter.default,
-                minimum=parameter.minimum,
-                maximum=parameter.maximum,
-                above=parameter.above,
-                below=parameter.below,
-                infinite_allowed=parameter.infinite,
-                integral=parameter.integral,
-                description=parameter.description,
-            )
+            return NumberParameter(**_same(NumberParameter, parameter), infinite_allowed=parameter.infinite)
         case Choice():
-            return ChoiceParameter(
-                name=parameter.name,
-                default=parameter.default,
-                options=parameter.options,
-                matrix_allowed=parameter.matrix is not None,
-                description=parameter.description,
-            )
+            return ChoiceParameter(**_same(ChoiceParameter, parameter), matrix_allowed=parameter.matrix is not None)
         case DecisionName():
             return DecisionParameter(name=parameter.name, description=parameter.description)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput
 from app.domain.findings import FindingMark
 from app.domain.identifiers import time_of
-from app.domain.inputs.content import DATA_FACT, DECISIONS_FACT, GROUPS_FACT, WEIGHTS_FACT, Content, DataFacts
-from app.domain.inputs.kinds import size_of, task_of
-from app.domain.inputs.samples import Samples
+from app.domain.inputs.content import DATA_FACT, Content, DataFacts
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT
 from app.kernel.metrics.card import Task
 
@@ -68,23 +67,17 @@ class DatasetRef:
     split: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EvaluationRecord:
-    """One stored evaluation with everything its report is computed from.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class EvaluationRecord(MatrixInput):
+    """One stored evaluation with everything its report is computed from: an input, and whose it is.
+
+    A record that was read has no samples: they are read by themselves. Of a new one they are what is to be kept.
 
     Attributes:
         id: Time-ordered (`app.domain.identifiers.new_id`); the moment of creation is part of it.
-        kind: The kind of input it came as.
-        labels: The K classes in the order of the matrix.
-        positive: Index of the positive class, K = 2 only.
-        counts: [K, K], rows are actual; int64 for counts, float64 otherwise. Of another shape for what is more than a
-            matrix of classes (`app.domain.inputs.kinds`).
-        fold_counts: [F, K, K] of the same type, or None when the input was not folds.
-        options: The options of the request, as JSON.
         revision: Revision of the metric catalogue that `values` were computed with.
         values: Overall metric key → value, None where undefined; a metric that does not apply has no key.
-        extra: Small facts of this kind of input to give back, as JSON.
-        samples: What is to be kept of the samples. A record that was read has none: they are read by themselves.
+        options: The options of the request, as JSON.
         part: What was said of samples that are not to be kept, as JSON; read by itself too.
         parts: Those that it was merged of, and in place of one that was merged itself its parts. They are looked up by
             themselves too; none where one of them was deleted since.
@@ -93,18 +86,10 @@ class EvaluationRecord:
     id: UUID
     model: ModelRef
     dataset: DatasetRef
-    kind: str
-    labels: tuple[str, ...]
-    content: Content
-    counts: NDArray[Any]
     revision: str
     values: Mapping[str, float | None]
-    positive: int | None = None
-    fold_counts: NDArray[Any] | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    samples: Samples | None = None
     part: Mapping[str, Any] | None = None
     parts: "tuple[EvaluationRecord, ...]" = ()
 
@@ -114,22 +99,6 @@ class EvaluationRecord:
         return time_of(self.id)
 
     @property
-    def n_samples(self) -> float:
-        """Number of samples, queries or items; a sum where the entries are weights or rates."""
-        return float(size_of(self.kind, self.counts))
-
-    @property
-    def task(self) -> Task | None:
-        """The task that is evaluated; None for single-label classification."""
-        return task_of(self.kind, self.extra)
-
-    @property
-    def decisions(self) -> Sequence[str] | None:
-        """The decisions in the order of the columns; None where the columns are classes."""
-        found: Sequence[str] | None = self.extra.get(DECISIONS_FACT)
-        return found
-
-    @property
     def judged(self) -> tuple[Task | None, Sequence[str] | None]:
         """The task, and the decisions if they are no classes."""
         return self.task, self.decisions
@@ -137,8 +106,7 @@ class EvaluationRecord:
     @property
     def n_rows(self) -> float:
         """Samples that came, whatever they weigh."""
-        rows: float = self.extra.get("rows", self.n_samples) if self.is_weighted else self.n_samples
-        return rows
+        return float(self.facts.get("rows", self.n_samples) if self.is_weighted else self.n_samples)
 
     @property
     def n_classes(self) -> int:
@@ -148,7 +116,7 @@ class EvaluationRecord:
     @property
     def data(self) -> DataFacts | None:
         """Facts of data that was named by a reference; its samples are not stored here. None for data that was sent."""
-        found: DataFacts | None = self.extra.get(DATA_FACT)
+        found: DataFacts | None = self.facts.get(DATA_FACT)
         return found
 
     @property
@@ -156,16 +124,6 @@ class EvaluationRecord:
         """The evaluations whose named data its samples lie in: itself or its parts. None for data that was sent."""
         whole = self.parts or (self,)
         return whole if all(one.data is not None for one in whole) else ()
-
-    @property
-    def is_grouped(self) -> bool:
-        """Samples came in groups, and so are not independent."""
-        return GROUPS_FACT in self.extra
-
-    @property
-    def is_weighted(self) -> bool:
-        """Samples have weights, from which their sampling error follows."""
-        return WEIGHTS_FACT in self.extra
 
     @property
     def counts_independent(self) -> bool:

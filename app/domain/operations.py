@@ -8,7 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from app.domain.identifiers import time_of
-from app.domain.members import LEFT_OUT, SPREAD
+from app.domain.members import HIDDEN, LEFT_OUT, SPREAD
 
 DEFAULT_PROJECT: Final = "default"
 
@@ -41,56 +41,6 @@ class NewKey:
     daily_quota: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
-    """A key as it is remembered: of its secret only the digest.
-
-    Attributes:
-        digest: SHA-256 of the secret.
-        previous_digest: That of the secret before the last rotation, good until `previous_until`.
-        used_today: Requests of this day (UTC) that were counted when the key was read.
-    """
-
-    id: UUID
-    name: str
-    project: str
-    scopes: tuple[Scope, ...]
-    digest: bytes
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
-    last_used_at: datetime | None = None
-    previous_digest: bytes | None = None
-    previous_until: datetime | None = None
-    rate: str | None = None
-    daily_quota: int | None = None
-    used_today: int = 0
-
-    def is_good_at(self, moment: datetime) -> bool:
-        """Neither revoked nor expired."""
-        return self.revoked_at is None and (self.expires_at is None or moment < self.expires_at)
-
-    def allows(self, scope: Scope) -> bool:
-        """Has it this scope, or one that includes it?"""
-        return any(_ORDER.index(own) >= _ORDER.index(scope) for own in self.scopes)
-
-    @property
-    def shown(self) -> "KeyFacts":
-        """The key as the API answers it, without its secret."""
-        return KeyFacts(
-            id=self.id,
-            name=self.name,
-            project=self.project,
-            scopes=self.scopes,
-            prefix=key_prefix(self.id),
-            created_at=time_of(self.id),
-            expires_at=self.expires_at,
-            revoked_at=self.revoked_at,
-            last_used_at=self.last_used_at,
-            rate=self.rate,
-            daily_quota=self.daily_quota,
-        )
-
-
 def key_prefix(identifier: UUID) -> str:
     """Return the beginning of a key, which identifies it and is no secret."""
     return f"pv_{identifier.hex}"
@@ -108,19 +58,39 @@ class KeyFacts:
         last_used_at: Accurate to some seconds; `null` when it was never used.
         rate: How often it may be used; `null` is the rate of the service.
         daily_quota: Requests per day (UTC); `null` is no limit.
+        digest: SHA-256 of the secret.
+        previous_digest: That of the secret before the last rotation, good until `previous_until`.
+        used_today: Requests of this day (UTC) that were counted when the key was read.
     """
 
     id: UUID
     name: str
     project: str
     scopes: Sequence[Scope]
-    prefix: str
-    created_at: datetime
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    last_used_at: datetime | None
-    rate: str | None
-    daily_quota: int | None
+    prefix: str = field(init=False)
+    created_at: datetime = field(init=False)
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+    rate: str | None = None
+    daily_quota: int | None = None
+    digest: bytes = field(metadata=HIDDEN, repr=False)
+    previous_digest: bytes | None = field(default=None, metadata=HIDDEN, repr=False)
+    previous_until: datetime | None = field(default=None, metadata=HIDDEN)
+    used_today: int = field(default=0, metadata=HIDDEN)
+
+    def __post_init__(self) -> None:
+        # They follow from the id.
+        object.__setattr__(self, "prefix", key_prefix(self.id))
+        object.__setattr__(self, "created_at", time_of(self.id))
+
+    def is_good_at(self, moment: datetime) -> bool:
+        """Neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or moment < self.expires_at)
+
+    def allows(self, scope: Scope) -> bool:
+        """Has it this scope, or one that includes it?"""
+        return any(_ORDER.index(own) >= _ORDER.index(scope) for own in self.scopes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -427,38 +397,20 @@ class WebhookEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Webhook:
-    """A webhook as it is remembered.
-
-    Attributes:
-        secret: `whsec_…`, with which what is sent is signed.
-    """
-
-    name: str
-    url: str
-    events: tuple[Event, ...]
-    secret: str
-    created_at: datetime
-
-    @property
-    def shown(self) -> "WebhookFacts":
-        """The webhook as the API answers it, without its secret."""
-        return WebhookFacts(name=self.name, url=self.url, events=self.events, created_at=self.created_at)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookFacts:
     """A webhook. Its secret is shown when it is made, and only then.
 
     Attributes:
         url: The address that events are sent to, by POST.
         events: Which events are sent.
+        secret: `whsec_…`, with which what is sent is signed.
     """
 
     name: str
     url: str
     events: Sequence[Event]
     created_at: datetime
+    secret: str = field(metadata=HIDDEN, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

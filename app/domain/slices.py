@@ -1,8 +1,6 @@
 """Slices of an input: the samples that satisfy conditions on their attributes, and the input of these alone."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,22 +8,13 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidExpression, InvalidInput
 from app.domain.expressions.conditions import Condition, Slice, written
 from app.domain.inputs.attributes import Attribute, Value, value_key
-from app.domain.inputs.classified import decide
-from app.domain.inputs.columns import group_facts, weight_facts
-from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT
-from app.domain.inputs.kinds import UNIT_KINDS
+from app.domain.inputs.kinds import restricted as restricted
 from app.domain.inputs.labels import listed, normalized
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.samples import DecidedBy
 from app.domain.wording import did_you_mean, nearest_labels, shown
-from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.expression import Expression, OverSlices, Sliced, parts_of
 
 Places = NDArray[np.intp]
-# What was counted of all samples, and is not known of some.
-_OF_ALL: Final = frozenset(
-    {WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT, "renormalized", "ties", "fold_kind"}
-)
 _EQUAL, _UNEQUAL = "=", "!="
 
 
@@ -146,36 +135,3 @@ def _unknown_value(name: str, value: Value, values: Sequence[Value], pointer: st
     detail = f"expected a value of {name}, which are {', '.join(texts[:10])}"
     detail += f" and {len(texts) - 10} more" if texts[10:] else ""
     return InvalidInput.at(pointer, "unknown_value", f"{detail}; got {written(value)}{did_you_mean(near)}", near)
-
-
-def restricted(source: MatrixInput, places: Places) -> MatrixInput:
-    """An input of some of its samples or queries, with the labels, the kind and the choices of the whole. That of a
-    cross-validation has no folds.
-
-    Raises:
-        ValueError: its samples are not known.
-    """
-    samples = source.samples
-    if samples is None:
-        raise ValueError("expected an input with its samples")
-    if source.task is not None:
-        return UNIT_KINDS[source.task].restricted(source, places)
-    some = samples.taken(places)
-    masses = some.masses
-    # Whole numbers, and sums of them, are exact as doubles.
-    weights = None if masses is None else masses.astype(np.float64, copy=False)
-    counts = confusion_counts(some.truth, some.predicted, len(source.labels), weights)
-    facts: dict[str, Any] = {name: fact for name, fact in source.facts.items() if name not in _OF_ALL}
-    facts |= {**weight_facts(some.weights, some.tally), **group_facts(some.groups)}
-    if "rows" in facts:
-        facts["rows"] = some.size if some.times is None else int(some.times.sum())
-    if facts.get("rule") == DecidedBy.ARGMAX and some.outputs is not None:
-        facts["ties"] = decide(some.outputs)[1]
-    return replace(
-        source,
-        kind=source.facts.get("fold_kind", source.kind),
-        counts=counts if some.weights is not None else counts.astype(np.int64, copy=False),
-        fold_counts=None,
-        facts=facts,
-        samples=some,
-    )

@@ -33,7 +33,6 @@ from app.domain.identifiers import new_id
 from app.domain.operations import (
     DEFAULT_PROJECT,
     Actor,
-    ApiKey,
     AuditEntry,
     KeyFacts,
     KeyMade,
@@ -125,7 +124,7 @@ class RateState:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    key: ApiKey | None
+    key: KeyFacts | None
     until: float
 
 
@@ -188,7 +187,7 @@ class Guard:
         self._rate = rate
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
         self._known: dict[UUID, _Known] = {}
-        self._asked: dict[UUID, asyncio.Task[ApiKey | None]] = {}
+        self._asked: dict[UUID, asyncio.Task[KeyFacts | None]] = {}
         self._needs_keys = required is True
         self._open_until = 0.0
         self.used: Ledger[UUID, int] = Ledger(self._write, 0, "keys")
@@ -233,7 +232,7 @@ class Guard:
             self._open_until = time.monotonic() + KNOWN_SECONDS
         return self._needs_keys
 
-    async def _authenticate(self, authorization: str | None) -> ApiKey:
+    async def _authenticate(self, authorization: str | None) -> KeyFacts:
         if authorization is None:
             raise Unauthenticated("expected an API key in the header Authorization: Bearer", presented=False)
         kind, _, text = authorization.partition(" ")
@@ -251,7 +250,7 @@ class Guard:
             raise _refused()
         return key
 
-    async def _find(self, identifier: UUID) -> ApiKey | None:
+    async def _find(self, identifier: UUID) -> KeyFacts | None:
         known = self._known.get(identifier)
         if known is not None and time.monotonic() < known.until:
             return known.key
@@ -261,7 +260,7 @@ class Guard:
         # Others wait for the same answer: who goes away does not take it from them.
         return await asyncio.shield(task)
 
-    async def _read(self, identifier: UUID) -> ApiKey | None:
+    async def _read(self, identifier: UUID) -> KeyFacts | None:
         # From before it was read: what is changed meanwhile counts as not known.
         until = time.monotonic() + KNOWN_SECONDS
         try:
@@ -275,7 +274,7 @@ class Guard:
 
     # How often.
 
-    async def _count(self, key: ApiKey) -> RateState | None:
+    async def _count(self, key: KeyFacts) -> RateState | None:
         if key.daily_quota is not None and key.used_today + self.used.of(key.id) >= key.daily_quota:
             raise QuotaUsedUp(
                 f"the key has used up its {key.daily_quota} requests of this day (UTC); nothing was saved",
@@ -419,7 +418,7 @@ class KeyService:
             raise InvalidInput.at("/rate", "invalid_rate", detail)
         identifier = new_id()
         text, digest = make_token(identifier)
-        key = ApiKey(
+        key = KeyFacts(
             id=identifier,
             name=new.name,
             project=new.project,
@@ -430,19 +429,18 @@ class KeyService:
             daily_quota=new.daily_quota,
         )
         await self._store.add(key)
-        return KeyMade(key=text, facts=key.shown)
+        return KeyMade(key=text, facts=key)
 
     async def read(self, project: str, identifier: UUID) -> KeyFacts:
         """One key."""
         key = await self._store.get(project, identifier)
         if key is None:
             raise _missing(identifier)
-        return key.shown
+        return key
 
     async def page(self, project: str, limit: int, before: UUID | None) -> Page[KeyFacts, UUID]:
         """The keys of a project, latest first, revoked ones too."""
-        page = await self._store.page(project, limit, before)
-        return Page(tuple(key.shown for key in page.items), page.next_position)
+        return await self._store.page(project, limit, before)
 
     async def rotate(self, project: str, identifier: UUID, overlap_seconds: int) -> KeyMade:
         """Give a key another secret; the one before stays good for a while.
@@ -455,7 +453,7 @@ class KeyService:
         key = await self._store.rotate(project, identifier, digest, until)
         if key is None:
             raise _missing(identifier)
-        return KeyMade(key=text, facts=key.shown)
+        return KeyMade(key=text, facts=key)
 
     async def revoke(self, project: str, identifier: UUID) -> None:
         """End a key for good. It stays in the list, with the moment.

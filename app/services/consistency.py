@@ -310,15 +310,8 @@ def of_classes(report: ReportedScores, classes: Mapping[str, int]) -> Consistenc
     )
 
 
-def of_folds(
-    report: ReportedScores, folds: Folds, *, pooled: Callable[[ReportedScores, Folds], int]
-) -> ConsistencyAnswer:
-    """Are there counts of every fold whose scores have these means?
-
-    Args:
-        report: With means of scores.
-        folds: (p, n) of each.
-        pooled: How many matrices fit when the scores are those of all folds together.
+def of_folds(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
+    """Are there counts of every fold, (p, n), whose scores have these means?
 
     Raises:
         InvalidInput: a score is not known for this form, or is no number.
@@ -335,8 +328,7 @@ def of_folds(
             if not reading.sizes_exchanged or exchanged != list(folds)
             if _is_consistent(check_folds, exchanged if reading.sizes_exchanged else folds, reading.reported)
         ]
-        count = pooled(report, folds)
-        if count:
+        if count := _fits_pooled(report, folds):
             others.append(
                 alternative("score_of_sums", "scores were computed of the counts of all folds together", count)
             )
@@ -416,7 +408,7 @@ def check_report(report: ReportedScores) -> ConsistencyAnswer:
         return of_classes(report, report.classes)
     if report.folds is not None:
         if report.aggregation is Aggregation.MEAN_OF_SCORES:
-            return of_folds(report, report.folds, pooled=_fits_pooled)
+            return of_folds(report, report.folds)
         return _of_pooled(report, report.folds)
     if report.positives is None or report.negatives is None:
         return _of_unknown_sizes(report)

@@ -40,7 +40,6 @@ from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import NOISE, Causes, causes_of, kind_of_causes, said_causes
 from app.services.runs.pairing import KeptSamples, PairingMode, read_labels, read_outputs
-from app.services.stored import stored_input
 
 # Evaluations of one series, and of such whose limits are made one by one, within seconds.
 MOST_POINTS, _MOST_ALONE = 10_000, 1000
@@ -192,7 +191,7 @@ class HistoryService:
             _check(metric)
         everything = await self._series(project, query)
         whole = everything.once()
-        metrics = query.metrics or (ranked_by(stored_input(whole.record(-1))),)
+        metrics = query.metrics or (ranked_by(whole.record(-1)),)
         kept = await self._samples(project, whole, metrics)
         answer = await self.compute.run(partial(series, replace(query, metrics=metrics), whole, kept))
         return answer if whole is everything else replace(answer, notes=[*answer.notes, _MERGED])
@@ -320,12 +319,12 @@ class Series:
 
     def once(self, looked_at: EvaluationRecord | None = None) -> Self:
         """Return those of which no sample counts twice: without merges of others, or the parts of one looked at."""
-        merges = [one.first.extra.get(MERGED_FACT, ()) for one in self.parts]
+        merges = [one.first.facts.get(MERGED_FACT, ()) for one in self.parts]
         known = [str(UUID(int=(upper << 64) | lower)) for upper, lower in self.ids.tolist()] if any(merges) else []
         twice = np.array([not {*others}.isdisjoint(known) for others in merges])
         if not twice.any():
             return self
-        kept, gone = ("", ()) if looked_at is None else (str(looked_at.id), looked_at.extra.get(MERGED_FACT, ()))
+        kept, gone = ("", ()) if looked_at is None else (str(looked_at.id), looked_at.facts.get(MERGED_FACT, ()))
         return self._only((~twice[self.part] & ~np.isin(known, gone)) | np.isin(known, kept))
 
     def _only(self, some: NDArray[np.bool_]) -> Self:
@@ -382,7 +381,7 @@ class ChangeWatch:
         if record is None:
             # It was removed meanwhile.
             return
-        metric = ranked_by(stored_input(record))
+        metric = ranked_by(record)
         try:
             (held,) = await self.history.held(project, record, [(metric, LEVEL)])
         except (IncomparableRuns, OutOfReach):
@@ -706,9 +705,9 @@ def _together(
     present = [in_order(one, orders[run.labels]) for one, run in zip(samples, records, strict=True) if one is not None]
     if present and len(present) == len(samples):
         together = replace(joined(present), fold_sizes=None)
-        made = restricted(replace(stored_input(sum_of), samples=together), np.arange(together.size))
+        made = restricted(replace(sum_of, samples=together), np.arange(together.size))
         content = Content.counts if together.weights is None else Content.weights
-        return replace(sum_of, kind=made.kind, content=content, counts=made.counts, extra=made.facts), made.samples
+        return replace(sum_of, kind=made.kind, content=content, counts=made.counts, facts=made.facts), made.samples
     if scored or not all(one.counts_independent and not one.is_weighted for one in parts):
         return None
     counts = np.zeros((len(labels), len(labels)), np.int64)

@@ -30,7 +30,6 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.inventory import DatasetFacts, ModelFacts
 from app.domain.operations import (
-    ApiKey,
     AuditEntry,
     ClaimOutcome,
     Delivery,
@@ -41,14 +40,15 @@ from app.domain.operations import (
     JobResult,
     JobStatus,
     KeptResult,
+    KeyFacts,
     NewJob,
     Order,
     Outgoing,
     SendResult,
     Task,
     Used,
-    Webhook,
     WebhookEvent,
+    WebhookFacts,
 )
 from app.kernel.streamed.rows import Rows
 
@@ -268,7 +268,7 @@ class KeyLookup(Protocol):
     async def any(self) -> bool:
         """Return True if there is a key in any project, also if it is revoked."""
 
-    async def find(self, identifier: UUID) -> ApiKey | None:
+    async def find(self, identifier: UUID) -> KeyFacts | None:
         """Return a key of whatever project: which one is to be found out by it."""
 
     async def note_usage(self, used: Mapping[UUID, int], moment: datetime) -> None:
@@ -278,16 +278,16 @@ class KeyLookup(Protocol):
 class KeyStore(Protocol):
     """The memory of API keys, and of who changed what. No key is ever forgotten."""
 
-    async def add(self, key: ApiKey) -> None:
+    async def add(self, key: KeyFacts) -> None:
         """Keep a key; durable on return."""
 
-    async def get(self, project: str, identifier: UUID) -> ApiKey | None:
+    async def get(self, project: str, identifier: UUID) -> KeyFacts | None:
         """Return a key of the project."""
 
-    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ApiKey, UUID]:
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[KeyFacts, UUID]:
         """List the keys of the project, latest first."""
 
-    async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> ApiKey | None:
+    async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> KeyFacts | None:
         """Put a digest in the place of the present one, which stays good until then; None when there is no good key."""
 
     async def revoke(self, project: str, identifier: UUID) -> bool:
@@ -310,17 +310,17 @@ class WebhookStore(Protocol):
 
     async def put(
         self, project: str, name: str, url: str, events: Sequence[Event], *, given: str | None, fresh: str
-    ) -> tuple[Webhook, bool]:
+    ) -> tuple[WebhookFacts, bool]:
         """Make or change a webhook; True when there was none. A secret that is not given stays, or is the fresh one.
 
         Raises:
             TooManyWebhooks: there was none, and the project has as many as it may.
         """
 
-    async def get(self, project: str, name: str) -> Webhook | None:
+    async def get(self, project: str, name: str) -> WebhookFacts | None:
         """Return the webhook of that name."""
 
-    async def page(self, project: str, limit: int, after: str | None = None) -> Page[Webhook, str]:
+    async def page(self, project: str, limit: int, after: str | None = None) -> Page[WebhookFacts, str]:
         """List the webhooks of the project by name."""
 
     async def delete(self, project: str, name: str) -> bool:

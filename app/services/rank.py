@@ -53,7 +53,6 @@ from app.services.runs.pairing import (
     missing_outputs,
     read_labels,
 )
-from app.services.stored import stored_input
 
 # Judged by matrices with classes as rows, so that class shares can be compared.
 _OF_CLASSES = (None, Task.DECISIONS)
@@ -200,7 +199,7 @@ def rank_candidates(
             evaluation=EvaluationName.of(record),
             model=record.model,
             created_at=record.created_at,
-            n_samples=record.n_samples,
+            n_samples=float(record.n_samples),
             value=found[place][0],
             reason=found[place][1],
         )
@@ -549,7 +548,7 @@ class LeaderboardService:
         latest = await self.store.page(project, query)
         of_units = [one.id for one in latest.items if KINDS[one.input.kind].units is not None]
         records = await self.store.get_many(project, of_units) if of_units else {}
-        return next((ranked_by(stored_input(record)) for record in records.values()), RANKED)
+        return next((ranked_by(record) for record in records.values()), RANKED)
 
     async def _of_nothing(self, project: str, query: LeaderboardQuery) -> str:
         """Why there is nothing to rank: conditions that nothing satisfies, a name that nobody used, or a version or

@@ -15,7 +15,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.slices import attributes_of, places_of, restricted
 from app.services.ports import EvaluationStore
-from app.services.stored import of_part, stored_input
+from app.services.stored import of_part
 
 # The parameter of addresses.
 SLICE: Final = "slice"
@@ -45,7 +45,7 @@ class SlicedStore:
                 raise NoSamples(
                     f"expected saved samples with attributes, of {identifier} there are none", pointer=SLICE
                 )
-            some = await asyncio.to_thread(self._restricted, stored_input(whole, samples))
+            some = await asyncio.to_thread(self._restricted, replace(whole, samples=samples))
             self._known[identifier] = replace(of_part(whole, some), values={}, samples=some.samples)
         return self._known[identifier]
 

@@ -1,9 +1,11 @@
 """Stored evaluations as the source of reports, by id or by model, dataset and version."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import chain
-from typing import Any, Self
+from operator import attrgetter
+from typing import Any, Final, Self
 from uuid import UUID
 
 from app.domain.errors import InvalidInput, NoSamples, NotForKind, NotFound
@@ -12,12 +14,10 @@ from app.domain.inputs.content import MERGED_FACT
 from app.domain.inputs.folds import Folds
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.samples import Samples
-from app.domain.options import Costs, IntervalChoice, IntervalMethod, Options, Retain, Sampling
+from app.domain.members import as_json
+from app.domain.options import Costs, Options
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior, Shares
-from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.ports import EvaluationStore
 
 _DEFAULTS = Options()
@@ -25,21 +25,7 @@ _DEFAULTS = Options()
 
 def stored_request(record: EvaluationRecord) -> tuple[MatrixInput, Options]:
     """Return the input and the options that the report of a stored evaluation is computed from."""
-    return stored_input(record), options_from_json(record.options)
-
-
-def stored_input(record: EvaluationRecord, samples: Samples | None = None) -> MatrixInput:
-    """The input of a stored evaluation, with its samples where these are known."""
-    return MatrixInput(
-        kind=record.kind,
-        labels=record.labels,
-        positive=record.positive,
-        content=record.content,
-        counts=record.counts,
-        fold_counts=record.fold_counts,
-        facts=record.extra,
-        samples=samples,
-    )
+    return record, options_from_json(record.options)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +37,7 @@ class StreamedInput(MatrixInput):
     @classmethod
     def of(cls, record: EvaluationRecord, curves: Mapping[str, Any]) -> Self:
         """Make it from a record and its stored curves."""
-        source = stored_input(record)
-        return cls(**{one.name: getattr(source, one.name) for one in fields(source)}, curves=curves)
+        return cls(**record.as_input, curves=curves)
 
 
 def inputs_of_all(records: Sequence[EvaluationRecord]) -> frozenset[Inputs]:
@@ -61,7 +46,7 @@ def inputs_of_all(records: Sequence[EvaluationRecord]) -> frozenset[Inputs]:
     """
     if records[0].task is None:
         return INPUTS_OF_CLASSES
-    return frozenset.intersection(*(inputs_of(stored_input(record)) for record in records))
+    return frozenset.intersection(*(inputs_of(record) for record in records))
 
 
 def refuse_kind(record: EvaluationRecord, what: str) -> None:
@@ -77,33 +62,13 @@ def refuse_kind(record: EvaluationRecord, what: str) -> None:
 def unkept_record(source: MatrixInput) -> EvaluationRecord:
     """An input that is not saved, in the form of one that is: it has no id, no names and no values."""
     return EvaluationRecord(
-        id=UUID(int=0),
-        model=ModelRef(""),
-        dataset=DatasetRef(""),
-        kind=source.kind,
-        labels=source.labels,
-        positive=source.positive,
-        content=source.content,
-        counts=source.counts,
-        fold_counts=source.fold_counts,
-        extra=source.facts,
-        revision="",
-        values={},
+        **source.as_input, id=UUID(int=0), model=ModelRef(""), dataset=DatasetRef(""), revision="", values={}
     )
 
 
 def of_part(record: EvaluationRecord, source: MatrixInput) -> EvaluationRecord:
     """The record of a part of the samples of an evaluation, from the input that they are."""
-    return replace(
-        record,
-        labels=source.labels,
-        positive=source.positive,
-        kind=source.kind,
-        content=source.content,
-        counts=source.counts,
-        fold_counts=None,
-        extra=source.facts,
-    )
+    return replace(record, **source.as_input | {"fold_counts": None, "samples": None})
 
 
 async def records_of(
@@ -131,81 +96,50 @@ def scores_of(source: MatrixInput) -> Scores:
     """
     if isinstance(source, StreamedInput):
         raise NoSamples("the samples were streamed when they were evaluated, and only some curves of them are saved")
-    samples = source.samples
-    if samples is None or samples.outputs is None:
-        raise ValueError("expected probabilities or scores")
-    if samples.outputs.ndim == 2:
+    samples, outputs = source.known_samples, source.known_samples.known_outputs
+    if outputs.ndim == 2:
         made = Scores.of_class_scores if source.has_scores else Scores
-        return made(samples.truth, samples.outputs, samples.weights)
+        return made(samples.truth, outputs, samples.weights)
     # The kernel's scores are higher for class 1.
-    values = -samples.outputs if source.positive == 0 else samples.outputs
+    values = -outputs if source.positive == 0 else outputs
     return Scores.of_scores(samples.truth, values, samples.weights)
+
+
+# Options by their names in JSON, those of requests, each with where it stands.
+_OPTIONS: Final = {
+    **{name: name for name in ("metrics", "level", "seed", "intervals", "interpretation", "retain", "costs")},
+    **{name: name for name in ("proportion_interval", "area_interval", "alternative")},
+    "interval_method": "sampling.method",
+    "prior": "sampling.prior",
+    "pseudo_counts": "sampling.pseudo_counts",
+    "prevalence_design": "sampling.shares",
+    "draws": "sampling.draws",
+}
 
 
 def options_as_json(options: Options) -> dict[str, Any]:
     """Options as they are stored; defaults are left out so that they cost nothing."""
     if options == _DEFAULTS:
         return {}
-    usual = _told(_DEFAULTS)
-    return {key: value for key, value in _told(options).items() if value != usual[key]}
-
-
-def _told(options: Options) -> dict[str, Any]:
-    costs, sampling = options.costs, options.sampling
-    return {
-        "metrics": list(options.metrics),
-        "level": options.level,
-        "seed": options.seed,
-        "intervals": options.intervals.value,
-        "interpretation": options.interpretation,
-        "retain": options.retain.value,
-        "costs": None if costs is None else {"matrix": costs.matrix, "decisions": costs.decisions},
-        "proportion_interval": options.proportion_interval.value,
-        "area_interval": options.area_interval.value,
-        "alternative": options.alternative.value,
-        "interval_method": sampling.method.value,
-        "prior": sampling.prior.value,
-        "pseudo_counts": sampling.pseudo_counts,
-        "prevalence_design": sampling.shares.value,
-        "draws": sampling.draws,
-    }
+    chosen = {name: (attrgetter(place)(options), attrgetter(place)(_DEFAULTS)) for name, place in _OPTIONS.items()}
+    return {name: as_json(value) for name, (value, usual) in chosen.items() if value != usual}
 
 
 def options_from_json(stored: Mapping[str, Any]) -> Options:
     """The reverse of ``options_as_json``."""
-    defaults = _DEFAULTS
-    return Options(
-        metrics=tuple(stored.get("metrics", ())),
-        level=stored.get("level", defaults.level),
-        seed=stored.get("seed"),
-        intervals=IntervalChoice(stored.get("intervals", defaults.intervals)),
-        interpretation=stored.get("interpretation", False),
-        retain=Retain(stored.get("retain", defaults.retain)),
-        sampling=_sampling_from_json(stored),
-        costs=_costs_from_json(stored.get("costs")),
-        alternative=Alternative(stored.get("alternative", defaults.alternative)),
-        area_interval=AreaInterval(stored.get("area_interval", defaults.area_interval)),
-        proportion_interval=ProportionInterval(stored.get("proportion_interval", defaults.proportion_interval)),
-    )
+    chosen: dict[str, Any] = {}
+    for name, place in _OPTIONS.items():
+        if name in stored:
+            usual = attrgetter(place)(_DEFAULTS)
+            chosen[place] = type(usual)(stored[name]) if isinstance(usual, StrEnum) else _as_tuples(stored[name])
+    if chosen.get("costs") is not None:
+        chosen["costs"] = Costs(**{name: _as_tuples(value) for name, value in chosen["costs"].items()})
+    sampling = {name.removeprefix("sampling."): chosen.pop(name) for name in [*chosen] if "." in name}
+    return replace(_DEFAULTS, **chosen, sampling=replace(_DEFAULTS.sampling, **sampling))
 
 
-def _costs_from_json(stored: Mapping[str, Any] | None) -> Costs | None:
-    if stored is None:
-        return None
-    decisions = stored["decisions"]
-    return Costs(tuple(map(tuple, stored["matrix"])), None if decisions is None else tuple(decisions))
-
-
-def _sampling_from_json(stored: Mapping[str, Any]) -> Sampling:
-    defaults = Sampling()
-    rows = stored.get("pseudo_counts")
-    return Sampling(
-        method=IntervalMethod(stored.get("interval_method", defaults.method)),
-        prior=Prior(stored.get("prior", defaults.prior)),
-        pseudo_counts=None if rows is None else tuple(map(tuple, rows)),
-        shares=Shares(stored.get("prevalence_design", defaults.shares)),
-        draws=stored.get("draws", defaults.draws),
-    )
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 # How a run is named where one is asked for.
@@ -258,7 +192,7 @@ async def with_parts(
 
 def _merged_from(record: EvaluationRecord) -> list[UUID]:
     """Ids of the evaluations whose samples are all in one; folds are not."""
-    return [] if record.kind == Folds.kind else [UUID(one) for one in record.extra.get(MERGED_FACT, ())]
+    return [] if record.kind == Folds.kind else [UUID(one) for one in record.facts.get(MERGED_FACT, ())]
 
 
 async def _latest(store: EvaluationStore, project: str, reference: Reference, pointer: str) -> UUID:

@@ -2,14 +2,13 @@
 
 import math
 import os
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from hashlib import sha256
+from functools import lru_cache
+from hashlib import file_digest, sha256
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
@@ -18,14 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from app.domain.errors import DomainError
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import read_id
 from app.domain.inputs.attributes import Attributes
 from app.domain.inputs.clustering import Clustering
 from app.domain.inputs.content import Content
-from app.domain.inputs.kinds import shape_of, task_of
+from app.domain.inputs.kinds import shape_of
 from app.domain.inputs.samples import Samples
+from app.kernel.matrix.table import confusion_counts
 from app.services.ports import Archive, ArchiveConflictError, Archived, ArchiveKind, SampleColumn
 
 # Values come from the same arithmetic, by whatever build of numpy: what differs by more has another cause.
@@ -33,14 +32,6 @@ _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 _AT_ONCE: Final = 200
 
 Values = Mapping[str, float | None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WholeEvaluation:
-    """An evaluation with everything that is stored of it."""
-
-    record: EvaluationRecord
-    samples: Samples | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +92,11 @@ class Checker:
 
     Attributes:
         archive: Where it is read from.
-        recompute: Values of some evaluations from their inputs.
+        recompute: Values of some evaluations with their samples.
     """
 
     archive: Archive
-    recompute: Callable[[Sequence[WholeEvaluation]], Sequence[Recomputed]]
+    recompute: Callable[[Sequence[EvaluationRecord]], Sequence[Recomputed]]
 
     async def check(self, project: str, tell: Callable[[Discrepancy], None]) -> Verdict:
         """Look at all evaluations of a project; `tell` is told of everything that does not follow."""
@@ -119,11 +110,11 @@ class Checker:
                     verdict.evaluations += 1
                     tell(missing)
                 else:
-                    checked.append(WholeEvaluation(one.record, samples))
-            for whole, again in zip(checked, self.recompute(checked), strict=True):
+                    checked.append(replace(one.record, samples=samples))
+            for record, again in zip(checked, self.recompute(checked), strict=True):
                 verdict.evaluations += 1
-                verdict.values += len(whole.record.values)
-                self._judge(whole, again, verdict, tell)
+                verdict.values += len(record.values)
+                self._judge(record, again, verdict, tell)
         return verdict
 
     async def _read(self, project: str) -> AsyncIterator[Sequence[Archived]]:
@@ -157,10 +148,9 @@ class Checker:
         return Samples(**parts, fold_sizes=one.fold_sizes), None
 
     def _judge(
-        self, one: WholeEvaluation, again: Recomputed, verdict: Verdict, tell: Callable[[Discrepancy], None]
+        self, record: EvaluationRecord, again: Recomputed, verdict: Verdict, tell: Callable[[Discrepancy], None]
     ) -> None:
-        record = one.record
-        found = [*_of_counts(one), *_of_values(record, again)]
+        found = [*_of_counts(record), *_of_values(record, again)]
         if not found:
             return
         if record.revision != again.revision and all(each.what in record.values for each in found):
@@ -191,16 +181,13 @@ def _of_values(record: EvaluationRecord, again: Recomputed) -> list[Discrepancy]
     return found
 
 
-def _of_counts(one: WholeEvaluation) -> list[Discrepancy]:
+def _of_counts(record: EvaluationRecord) -> list[Discrepancy]:
     """A matrix of classes is that of its samples, and the sum of its folds."""
-    record, found = one.record, []
+    samples, found = record.samples, []
     if record.fold_counts is not None and not np.allclose(record.fold_counts.sum(axis=0), record.counts):
         found.append(Discrepancy(record.id, "counts", None, None, "they are not the sum of the folds"))
-    samples = one.samples
-    if samples is not None and task_of(record.kind, record.extra) is None:
-        counts = np.zeros(record.counts.shape)
-        weights = 1.0 if samples.weights is None else samples.weights
-        np.add.at(counts, (samples.truth, samples.predicted), weights)
+    if samples is not None and record.task is None:
+        counts = confusion_counts(samples.truth, samples.predicted, record.n_classes, samples.weights)
         if not np.allclose(counts, record.counts):
             found.append(Discrepancy(record.id, "counts", None, None, "they are not those of the samples"))
     return found
@@ -214,11 +201,6 @@ def _same(stored: float | None, now: float | None) -> bool:
 
 def _shown(value: float | None) -> str:
     return "undefined" if value is None else repr(value)
-
-
-def refused(error: DomainError, revision: str) -> Recomputed:
-    """Return the result for an input that is refused now."""
-    return Recomputed({}, revision, error.detail)
 
 
 FORMAT: Final = "prevail-export"
@@ -339,11 +321,8 @@ def publish(unfinished: Path, path: Path) -> None:
 
 def digest_of(path: Path) -> str:
     """SHA-256 of a file."""
-    found = sha256()
     with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            found.update(piece)
-    return found.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def write_evaluation(one: Archived) -> bytes:
@@ -363,7 +342,7 @@ def write_evaluation(one: Archived) -> bytes:
         "counts": record.counts.tolist(),
         "fold_counts": None if record.fold_counts is None else record.fold_counts.tolist(),
         "options": dict(record.options),
-        "extra": dict(record.extra),
+        "extra": dict(record.facts),
         "revision": record.revision,
         "values": {key: _number(value) for key, value in record.values.items()},
         "samples": {name: digest.hex() for name, digest in one.columns.items()} or None,
@@ -400,7 +379,7 @@ def read_evaluation(line: bytes, version: int = VERSION) -> Archived:
         fold_counts=None if folds is None else _counts(folds, content, (-1, *shape)),
         tags=found["tags"],
         options=found["options"],
-        extra=extra,
+        facts=extra,
         part=found["said_of_samples"],
     )
     sizes = found["fold_sizes"]
@@ -434,65 +413,34 @@ _SCHEMA: Final = pa.schema(
 )
 # Bytes of columns that lie together, and are read together.
 _GROUP_BYTES: Final = 16 << 20
-# Bytes of columns that a reader remembers: those that many evaluations share come again and again.
-_REMEMBERED_BYTES: Final = 64 << 20
+# Groups of columns that a reader remembers: those that many evaluations share come again and again.
+_REMEMBERED: Final = 4
 
 
 class ColumnWriter:
-    """Writes columns into a file, which is there once there is a column."""
+    """Writes columns into a file."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._writer: pq.ParquetWriter | None = None
+    def __init__(self, file: pq.ParquetWriter) -> None:
+        self._file = file
         self._rows: list[dict[str, Any]] = []
-        self._waiting = 0
-        self.size = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is None:
-            self._flush()
-        if self._writer is not None:
-            self._writer.close()
+        self._waiting = self.size = 0
 
     def add(self, columns: Mapping[bytes, SampleColumn]) -> None:
-        """Write columns by their digests."""
+        """Take columns by their digests."""
         for digest, column in columns.items():
             values = column.values
-            flat = pa.array(values.reshape(-1), type=_TYPES[_MEMBERS[values.dtype.kind]])
-            self._rows.append(
-                {"digest": digest, "shared": column.shared, "shape": values.shape, _MEMBERS[values.dtype.kind]: flat}
-            )
+            flat = {_MEMBERS[values.dtype.kind]: values.reshape(-1)}
+            self._rows.append({"digest": digest, "shared": column.shared, "shape": values.shape, **flat})
             self._waiting += values.nbytes
             self.size += values.nbytes
             if self._waiting >= _GROUP_BYTES:
-                self._flush()
+                self.flush()
 
-    def _flush(self) -> None:
-        if not self._rows:
-            return
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(self._path, _SCHEMA, compression="zstd")
-        arrays = [
-            pa.array([row[name] for row in self._rows], type=_SCHEMA.field(name).type) for name in _SCHEMA.names[:3]
-        ]
-        arrays += [_lists([row.get(name) for row in self._rows], kind) for name, kind in _TYPES.items()]
-        self._writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA), row_group_size=len(self._rows))
-        self._rows, self._waiting = [], 0
-
-
-def _lists(columns: list[Any], kind: pa.DataType) -> pa.Array:
-    """A list for each row, null where the column is of another type."""
-    sizes = [0 if column is None else len(column) for column in columns]
-    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), type=pa.int64())
-    there = [column for column in columns if column is not None]
-    values = pa.concat_arrays(there) if there else pa.array([], type=kind)
-    absent = pa.array([column is None for column in columns], type=pa.bool_())
-    return pa.LargeListArray.from_arrays(offsets, values, mask=absent)
+    def flush(self) -> None:
+        """Write what waits."""
+        if self._rows:
+            self._file.write_table(pa.Table.from_pylist(self._rows, _SCHEMA), row_group_size=len(self._rows))
+            self._rows, self._waiting = [], 0
 
 
 def digests_in(path: Path, *, shared: bool = False) -> Iterator[tuple[bytes, int]]:
@@ -510,8 +458,7 @@ class ColumnReader:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._places = {digest: (path, group) for path in paths for digest, group in digests_in(path)}
-        self._known: OrderedDict[bytes, NDArray[Any]] = OrderedDict()
-        self._size = 0
+        self._read = lru_cache(maxsize=_REMEMBERED)(_columns_in)
 
     def __call__(self, digest: bytes) -> NDArray[Any]:
         """Read one column.
@@ -519,26 +466,19 @@ class ColumnReader:
         Raises:
             TransferError: no file has it.
         """
-        if digest not in self._known:
-            if digest not in self._places:
-                raise TransferError(f"expected the column {digest.hex()} of samples in the export, it is not there")
-            self._read(*self._places[digest])
-        self._known.move_to_end(digest)
-        found = self._known[digest]
-        while self._size > _REMEMBERED_BYTES and len(self._known) > 1:
-            self._size -= self._known.popitem(last=False)[1].nbytes
-        return found
+        if digest not in self._places:
+            raise TransferError(f"expected the column {digest.hex()} of samples in the export, it is not there")
+        return self._read(*self._places[digest])[digest]
 
-    def _read(self, path: Path, group: int) -> None:
-        table = pq.ParquetFile(path).read_row_group(group)
-        for row in range(table.num_rows):
-            digest: bytes = table["digest"][row].as_py()
-            name = next(name for name in _TYPES if table[name][row].is_valid)
-            values = table[name][row].values
-            made = np.array(values.to_pylist(), dtype=np.str_) if name == _TEXTS else values.to_numpy()
-            if digest not in self._known:
-                self._known[digest] = made.reshape(table["shape"][row].as_py())
-                self._size += made.nbytes
+
+def _columns_in(path: Path, group: int) -> dict[bytes, NDArray[Any]]:
+    table, found = pq.ParquetFile(path).read_row_group(group), {}
+    for row in range(table.num_rows):
+        name = next(name for name in _TYPES if table[name][row].is_valid)
+        values = table[name][row].values
+        made = np.array(values.to_pylist(), dtype=np.str_) if name == _TEXTS else values.to_numpy()
+        found[table["digest"][row].as_py()] = made.reshape(table["shape"][row].as_py())
+    return found
 
 
 # Of a file: what is lost when an export breaks off.
@@ -628,7 +568,8 @@ class Exporter:
         rows = size = 0
         written = sha256()
         own: set[bytes] = set()
-        with unfinished[0].open("wb") as file, ColumnWriter(unfinished[1]) as columns:
+        with unfinished[0].open("wb") as file, pq.ParquetWriter(unfinished[1], _SCHEMA, compression="zstd") as behind:
+            columns = ColumnWriter(behind)
             while rows < _MOST_ROWS and size + columns.size < _MOST_BYTES:
                 found = await self._next(manifest, after)
                 if not found:
@@ -641,11 +582,14 @@ class Exporter:
                     size += len(line)
                 rows += len(found)
                 after = found[-1].record.id
+            columns.flush()
         if not rows:
             unfinished[0].unlink()
+        if not columns.size:
+            unfinished[1].unlink()
+        if not rows:
             return None
-        has_samples = unfinished[1].exists()
-        if has_samples:
+        if columns.size:
             publish(unfinished[1], samples)
         publish(unfinished[0], path)
         return FilePart(
@@ -654,8 +598,8 @@ class Exporter:
             rows=rows,
             last=str(after),
             sha256=written.hexdigest(),
-            samples=samples.name if has_samples else None,
-            samples_sha256=digest_of(samples) if has_samples else None,
+            samples=samples.name if columns.size else None,
+            samples_sha256=digest_of(samples) if columns.size else None,
         )
 
     async def _next(self, manifest: Manifest, after: UUID) -> list[Archived]:

@@ -94,19 +94,18 @@ class WebhookService:
             raise InvalidInput.at("/url", "unreachable", detail)
         fresh = make_secret()
         webhook, made = await self.store.put(project, name, url, events, given=secret, fresh=fresh)
-        return WebhookPut(facts=webhook.shown, secret=fresh if made and secret is None else None), made
+        return WebhookPut(facts=webhook, secret=fresh if made and secret is None else None), made
 
     async def read(self, project: str, name: str) -> WebhookFacts:
         """Read a webhook."""
         webhook = await self.store.get(project, name)
         if webhook is None:
             raise _missing(name)
-        return webhook.shown
+        return webhook
 
     async def page(self, project: str, limit: int, after: str | None) -> Page[WebhookFacts, str]:
         """The webhooks of a project by name."""
-        page = await self.store.page(project, limit, after)
-        return Page(tuple(one.shown for one in page.items), page.next_position)
+        return await self.store.page(project, limit, after)
 
     async def delete(self, project: str, name: str) -> None:
         """End a webhook; what it was still to be told is not sent."""

@@ -12,7 +12,7 @@ from app.domain.evaluation import Page
 from app.domain.identifiers import first_id_from, new_id, time_of
 from app.domain.operations import AuditEntry, Change, Kind
 from app.services.present import actor
-from app.store.engine import read_page, reading, writing
+from app.store.engine import made_of, read_page, reading, writing
 from app.store.tables import audit_entries
 
 
@@ -76,13 +76,5 @@ async def read_entries(engine: AsyncEngine, project: str, limit: int, before: UU
 
 
 def _entry(row: Row[Any]) -> AuditEntry:
-    return AuditEntry(
-        id=UUID(int=row.id.int),
-        at=time_of(UUID(int=row.id.int)),
-        actor=row.actor,
-        key=None if row.key_id is None else UUID(int=row.key_id.int),
-        action=Change(row.action),
-        kind=Kind(row.kind),
-        object=row.object,
-        request_id=row.request_id,
-    )
+    key = None if row.key_id is None else UUID(int=row.key_id.int)
+    return made_of(AuditEntry, row, at=time_of(row.id), key=key, action=Change(row.action), kind=Kind(row.kind))

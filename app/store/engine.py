@@ -12,10 +12,11 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import asyncpg
 import orjson
@@ -340,6 +341,16 @@ async def read_one(engine: AsyncEngine, statement: Select[Any], make: Callable[[
     """Read one row and make something of it; None where there is none. Raises as `reading` does."""
     rows = await read_rows(engine, statement)
     return make(*rows) if rows else None
+
+
+def made_of(kind: type[Item], row: Row[Any], /, **others: Any) -> Item:
+    """A dataclass of a row: of its columns those that a field is called after, and what is given besides.
+
+    Ids are the standard library's: the driver has a class of its own for them.
+    """
+    known = {one.name: getattr(row, one.name) for one in fields(kind) if one.init and one.name in row._fields}  # type: ignore[arg-type]  # of dataclasses
+    plain = {name: UUID(int=value.int) if isinstance(value, UUID) else value for name, value in known.items()}
+    return kind(**plain | others)
 
 
 async def read_page(

@@ -86,7 +86,7 @@ def encode_record(
         "labels": record.labels,
         "tags": write_json(dict(record.tags)),
         "options": write_json(dict(record.options)) if record.options else None,
-        "extra": write_json(dict(record.extra)) if record.extra else None,
+        "extra": write_json(dict(record.facts)) if record.facts else None,
         "metric_values": encode_values(record.values, slots),
         "counts": _to_bytes(record.counts, stored),
         "fold_counts": None if record.fold_counts is None else _to_bytes(record.fold_counts, stored),
@@ -115,7 +115,7 @@ def decode_record(row: RowMapping, keys: Mapping[int, str]) -> EvaluationRecord:
         fold_counts=None if folds is None else _from_bytes(folds, stored, content, (-1, *shape)),
         tags=row["tags"],
         options=row["options"] or {},
-        extra=extra,
+        facts=extra,
     )
 
 
@@ -139,7 +139,7 @@ def decode_alike(row: RowMapping) -> AlikeEvaluations:
         values={},
         positive=row["positive"],
         options=options,
-        extra=extra,
+        facts=extra,
     )
     return AlikeEvaluations(first, ids, versions, counts)
 

@@ -16,7 +16,7 @@ from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.domain.wording import run_title
 from app.kernel.compare.gates import Verdict
 from app.store.audit import note
-from app.store.engine import read_one, read_page, read_rows, writing
+from app.store.engine import made_of, read_one, read_page, read_rows, writing
 from app.store.idempotency import keep_result
 from app.store.tables import gate_checks, gates
 from app.store.webhooks import announce
@@ -159,17 +159,14 @@ async def _add(
 
 
 def _gate(row: Row[Any]) -> Gate:
-    return Gate(UUID(int=row.id.int), row.name, row.version, row.definition)
+    return made_of(Gate, row)
 
 
 def _check(row: Row[Any]) -> GateCheck:
-    baseline = None if row.baseline_id is None else UUID(int=row.baseline_id.int)
-    return GateCheck(
-        id=UUID(int=row.id.int),
-        gate=row.gate,
-        version=row.version,
+    return made_of(
+        GateCheck,
+        row,
         evaluation=UUID(int=row.evaluation_id.int),
-        baseline=baseline,
+        baseline=None if row.baseline_id is None else UUID(int=row.baseline_id.int),
         verdict=Verdict(row.verdict),
-        answer=row.answer,
     )

@@ -31,7 +31,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 from app.domain.operations import ClaimOutcome, KeptResult, Kind
 from app.services.idempotency import Mark, present_mark
 from app.services.ports import KeyTakenError
-from app.store.engine import read_rows, require_room, translated, writing
+from app.store.engine import made_of, read_rows, require_room, translated, writing
 from app.store.tables import idempotency_claims, idempotency_results
 
 _claims, _kept = idempotency_claims.c, idempotency_results.c
@@ -127,9 +127,7 @@ def _under(project: str, key: str) -> Select[Any]:
 
 
 def _result(row: Row[Any]) -> KeptResult:
-    return KeptResult(
-        item=row.item, fingerprint=row.fingerprint, kind=Kind(row.kind), object=row.object, status=row.status
-    )
+    return made_of(KeptResult, row, kind=Kind(row.kind))
 
 
 # --- beside an evaluation, in the statement of the writer ------------------------------------------------------------

@@ -30,7 +30,7 @@ from app.domain.operations import (
 )
 from app.store import queue
 from app.store.audit import note
-from app.store.engine import read_one, read_page, reading, writing
+from app.store.engine import made_of, read_one, read_page, reading, writing
 from app.store.idempotency import keep_result
 from app.store.queue import Work
 from app.store.tables import job_bodies, job_results, jobs
@@ -272,27 +272,9 @@ def _row(project: str, job: NewJob, queue_id: int) -> Mapping[str, Any]:
 
 
 def _job(row: Row[Any]) -> Job:
-    identifier = UUID(int=row.id.int)
-    return Job(
-        id=identifier,
-        kind=row.kind,
-        status=JobStatus(row.status),
-        progress=row.progress,
-        created_at=time_of(identifier),
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        result=row.result,
-        problem=row.problem,
-    )
+    return made_of(Job, row, status=JobStatus(row.status), created_at=time_of(row.id))
 
 
 def _task(row: Row[Any]) -> Task:
-    return Task(
-        id=UUID(int=row.id.int),
-        project=row.project,
-        makes=UUID(int=row.makes.int),
-        actor=Actor(row.actor, None if row.key_id is None else UUID(int=row.key_id.int), row.request_id),
-        request=KeptRequest(kind=row.kind, method=row.method, path=row.path, query=row.query, headers=row.headers),
-        run=row.runs,
-        lost=row.lost,
-    )
+    actor = Actor(row.actor, None if row.key_id is None else UUID(int=row.key_id.int), row.request_id)
+    return made_of(Task, row, actor=actor, request=made_of(KeptRequest, row), run=row.runs)

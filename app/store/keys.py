@@ -11,9 +11,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.evaluation import Page
-from app.domain.operations import ApiKey, AuditEntry, Change, Kind, Scope, Used
+from app.domain.operations import AuditEntry, Change, KeyFacts, Kind, Scope, Used
 from app.store.audit import note, read_entries
-from app.store.engine import read_one, read_page, reading, writing
+from app.store.engine import made_of, read_one, read_page, reading, writing
 from app.store.idempotency import keep_result
 from app.store.tables import api_keys, key_usage, project_usage
 
@@ -29,33 +29,25 @@ class PostgresKeyStore:
             # Of all projects, which a statement that is compiled may not ask.
             return bool(await connection.scalar(text("SELECT EXISTS (SELECT FROM api_keys)")))
 
-    async def find(self, identifier: UUID) -> ApiKey | None:
+    async def find(self, identifier: UUID) -> KeyFacts | None:
         return await read_one(self._engine, _select(api_keys.c.id == identifier), _key)
 
-    async def add(self, key: ApiKey) -> None:
-        row = {
-            "id": key.id,
-            "project": key.project,
-            "name": key.name,
-            "scopes": [scope.value for scope in key.scopes],
-            "digest": key.digest,
-            "expires_at": key.expires_at,
-            "rate": key.rate,
-            "daily_quota": key.daily_quota,
-        }
+    async def add(self, key: KeyFacts) -> None:
+        names = ("id", "project", "name", "digest", "expires_at", "rate", "daily_quota")
+        row = {name: getattr(key, name) for name in names} | {"scopes": [scope.value for scope in key.scopes]}
         async with writing(self._engine) as connection:
             await connection.execute(insert(api_keys).values(row))
             await keep_result(connection, Kind.KEY, key.id)
             await note(connection, key.project, Change.CREATED, Kind.KEY, key.id)
 
-    async def get(self, project: str, identifier: UUID) -> ApiKey | None:
+    async def get(self, project: str, identifier: UUID) -> KeyFacts | None:
         mine = (api_keys.c.project == project, api_keys.c.id == identifier)
         return await read_one(self._engine, _select(*mine), _key)
 
-    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[ApiKey, UUID]:
+    async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[KeyFacts, UUID]:
         return await read_page(self._engine, _select(api_keys.c.project == project), api_keys.c.id, limit, before, _key)
 
-    async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> ApiKey | None:
+    async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> KeyFacts | None:
         changed = update(api_keys).where(*_good(project, identifier))
         changed = changed.values(previous_digest=api_keys.c.digest, previous_until=until, digest=digest)
         async with writing(self._engine) as connection:
@@ -105,22 +97,8 @@ def _day(moment: datetime) -> date:
     return moment.astimezone(UTC).date()
 
 
-def _key(row: Row[Any]) -> ApiKey:
-    return ApiKey(
-        id=UUID(int=row.id.int),
-        name=row.name,
-        project=row.project,
-        scopes=tuple(Scope(one) for one in row.scopes),
-        digest=row.digest,
-        expires_at=row.expires_at,
-        revoked_at=row.revoked_at,
-        last_used_at=row.last_used_at,
-        previous_digest=row.previous_digest,
-        previous_until=row.previous_until,
-        rate=row.rate,
-        daily_quota=row.daily_quota,
-        used_today=row.used_today,
-    )
+def _key(row: Row[Any]) -> KeyFacts:
+    return made_of(KeyFacts, row, scopes=tuple(Scope(one) for one in row.scopes))
 
 
 class PostgresUsageStore:

@@ -7,8 +7,7 @@ asked for, and stops after one page (`JOIN LATERAL ... LIMIT`): a page costs the
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, auto
-from typing import Any, Final, assert_never
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import (
@@ -55,10 +54,9 @@ class SlotCondition:
     bound: Bound
     number: float
 
-    def of(self, rows: FromClause = evaluations) -> ColumnElement[bool]:
+    def of_rows(self) -> ColumnElement[bool]:
         """Return it as SQL; NULL, which an undefined value is, satisfies nothing."""
-        value, number = value_in_slot(self.slot, rows), literal(self.number, Double)
-        found: ColumnElement[bool] = _COMPARED[self.bound](value, number)
+        found: ColumnElement[bool] = _COMPARED[self.bound](value_in_slot(self.slot), literal(self.number, Double))
         return found
 
 
@@ -183,13 +181,6 @@ ONE_RECORD: Final = _OF_PROJECT.where(evaluations.c.id == bindparam("id"))
 SOME_RECORDS: Final = _OF_PROJECT.where(evaluations.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
 
 
-class Segment(Enum):
-    """Sorted by a metric, first come the evaluations that have a value, then those that have none."""
-
-    defined = auto()
-    undefined = auto()
-
-
 def select_by_time(scope: SearchScope, query: EvaluationQuery, limit: int) -> Select[Any]:
     """Select one page of summaries in the order of creation."""
     conditions = _conditions(scope, query)
@@ -253,9 +244,10 @@ def select_count(scope: SearchScope, query: EvaluationQuery) -> Select[Any]:
 
 
 def select_by_metric(
-    scope: SearchScope, query: EvaluationQuery, limit: int, *, slot: int | None, segment: Segment
+    scope: SearchScope, query: EvaluationQuery, limit: int, *, slot: int | None, defined: bool
 ) -> Select[Any]:
-    """Select one page of summaries and their value, in the order of a metric within one segment.
+    """Select one page of summaries: of those that have a value of a metric, in its order with their value, or of those
+    that have none.
 
     The slot is None for a metric that no evaluation has: all are undefined.
     """
@@ -269,24 +261,18 @@ def select_by_metric(
         versions = select(models.c.id).where(models.c.project == scope.project, models.c.name == name)
         conditions.append(evaluations.c.model_id == func.any(func.array(versions.scalar_subquery())))
         scope = replace(scope, model_name_id=None)
-    order: list[ColumnElement[Any]]
     after = query.after
-    match segment:
-        case Segment.defined:
-            conditions.append(value.is_not(None))
-            if after is not None:
-                conditions.append(_after(after, value, evaluations.c.id, descending=query.descending))
-            found = _search(scope, conditions, limit, value=value, descending=query.descending, indexed=indexed)
-            order = [found.c.value, found.c.id]
-        case Segment.undefined:
-            if slot is not None:
-                conditions.append(value.is_(None))
-            if after is not None and after.value is None:
-                conditions.append(_beyond(after.id, descending=query.descending))
-            found = _search(scope, conditions, limit, value=None, descending=query.descending, indexed=indexed)
-            order = [found.c.id]
-        case _:
-            assert_never(segment)
+    if defined:
+        conditions.append(value.is_not(None))
+        if after is not None:
+            conditions.append(_after(after, value, evaluations.c.id, descending=query.descending))
+    elif slot is not None:
+        conditions.append(value.is_(None))
+    if not defined and after is not None and after.value is None:
+        conditions.append(_beyond(after.id, descending=query.descending))
+    sorted_by = value if defined else None
+    found = _search(scope, conditions, limit, value=sorted_by, descending=query.descending, indexed=indexed)
+    order = [found.c.value, found.c.id] if defined else [found.c.id]
     return _summaries(scope.project, found, [_directed(column, descending=query.descending) for column in order])
 
 
@@ -306,10 +292,10 @@ async def fetch_by_metric(
         scope = replace(scope, dataset_ids=await _fetch_ids(connection, wanted))
     rows: list[Row[Any]] = []
     past_the_defined = slot is None or (query.after is not None and query.after.value is None)
-    for segment in (Segment.undefined,) if past_the_defined else Segment:
+    for defined in (False,) if past_the_defined else (True, False):
         missing = query.limit + 1 - len(rows)
         if missing:
-            statement = select_by_metric(scope, query, missing, slot=slot, segment=segment)
+            statement = select_by_metric(scope, query, missing, slot=slot, defined=defined)
             rows.extend((await connection.execute(statement)).all())
     return rows
 
@@ -327,7 +313,7 @@ def select_leaderboard(scope: SearchScope, limit: int, *, slot: int | None, high
     with the number of model versions, not of evaluations.
     """
     dataset_ids = scope.dataset_ids or ()
-    passes = and_(true(), *(condition.of() for condition in scope.where)).label("passes")
+    passes = and_(true(), *(condition.of_rows() for condition in scope.where)).label("passes")
     columns = (evaluations.c.dataset_id, evaluations.c.model_id, evaluations.c.id, _value(slot).label("value"), passes)
     latest_first = (evaluations.c.model_id.desc(), evaluations.c.id.desc())
     wanted = _ids(dataset_ids, "wanted")
@@ -424,7 +410,7 @@ def _summaries(project: str, found: CTE, order: Sequence[ColumnElement[Any]]) ->
 
 def _conditions(scope: SearchScope, query: EvaluationQuery) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = [evaluations.c.tags.contains({key: value}) for key, value in query.tags]
-    conditions += [condition.of() for condition in scope.where]
+    conditions += [condition.of_rows() for condition in scope.where]
     if query.created_after is not None:
         conditions.append(evaluations.c.id >= first_id_from(query.created_after))
     if query.created_before is not None:

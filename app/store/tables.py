@@ -13,7 +13,6 @@ from sqlalchemy import (
     DateTime,
     Double,
     ForeignKeyConstraint,
-    FromClause,
     Identity,
     Index,
     Integer,
@@ -378,8 +377,8 @@ webhook_deliveries = Table(
 Index("ix_webhook_deliveries_created", webhook_deliveries.c.created_at)
 
 
-def value_in_slot(slot: int, rows: FromClause = evaluations) -> ColumnElement[float]:
-    """Return the value of the metric in a slot of `rows` as SQL: NULL where undefined or absent.
+def value_in_slot(slot: int) -> ColumnElement[float]:
+    """Return the value of the metric in a slot as SQL: NULL where undefined or absent.
 
     A slot that has an index is written out, so that Postgres recognises its expression; any other is bound, so that
     one statement, compiled once, serves all metrics.
@@ -387,7 +386,7 @@ def value_in_slot(slot: int, rows: FromClause = evaluations) -> ColumnElement[fl
     subscript: ColumnElement[int] = literal(slot, Integer)
     if slot <= len(HEADLINE):
         subscript = literal_column(str(slot), Integer)
-    value = rows.c.metric_values[subscript]
+    value = evaluations.c.metric_values[subscript]
     return func.nullif(value, literal_column("'NaN'::double precision"), type_=Double)
 
 

@@ -29,12 +29,12 @@ from app.domain.operations import (
     Order,
     Outgoing,
     SendResult,
-    Webhook,
     WebhookEvent,
+    WebhookFacts,
 )
 from app.store import queue
 from app.store.audit import note
-from app.store.engine import read_one, read_page, reading, writing
+from app.store.engine import made_of, read_one, read_page, reading, writing
 from app.store.idempotency import keep_result
 from app.store.queue import Work
 from app.store.tables import webhook_deliveries, webhooks
@@ -89,7 +89,7 @@ class PostgresWebhookStore:
 
     async def put(
         self, project: str, name: str, url: str, events: Sequence[Event], *, given: str | None, fresh: str
-    ) -> tuple[Webhook, bool]:
+    ) -> tuple[WebhookFacts, bool]:
         changed = {"url": url, "events": [one.value for one in events]}
         row = {"project": project, "name": name, "secret": given or fresh, **changed}
         asked = insert(webhooks).values(row)
@@ -117,10 +117,10 @@ class PostgresWebhookStore:
             detail = f"expected at most {self._limit} webhooks of the project; delete one first, or put it in its place"
             raise TooManyWebhooks(detail)
 
-    async def get(self, project: str, name: str) -> Webhook | None:
+    async def get(self, project: str, name: str) -> WebhookFacts | None:
         return await read_one(self._engine, select(webhooks).where(*_named(project, name)), _webhook)
 
-    async def page(self, project: str, limit: int, after: str | None = None) -> Page[Webhook, str]:
+    async def page(self, project: str, limit: int, after: str | None = None) -> Page[WebhookFacts, str]:
         mine = select(webhooks).where(_hooks.project == project)
         return await read_page(self._engine, mine, _hooks.name, limit, after, _webhook, latest_first=False)
 
@@ -294,25 +294,10 @@ def _open(order: Order) -> tuple[ColumnElement[bool], ...]:
     return (*mine, _rows.asked == order.asked, _rows.status == DeliveryStatus.PENDING.value)
 
 
-def _webhook(row: Row[Any]) -> Webhook:
-    return Webhook(
-        name=row.name,
-        url=row.url,
-        events=tuple(Event(one) for one in row.events),
-        secret=row.secret,
-        created_at=row.created_at,
-    )
+def _webhook(row: Row[Any]) -> WebhookFacts:
+    return made_of(WebhookFacts, row, events=tuple(Event(one) for one in row.events))
 
 
 def _delivery(row: Row[Any]) -> Delivery:
-    return Delivery(
-        id=UUID(int=row.id.int),
-        event=Event(row.event),
-        status=DeliveryStatus(row.status),
-        created_at=row.created_at,
-        attempts=row.attempts,
-        next_attempt_at=row.next_at,
-        delivered_at=row.delivered_at,
-        response_status=row.response_status,
-        error=row.error,
-    )
+    event, status = Event(row.event), DeliveryStatus(row.status)
+    return made_of(Delivery, row, event=event, status=status, next_attempt_at=row.next_at)

@@ -122,7 +122,7 @@ def test_every_answer_of_the_request_is_on_the_path(request_: Request) -> None:
 
 def _reached(node: Node, request_: Request) -> Leaf:
     while isinstance(node, Fork):
-        node = node.branch(request_.answer(node.about)).next
+        node = node.branch(request_.all_answers[node.about]).next
     return node
 
 
@@ -145,7 +145,7 @@ def test_branches_of_a_question_do_not_overlap(name: str) -> None:
     for question in questions(TREES[name]):
         answers = [branch.answer for branch in question.branches]
         assert len(answers) == len(set(answers)) > 1
-        assert REQUESTS[0].answer(question.about) is not None
+        assert REQUESTS[0].all_answers[question.about] is not None
 
 
 def test_every_metric_is_in_the_list_with_its_inputs() -> None:

@@ -36,7 +36,7 @@ def record_of(
         positive=positive,
         revision="",
         values={},
-        extra={**(extra or {}), **({} if groups is None else {GROUPS_FACT: groups})},
+        facts={**(extra or {}), **({} if groups is None else {GROUPS_FACT: groups})},
     )
 
 

@@ -33,6 +33,7 @@ def kept(matrix: Any, dataset: str) -> EvaluationRecord:
         dataset=DatasetRef(dataset),
         kind="confusion_matrix",
         labels=tuple(map(str, range(len(counts)))),
+        positive=None,
         content=Content.counts,
         counts=counts,
         revision="",

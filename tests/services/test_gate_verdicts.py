@@ -27,6 +27,7 @@ def kept(matrix: Any, model: str = "m", dataset: str = "d") -> EvaluationRecord:
         dataset=DatasetRef(dataset),
         kind="confusion_matrix",
         labels=tuple(map(str, range(len(counts)))),
+        positive=None,
         content=Content.counts,
         counts=counts,
         revision="",

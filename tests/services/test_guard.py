@@ -11,7 +11,7 @@ import pytest
 
 from app.domain.errors import Forbidden, QuotaUsedUp, TooManyRequests, Unauthenticated
 from app.domain.identifiers import new_id
-from app.domain.operations import ApiKey, Scope
+from app.domain.operations import KeyFacts, Scope
 from app.services import access as guards
 from app.services.access import Caller, Guard, make_token
 from app.services.ports import StoreUnavailableError
@@ -21,15 +21,15 @@ from app.services.ports import StoreUnavailableError
 class Keys:
     """The port of keys, as far as the guard asks for it."""
 
-    kept: dict[UUID, ApiKey] = field(default_factory=dict)
+    kept: dict[UUID, KeyFacts] = field(default_factory=dict)
     asked: int = 0
     noted: dict[UUID, int] = field(default_factory=dict)
     away: bool = False
 
-    def make(self, *scopes: Scope, **members: Any) -> tuple[str, ApiKey]:
+    def make(self, *scopes: Scope, **members: Any) -> tuple[str, KeyFacts]:
         identifier = new_id()
         text, digest = make_token(identifier)
-        key = ApiKey(id=identifier, name="k", project="p", scopes=scopes or (Scope.READ,), digest=digest, **members)
+        key = KeyFacts(id=identifier, name="k", project="p", scopes=scopes or (Scope.READ,), digest=digest, **members)
         self.kept[identifier] = key
         return f"Bearer {text}", key
 
@@ -37,7 +37,7 @@ class Keys:
         self._answer()
         return bool(self.kept)
 
-    async def find(self, identifier: UUID) -> ApiKey | None:
+    async def find(self, identifier: UUID) -> KeyFacts | None:
         self._answer()
         await asyncio.sleep(0.01)
         key = self.kept.get(identifier)

@@ -156,7 +156,7 @@ def test_a_change_of_a_loss_is_split_and_limits_are_of_groups_where_there_are_an
         record, samples = scored(y, chances / chances.sum(axis=1, keepdims=True))
         alone.append((record, samples))
         groups = np.array([f"{week}-{place // 5}" for place in range(150)])
-        grouped.append((replace(record, extra={GROUPS_FACT: 30}), replace(samples, groups=groups)))
+        grouped.append((replace(record, facts={GROUPS_FACT: 30}), replace(samples, groups=groups)))
     items = []
     for known in (alone, grouped):
         change = told("log_loss", known)

@@ -114,8 +114,8 @@ def test_a_run_that_was_kept_is_compared_with_one_that_went_by(tmp_path: Path) -
     runs = rankings()
     asked, kept = asked_of(runs)
     first, *others = asked.runs.records
-    without = {name: fact for name, fact in first.extra.items() if name != "data"}
-    mixed = replace(asked, runs=Runs.align([replace(first, extra=without), *others]), elsewhere=tuple(others))
+    without = {name: fact for name, fact in first.facts.items() if name != "data"}
+    mixed = replace(asked, runs=Runs.align([replace(first, facts=without), *others]), elsewhere=tuple(others))
     assert repr(streamed(mixed, runs, tmp_path / "a", kept=kept)) == repr(at_once(asked, kept))
     with pytest.raises(IncomparableRuns, match="were not saved"):
         streamed(mixed, runs, tmp_path / "b")

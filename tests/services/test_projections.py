@@ -36,7 +36,6 @@ from app.services.project.projection import (
 from app.services.project.what_if import projected
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
-from app.services.stored import stored_input
 from tests.kernel.probability.problems import softmax_problem
 from tests.services.records import record_of, scored
 
@@ -143,7 +142,7 @@ def test_one_quantity_has_one_interval_at_equal_shares(counts: list[list[int]]) 
     assert single(found, "error_rate") == pytest.approx((1 - high, 1 - value, 1 - low), abs=1e-12)
     if record.labels == ("A", "B"):
         assert (low, high) == pytest.approx((0.767, 0.941), abs=5e-4)
-    source = stored_input(record)
+    source = record
     report = balanced_for_report(RunData(source), Options())
     for name in ("accuracy", "mcc", "macro_f1", "cohen_kappa"):
         moved, shown = single(found, name), report[name]
@@ -326,7 +325,7 @@ def test_groups_count_at_any_shares() -> None:
     y, p = softmax_problem(150, 2, 6)
     record, samples = scored(np.repeat(y, 4), np.repeat(p, 4, axis=0))
     once, alone = scored(y, p)
-    grouped = replace(record, extra={**record.extra, GROUPS_FACT: y.size})
+    grouped = replace(record, facts={**record.facts, GROUPS_FACT: y.size})
     metrics = "recall@A mcc precision@B average_precision@B"
     copies = replace(samples, groups=np.repeat(np.arange(y.size), 4))
     found = answer(grouped, metrics=metrics, samples=copies, prevalence={"B": 0.2})
@@ -355,7 +354,7 @@ def test_limits_of_a_rate_of_groups_at_other_shares_are_those_of_survey_statisti
     right = random.random(groups.size) < random.beta(6.0, 2.0, 60)[groups]
     predicted = np.where(right, y, 1 - y)
     record, samples = scored(y, np.column_stack([1.0 - predicted, predicted]) * 0.8 + 0.1)
-    grouped = replace(record, extra={**record.extra, GROUPS_FACT: 60})
+    grouped = replace(record, facts={**record.facts, GROUPS_FACT: 60})
     found = answer(grouped, metrics="precision@B", samples=replace(samples, groups=groups), prevalence={"B": share})
     low, value, high = single(found, "precision@B")
     tpr, fpr = predicted[y == 1].mean(), predicted[y == 0].mean()

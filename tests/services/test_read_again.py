@@ -54,7 +54,7 @@ def kept(file: Path, form: DataFormat, rows: int) -> tuple[DataPlaces, Evaluatio
     asked = Asked(DataReference(str(file), form, COLUMNS), "predictions", None, 0, with_ids=True)
     facts: Any = PartsOfData(places, asked).facts(rows)
     some = unkept_record(BinaryCounts(tp=1, fp=1, fn=1, tn=1, negative="no", positive="yes").read(""))
-    return places, replace(some, kind="predictions", extra={**some.extra, "data": facts})
+    return places, replace(some, kind="predictions", facts={**some.facts, "data": facts})
 
 
 def ids_of(parts: list[MatrixInput]) -> list[int]:

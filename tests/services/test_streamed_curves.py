@@ -44,7 +44,7 @@ def kept_input(tmp_path_factory: pytest.TempPathFactory) -> StreamedInput:
         positive=None,
         content=Content.counts,
         counts=COUNTS,
-        extra={},
+        facts={},
         revision="",
         values={},
     )

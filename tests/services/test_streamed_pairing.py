@@ -76,7 +76,7 @@ def test_splits_and_orders_change_nothing(tmp_path: Path, chosen: list[int]) -> 
         check_same(pair_streamed(reading, aligned, KeptSamples(), 0.9).pairing, expected)
         assert not [*folder.iterdir()]
     # One whose samples were kept needs no reading.
-    first = replace(records[0], extra={})
+    first = replace(records[0], facts={})
     mixed = Runs.align([first, *records[1:]])
     check_same(pair_streamed(Rereading(parts, 40_000, tmp_path, ENGINE), mixed, kept, 0.9).pairing, expected)
 
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(IncomparableRuns, match="came without sample ids"):
         pair_streamed(
             Rereading(Parts(parts), 40_000, tmp_path, ENGINE),
-            Runs.align([replace(records[0], extra={}), records[1]]),
+            Runs.align([replace(records[0], facts={}), records[1]]),
             KeptSamples(),
             0.9,
         )

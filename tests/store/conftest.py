@@ -52,6 +52,7 @@ def make_record() -> MakeRecord:
             "dataset": DatasetRef("digits", "2024", "test"),
             "kind": "confusion_matrix",
             "labels": ("a", "b"),
+            "positive": None,
             "content": Content.counts,
             "counts": np.array([[5, 1], [2, 4]], dtype=np.int64),
             "revision": "1",

@@ -62,7 +62,7 @@ async def test_everything_comes_back(store: PostgresEvaluationStore, project: st
         fold_counts=np.stack([counts, counts * 0.25]),
         options={"metrics": ["f_beta(beta=2)@D"], "level": 0.95, "deep": {"list": [1, None, True]}},
         values={"accuracy": 1 / 3, "mcc": None, "likelihood_ratio_positive": float("inf"), "only_here": -0.0},
-        extra={"orientation": "predicted_rows"},
+        facts={"orientation": "predicted_rows"},
     )
     await store.add(project, record)
     assert_same(await store.get(project, record.id), record)

@@ -207,7 +207,7 @@ async def test_tables_of_clusterings_become_their_cells(
 ) -> None:
     """And go back to what they were; those of other kinds stay."""
     cells = np.array([[0, 1, 300], [1, 0, 2], [1, 2, 5]])
-    clustered = make_record(kind="clustering", extra={"clusters": ["x", "y", "z"]}, counts=cells)
+    clustered = make_record(kind="clustering", facts={"clusters": ["x", "y", "z"]}, counts=cells)
     for record in (clustered, make_record()):
         await store.add("p", record)
     command.downgrade(config, "0015_attributes")

@@ -390,16 +390,15 @@ async def show_questions(
     page: dict[str, Any] = {"title": "Which metric?", "task": task, "tasks": list(WORDS["task"].items())}
     if task is not None:
         given = dict(_answer(one) for one in answers or ())
-        found = walk(task, given)
+        path, question = walk(task, given)
         page |= {
             "judged": WORDS["task"][task],
             "path": [
-                (one, [f"{before.about}:{before.answer}" for before in found.path[:place]])
-                for place, one in enumerate(found.path)
+                (one, [f"{before.about}:{before.answer}" for before in path[:place]]) for place, one in enumerate(path)
             ],
-            "given": [f"{one.about}:{one.answer}" for one in found.path],
-            "question": found.question,
-            "advice": None if found.question is not None else as_answered(recommended(task, given)),
+            "given": [f"{one.about}:{one.answer}" for one in path],
+            "question": question,
+            "advice": None if question is not None else as_answered(recommended(task, given)),
             "names": _names,
         }
     return render(request, "choose.html", "metrics", page=page)

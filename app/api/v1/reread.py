@@ -76,8 +76,8 @@ def request_of(record: EvaluationRecord, *, decided: bool = True) -> bytes:
     ``decided`` all of them say again which threshold is assumed.
     """
     positive = {} if record.positive is None else {"positive": record.labels[record.positive]}
-    options = KINDS[record.kind].options_of({**record.extra, "labels": record.labels, **positive})
-    if not decided and "threshold_assumed" in record.extra:
+    options = KINDS[record.kind].options_of({**record.facts, "labels": record.labels, **positive})
+    if not decided and "threshold_assumed" in record.facts:
         options = {name: option for name, option in options.items() if name not in _THRESHOLDS}
     return orjson.dumps({"input": {"kind": record.kind, **options}})
 
@@ -88,9 +88,9 @@ def in_parts(record: EvaluationRecord) -> list[EvaluationRecord]:
     if record.kind != Predictions.kind and any(part.labels != record.labels for part in record.elsewhere):
         detail = "expected the labels of all parts in one order, since they are more than memory holds"
         raise InvalidInput.at("/input/labels", "order_of_labels", detail)
-    decided = {"threshold": record.extra["threshold"]} if "threshold" in record.extra else {}
+    decided = {"threshold": record.facts["threshold"]} if "threshold" in record.facts else {}
     return [
-        replace(part, labels=record.labels, positive=record.positive, extra={**part.extra, **decided})
+        replace(part, labels=record.labels, positive=record.positive, facts={**part.facts, **decided})
         for part in record.elsewhere
     ]
 
@@ -140,7 +140,7 @@ class DataAgain:
 
     def _parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         data = PartsOfData(self.source, self.asked(asked_again(record, 0, in_parts=True)))
-        body, ignored = request_of(record), tuple(record.extra.get(IGNORED_FACT, ()))
+        body, ignored = request_of(record), tuple(record.facts.get(IGNORED_FACT, ()))
         for read in data.read():
             try:
                 found = _weighted(with_columns(body, _unweighted(read)).source, read, ignored)

@@ -100,16 +100,6 @@ class ClassifiedInput(Input):
             made = left._read(left.read_columns(pointer), pointer)
         return replace(made, facts={**made.facts, IGNORED_FACT: ignored})
 
-    @classmethod
-    def options_of(cls, facts: Facts) -> dict[str, Any]:
-        """Labels, and what was chosen of positive, ignored and threshold."""
-        found = {name: facts[name] for name in ("labels", "positive") if name in facts}
-        if IGNORED_FACT in facts:
-            found["ignore"] = [*facts[IGNORED_FACT]]
-        if facts.get("rule") == DecidedBy.THRESHOLD:
-            found["threshold"] = facts["threshold"]
-        return found
-
     @abstractmethod
     def _read(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
         """The canonical form of all samples, of whose columns arrays were made."""
@@ -242,12 +232,12 @@ class Probabilities(ClassifiedInput):
 
     @classmethod
     def options_of(cls, facts: Facts) -> dict[str, Any]:
-        """Options of samples of classes, and how rows were made to sum to 1."""
+        """Options of all kinds, and how rows were made to sum to 1."""
         renormalized = "renormalized" in facts
         # Where no row is divided by its sum it says nothing but that all of them passed.
         usual = SUM_TOLERANCE if renormalized else MOST_TOLERANCE
         choices = {"renormalize": renormalized, "sum_tolerance": facts.get("sum_tolerance", usual)}
-        return {**ClassifiedInput.options_of(facts), **choices}
+        return super(Probabilities, cls).options_of({**facts, **choices})
 
     def _checked(self, matrix: NDArray[np.float64], pointer: str) -> tuple[NDArray[np.float64], int]:
         """Probabilities in [0, 1] that sum to 1, and how many rows had to be divided by their sum for it."""

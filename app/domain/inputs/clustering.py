@@ -9,7 +9,17 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.findings import Finding
-from app.domain.inputs.columns import BESIDE, Rows, check_range, facts_beside, read_table, refuse_first, samples_of
+from app.domain.inputs.columns import (
+    BESIDE,
+    Rows,
+    check_range,
+    facts_beside,
+    group_facts,
+    read_table,
+    refuse_first,
+    samples_of,
+    weight_facts,
+)
 from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
     DISTANCES,
@@ -125,6 +135,13 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
     return replace(source, labels=labels, counts=tallied(place[classes], clusters, times), samples=samples)
 
 
+def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
+    some = source.known_samples.taken(places)
+    facts = {name: source.facts[name] for name in (CLUSTERS_FACT, FEATURES_FACT) if name in source.facts}
+    facts |= {**weight_facts(some.weights), **group_facts(some.groups)}
+    return replace(source, counts=tallied(some.truth, some.predicted), facts=facts, samples=some)
+
+
 def tallied(classes: NDArray[Any], clusters: NDArray[Any], times: NDArray[Any] | None = None) -> NDArray[np.int64]:
     """Cells (C, 3) of a table that are not empty, in order: class, cluster, how many samples.
 
@@ -209,6 +226,7 @@ _UNITS = UnitKind(
     ranked=(adjusted_rand, silhouette),
     units=_cluster_units,
     reordered=_reordered,
+    restricted=_restricted,
     shown=_shown,
     twin=_twin,
     findings=_findings,

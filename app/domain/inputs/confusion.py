@@ -1,7 +1,7 @@
 """Confusion matrices: of classes, and of classes and decisions that need not be classes, as to treat or to wait."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 
 import numpy as np
@@ -288,6 +288,7 @@ DECISIONS = UnitKind(
     needs_samples=lambda _: False,
     inputs=lambda _: INPUTS_OF[Task.DECISIONS],
     units=lambda source: DecisionUnits(source.counts.astype(np.float64)),
+    restricted=lambda source, places: replace(source, samples=source.known_samples.taken(places)),
     shown=lambda source: {"decision_matrix": source.counts.tolist()},
     findings=_findings,
     details=_details,

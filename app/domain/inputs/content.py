@@ -157,28 +157,18 @@ class InputFacts(TypedDict, total=False):
     slice: SliceFacts
 
 
-# Among the facts of an input whose samples come in groups: how many groups.
+# Names of facts that code asks for; `InputFacts` says what they are.
 GROUPS_FACT = "n_groups"
-# Among the facts of an input with classes to ignore: what was left out of each.
 IGNORED_FACT = "ignored"
-# Among the facts of an input whose samples have weights, which are known where they are stored: their effective size.
 WEIGHTS_FACT = "effective_samples"
-# Among the facts of labels that came with scores, which are no probabilities: that it is so.
 OUTPUTS_FACT = "outputs"
-# Among the facts of an input that was named by a reference: what was read.
 DATA_FACT = "data"
-# Among the facts of an input that was merged: the ids of the evaluations that it was merged of.
 MERGED_FACT = "merged_from"
-# Among the facts of folds: how often the cross-validation was repeated.
 REPEATS_FACT = "repeats"
-# Among the facts of folds of which those of one repetition do not follow each other: that it is so.
 MIXED_FACT = "repeats_mixed"
-# Among the facts of a confusion matrix whose columns are no classes: what was decided, in the order of the columns.
 DECISIONS_FACT = "decisions"
-# Among the facts of clusterings: the names of the clusters, and how many features samples have; 0 of distances.
 CLUSTERS_FACT = "clusters"
 FEATURES_FACT = "n_features"
-# Among the facts of a slice of an input: which slice.
 SLICE_FACT = "slice"
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypedDict, ge
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import InvalidInput, NotForKind
+from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import MOST_ATTRIBUTES
 from app.domain.inputs.columns import (
@@ -29,7 +29,7 @@ from app.domain.inputs.columns import (
     read_scores,
     read_weights,
 )
-from app.domain.inputs.content import LARGEST_TOTAL
+from app.domain.inputs.content import IGNORED_FACT, LARGEST_TOTAL
 from app.domain.inputs.labels import LONGEST_NAME, MOST_CLASSES, as_labels
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput
 from app.kernel.metrics.card import AnyMetric, Card, Inputs, Task
@@ -252,6 +252,10 @@ def groups() -> Any:
 # --- a kind ----------------------------------------------------------------------------------------------------------
 
 
+# Options whose fact has another name. What was ignored is told with its numbers.
+_FACT_OF: Final = {"ignore": IGNORED_FACT, "thresholds": "threshold"}
+
+
 class Beyond(StrEnum):
     """Treatment of more rows of named data than memory holds."""
 
@@ -353,7 +357,8 @@ class Input(Columns, ABC):
         Args:
             facts: Of the input, with ``labels``, and ``positive`` where a class is.
         """
-        return {name: facts[name] for name in cls.members() if name in facts}
+        found = {name: facts[_FACT_OF.get(name, name)] for name in cls.members() if _FACT_OF.get(name, name) in facts}
+        return {name: [*value] if isinstance(value, dict) else value for name, value in found.items()}
 
 
 # --- what evaluates inputs that are more than a matrix of classes ----------------------------------------------------
@@ -408,10 +413,6 @@ def with_classes_in_order(source: MatrixInput, labels: tuple[str, ...]) -> Matri
     return replace(source, labels=labels, counts=source.counts[order], samples=samples)
 
 
-def _not_divided(source: MatrixInput, _: NDArray[np.intp]) -> MatrixInput:
-    raise NotForKind(f"there are no slices of {source.kind}: its samples have no attributes")
-
-
 # What is true of a matrix at balanced prevalence, of classes and of most kinds.
 EQUALLY_FREQUENT: Final = "were all classes equally frequent"
 
@@ -430,7 +431,7 @@ class UnitKind:
         ranked: What runs are ranked by where nobody says: the first of these that can be computed.
         units: What is resampled. Raises ValueError where samples are needed and missing.
         reordered: An input with its labels in another order, which runs that are compared share.
-        restricted: An input of some of its units alone, by their places.
+        restricted: An input of some of its units alone, by their places, with its samples.
         shown: Members of the input in an answer, beside those that all kinds have.
         twin: The subject as if all labels were equally frequent, for those metrics that it holds something for; None
             where there is no such thing.
@@ -453,7 +454,7 @@ class UnitKind:
     ranked: tuple[AnyMetric, ...] = ()
     units: Callable[[MatrixInput], Units]
     reordered: Callable[[MatrixInput, tuple[str, ...]], MatrixInput] = with_classes_in_order
-    restricted: Callable[[MatrixInput, NDArray[np.intp]], MatrixInput] = _not_divided
+    restricted: Callable[[MatrixInput, NDArray[np.intp]], MatrixInput]
     shown: Callable[[MatrixInput], Facts] = lambda _: {}
     twin: Callable[[Subject], Subject | None] = lambda _: None
     balanced: str = EQUALLY_FREQUENT

@@ -1,20 +1,32 @@
 """All kinds of input by name, and what follows for stored ones from the name and the facts alone."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.inputs.classified import Predictions, Probabilities, Scores
+from app.domain.inputs.classified import Predictions, Probabilities, Scores, decide
 from app.domain.inputs.clustering import Clustering
+from app.domain.inputs.columns import group_facts, weight_facts
 from app.domain.inputs.confusion import DECISIONS, BinaryCounts, ConfusionMatrix
-from app.domain.inputs.content import DECISIONS_FACT
+from app.domain.inputs.content import (
+    DECISIONS_FACT,
+    GROUPS_FACT,
+    IGNORED_FACT,
+    MIXED_FACT,
+    REPEATS_FACT,
+    WEIGHTS_FACT,
+)
 from app.domain.inputs.folds import Folds
 from app.domain.inputs.kind import Input, UnitKind
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.ranking import Ranking
+from app.domain.inputs.samples import DecidedBy
 from app.domain.inputs.sets import Sets
+from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs, Task
 
 KINDS: Final[Mapping[str, type[Input]]] = {
@@ -29,6 +41,12 @@ COLUMNS: Final = frozenset(name for kind in KINDS.values() for name in kind.all_
 UNIT_KINDS: Final[Mapping[Task, UnitKind]] = {
     units.task: units for units in (*(one.units for one in KINDS.values()), DECISIONS) if units is not None
 }
+
+
+# What was counted of all samples, and is not known of some.
+_OF_ALL: Final = frozenset(
+    {WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT, "renormalized", "ties", "fold_kind"}
+)
 
 
 def units_of(kind: str, facts: Mapping[str, Any]) -> UnitKind | None:
@@ -60,3 +78,33 @@ def inputs_of(source: MatrixInput) -> frozenset[Inputs]:
     if source.task is not None:
         return UNIT_KINDS[source.task].inputs(source)
     return INPUTS_OF_CLASSES if source.is_scored else frozenset({Inputs.MATRIX})
+
+
+def restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
+    """An input of some of its samples or queries, with the labels, the kind and the choices of the whole. That of a
+    cross-validation has no folds.
+
+    Raises:
+        ValueError: its samples are not known.
+    """
+    if source.task is not None:
+        return UNIT_KINDS[source.task].restricted(source, places)
+    some = source.known_samples.taken(places)
+    masses = some.masses
+    # Whole numbers, and sums of them, are exact as doubles.
+    weights = None if masses is None else masses.astype(np.float64, copy=False)
+    counts = confusion_counts(some.truth, some.predicted, len(source.labels), weights)
+    facts: dict[str, Any] = {name: fact for name, fact in source.facts.items() if name not in _OF_ALL}
+    facts |= {**weight_facts(some.weights, some.tally), **group_facts(some.groups)}
+    if "rows" in facts:
+        facts["rows"] = some.size if some.times is None else int(some.times.sum())
+    if facts.get("rule") == DecidedBy.ARGMAX and some.outputs is not None:
+        facts["ties"] = decide(some.outputs)[1]
+    return replace(
+        source,
+        kind=source.facts.get("fold_kind", source.kind),
+        counts=counts if some.weights is not None else counts.astype(np.int64, copy=False),
+        fold_counts=None,
+        facts=facts,
+        samples=some,
+    )

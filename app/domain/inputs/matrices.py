@@ -4,7 +4,7 @@ Functions raise InvalidInput with pointers relative to the ``input`` object that
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,18 @@ class MatrixInput:
     fold_counts: NDArray[Any] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     samples: Samples | None = None
+
+    @property
+    def as_input(self) -> dict[str, Any]:
+        """The members of an input by name, without what a class says besides."""
+        return {one.name: getattr(self, one.name) for one in fields(MatrixInput)}
+
+    @property
+    def known_samples(self) -> Samples:
+        """Its samples. Raises ValueError where they are not known."""
+        if self.samples is None:
+            raise ValueError(f"expected {self.kind} with samples")
+        return self.samples
 
     @property
     def task(self) -> Task | None:
@@ -202,9 +214,7 @@ def with_weights(source: MatrixInput, column: Numbers, pointer: str) -> MatrixIn
         InvalidInput: one is no weight.
         ValueError: there are no samples.
     """
-    samples, weights = source.samples, read_weights(column, pointer)
-    if samples is None:
-        raise ValueError("expected samples")
+    samples, weights = source.known_samples, read_weights(column, pointer)
     counts = confusion_counts(samples.truth, samples.predicted, len(source.labels), weights)
     weighted = replace(samples, weights=weights)
     return replace(source, content=Content.weights, counts=counts, samples=weighted)

@@ -1,6 +1,6 @@
 """Several inputs of one kind as one: their samples side by side, or the sum of their counts.
 
-The columns are read again as one request, so that the result is what this request would have given.
+The result is what one request of all samples would have given.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -8,13 +8,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableLabels, IncomparableRuns, InvalidInput, NoSamples, NotForKind, TooLarge
-from app.domain.inputs.classified import MOST_TOLERANCE, SUM_TOLERANCE
+from app.domain.inputs.classified import SUM_TOLERANCE, assumed_threshold, decide, decide_by_threshold
 from app.domain.inputs.clustering import tallied
-from app.domain.inputs.columns import group_facts
 from app.domain.inputs.content import (
     CLUSTERS_FACT,
     DATA_FACT,
@@ -27,18 +25,20 @@ from app.domain.inputs.content import (
     why_not_saved,
 )
 from app.domain.inputs.folds import Folds, ignored_facts, pooled
-from app.domain.inputs.kinds import KINDS, units_of
+from app.domain.inputs.kinds import KINDS, restricted, units_of
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_class_count
+from app.domain.inputs.multilabel import MOST_ENTRIES
 from app.domain.inputs.ranking import RELEVANT_FROM
-from app.domain.inputs.samples import Samples, in_order, joined, one_column
+from app.domain.inputs.samples import DecidedBy, Samples, in_order, joined, one_column
 from app.kernel.metrics.card import Task
-from app.kernel.units.queries import NOT_RETRIEVED, UNJUDGED
 
 # Numbers of outputs of samples, which are all in memory.
 MOST_OUTPUTS: Final = 50_000_000
 _PLACE: Final = "/evaluations"
 _RENORMALIZED, _LEFT_OUT = "renormalized", "queries_without_judgements"
+# Facts that are not those of all because they are those of the first.
+_OF_PARTS: Final = frozenset({DATA_FACT, MERGED_FACT, "sum_tolerance"})
 _NAMES: Final = {"None": "none", "[]": "none", "False": "none", "True": "some"}
 _Facts = dict[str, Any]
 
@@ -146,6 +146,7 @@ def _check_samples(samples: Sequence[Samples]) -> None:
     outputs = sum(one.outputs.size for one in samples if one.outputs is not None)
     for count, most, unit in (
         (sum(len(one.truth) for one in samples), MOST_SAMPLES, "samples"),
+        (sum(one.truth.size for one in samples), MOST_ENTRIES, "labels of samples"),
         (outputs, MOST_OUTPUTS, "outputs of samples"),
     ):
         if count > most:
@@ -274,43 +275,58 @@ def _counted(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInp
     for part in parts:
         own = part.facts.get(DECISIONS_FACT) or part.labels
         counts[np.ix_(_places(part.labels, labels), _places(own, columns))] += part.counts
-    positive = None if first.positive is None or len(labels) > 2 else labels.index(first.labels[first.positive])
     content = Content.counts if whole else Content.weights
-    return MatrixInput(first.kind, labels, positive, content, counts, facts=facts)
+    return MatrixInput(first.kind, labels, _positive(first, labels), content, counts, facts=facts)
+
+
+def _positive(first: MatrixInput, labels: Sequence[str]) -> int | None:
+    return None if first.positive is None or len(labels) > 2 else labels.index(first.labels[first.positive])
 
 
 def _sampled(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInput:
-    """All samples, read as one input."""
+    """All samples as one input."""
     first = parts[0]
+    if first.task is not Task.CLUSTERING:
+        check_class_count(len(labels), _PLACE, fewest=min(len(labels), 2))
     together = replace(joined([_aligned(part, parts, labels) for part in parts]), fold_sizes=None)
+    facts = {name: fact for name, fact in first.facts.items() if name not in _OF_PARTS}
     if first.task is Task.CLUSTERING:
-        table, groups = _counted(parts, labels), group_facts(together.groups)
-        features = {FEATURES_FACT: first.facts[FEATURES_FACT]} if FEATURES_FACT in first.facts else {}
-        return replace(table, samples=together, facts={**table.facts, **groups, **features})
-    columns = {
-        "sample_ids": together.ids,
-        "sample_weight": together.weights,
-        "group_ids": together.groups,
-        **_judged(first, together, labels),
-    }
-    made = KINDS[first.kind](**{name: column for name, column in columns.items() if column is not None}).read(_PLACE)
-    facts = {name: fact for name, fact in made.facts.items() if name not in (_RENORMALIZED, "sum_tolerance")}
-    attributes = together.attributes
-    if attributes is not None:
-        if first.task is Task.RANKING and together.ids is not None:
-            # They are of queries, which stand in the order of their ids.
-            attributes = attributes.taken(np.argsort(together.ids, kind="stable"))
-        # They were read when they came. Predictions with nothing else beside them are kept for these alone.
-        own = made.samples or Samples(together.truth, together.predicted)
-        made = replace(made, samples=replace(own, attributes=attributes))
-    return replace(made, facts={**facts, **_shared_facts(parts)})
+        facts[CLUSTERS_FACT] = list(_all_names([tuple(part.facts[CLUSTERS_FACT]) for part in parts]))
+    if isinstance(facts.get("threshold"), list):
+        thresholds = _given_threshold(first)
+        facts["threshold"] = [thresholds[label] for label in labels]
+    source = replace(first, labels=labels, positive=_positive(first, labels), facts=facts, samples=together)
+    places = np.arange(together.size)
+    if first.task is Task.RANKING and together.ids is not None:
+        # Of queries, which stand in the order of their ids.
+        places = np.argsort(together.ids, kind="stable")
+    made = restricted(_decided(source, together), places)
+    return replace(made, facts={**made.facts, **_shared_facts(parts)})
+
+
+def _decided(source: MatrixInput, samples: Samples) -> MatrixInput:
+    """An input whose samples are decided anew where that depends on all of them: on the order of their labels, of which
+    the first of equals is taken, or on the range of scores for which no threshold was given.
+    """
+    outputs, facts = samples.outputs, source.facts
+    if outputs is None or "rule" not in facts:
+        return source
+    predicted = samples.predicted
+    if facts["rule"] == DecidedBy.ARGMAX:
+        predicted = decide(outputs)[0]
+    elif "threshold_assumed" in facts:
+        threshold = assumed_threshold(float(outputs.min()), float(outputs.max()))
+        facts = {**facts, "threshold": threshold}
+        if source.task is None:
+            predicted = decide_by_threshold(outputs, threshold, source.positive or 0)
+        else:
+            predicted = (outputs >= threshold).view(np.uint8)
+    return replace(source, facts=facts, samples=replace(samples, predicted=predicted))
 
 
 def _aligned(part: MatrixInput, parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> Samples:
     """Samples of a part with the codes that all have."""
-    samples = part.samples
-    if samples is None:
-        raise ValueError("expected samples")
+    samples = part.known_samples
     places = _places(part.labels, labels)
     match part.task:
         case None:
@@ -331,54 +347,6 @@ def _aligned(part: MatrixInput, parts: Sequence[MatrixInput], labels: tuple[str,
             return replace(samples, truth=places[samples.truth], predicted=moved)
         case _:
             return replace(samples, truth=places[samples.truth])
-
-
-def _judged(first: MatrixInput, samples: Samples, labels: tuple[str, ...]) -> _Facts:
-    """Columns and options by which the samples were judged; all parts agree in the options."""
-    match first.task:
-        case None:
-            positive = first.labels[first.positive] if first.positive is not None and len(labels) == 2 else None
-            return {
-                "y_true": _column(labels, samples.truth),
-                "labels": list(labels),
-                "positive": positive,
-                "threshold": _given_threshold(first),
-                **(
-                    {"y_pred": _column(labels, samples.predicted)}
-                    if samples.outputs is None
-                    else {first.kind: samples.outputs}
-                ),
-                # Rows were divided by their sums when they came; what is left of 1 is no fault.
-                **({"renormalize": True, "sum_tolerance": MOST_TOLERANCE} if first.kind == "probabilities" else {}),
-            }
-        case Task.MULTILABEL:
-            thresholds = _given_threshold(first)
-            if isinstance(thresholds, dict):
-                thresholds = [thresholds[label] for label in labels]
-            by = "y_pred" if samples.outputs is None else "scores" if first.has_scores else "probabilities"
-            output = samples.predicted if samples.outputs is None else samples.outputs
-            return {"y_true": samples.truth, by: output, "thresholds": thresholds, "labels": list(labels)}
-        case Task.RANKING if samples.ids is not None and samples.outputs is not None:
-            return {
-                "sample_ids": None,
-                "query_ids": samples.ids[samples.predicted],
-                "relevance": np.where(samples.truth == UNJUDGED, np.nan, samples.truth),
-                "scores": np.where(samples.outputs == NOT_RETRIEVED, np.nan, samples.outputs),
-                "relevant_from": first.facts.get(RELEVANT_FROM),
-                "cutoffs": first.facts["cutoffs"],
-            }
-        case Task.SETS if samples.outputs is not None:
-            sizes = dict(zip(("n_true", "n_predicted", "n_common"), samples.outputs.T, strict=True))
-            classes = {"item_classes": _column(labels, samples.truth)} if labels else {}
-            return {**sizes, "exact": samples.predicted, **classes}
-    raise ValueError(f"expected samples of a kind that is known, got {first.kind}")
-
-
-def _column(names: tuple[str, ...], codes: NDArray[Any]) -> NDArray[Any] | pa.Array:
-    """Return a column of names, integers where they are sorted as such."""
-    if list(names) == [str(one) for one in sorted(int(name) for name in names if name.lstrip("-").isdigit())]:
-        return np.array([int(name) for name in names])[codes]
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(list(names)))
 
 
 def _shared_facts(parts: Sequence[MatrixInput]) -> _Facts:

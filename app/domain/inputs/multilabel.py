@@ -73,14 +73,8 @@ def _inputs(source: MatrixInput) -> frozenset[Inputs]:
 
 
 def _label_units(source: MatrixInput) -> LabelUnits:
-    """The samples with their labels.
-
-    Raises:
-        ValueError: they are not known.
-    """
-    samples = source.samples
-    if samples is None:
-        raise ValueError("expected the labels of the samples")
+    """The samples with their labels. Raises ValueError where they are not known."""
+    samples = source.known_samples
     return LabelUnits(np.asarray(samples.truth, dtype=bool), np.asarray(samples.predicted, dtype=bool), samples.outputs)
 
 
@@ -98,9 +92,7 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
 
 
 def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
-    if source.samples is None:
-        raise ValueError("expected the labels of the samples")
-    some = source.samples.taken(places)
+    some = source.known_samples.taken(places)
     facts = {name: fact for name, fact in source.facts.items() if name not in (WEIGHTS_FACT, GROUPS_FACT)}
     facts |= {
         **weight_facts(some.weights),
@@ -118,15 +110,13 @@ def as_classes(source: MatrixInput, label: str) -> MatrixInput:
         UnknownClass: there is no such label.
         ValueError: there are none.
     """
-    samples, labels = source.samples, source.labels
+    samples, labels = source.known_samples, source.labels
     if label not in labels:
         raise UnknownClass(
             f"expected one of {listed(labels)}, got {shown(label)}", suggestions=nearest_labels(label, labels)
         )
-    if samples is None or samples.outputs is None:
-        raise ValueError("expected probabilities or scores of labels")
     place, threshold = labels.index(label), source.facts["threshold"]
-    present = samples.outputs[:, place]
+    present = samples.known_outputs[:, place]
     return replace(
         source,
         kind=Scores.kind if source.has_scores else Probabilities.kind,
@@ -270,11 +260,6 @@ class Multilabel(Input):
         if self.thresholds is not None:
             raise InvalidInput.at(f"{pointer}/thresholds", "thresholds_need_probabilities", "expected none with y_pred")
         return self._with_predictions(read, pointer)
-
-    @classmethod
-    def options_of(cls, facts: Facts) -> dict[str, Any]:
-        """Labels, and the thresholds of probabilities or scores."""
-        return {"labels": facts["labels"], **({"thresholds": facts["threshold"]} if "threshold" in facts else {})}
 
     def _with_predictions(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
         """Rows of 0 and 1 that are all as long as there are labels are columns. Without ``labels`` those that occur are

@@ -96,16 +96,10 @@ class QueryValues(TypedDict):
 
 
 def _query_units(source: MatrixInput) -> QueryUnits:
-    """The queries with their items.
-
-    Raises:
-        ValueError: they are not known.
-    """
-    samples = source.samples
-    if samples is None or samples.outputs is None:
-        raise ValueError("expected the items of the queries")
+    """The queries with their items. Raises ValueError where they are not known."""
+    samples = source.known_samples
     grades, least = samples.truth.astype(np.float64), source.facts.get(RELEVANT_FROM)
-    return QueryUnits(samples.predicted.astype(np.intp), grades, samples.outputs, least)
+    return QueryUnits(samples.predicted.astype(np.intp), grades, samples.known_outputs, least)
 
 
 def variants(cutoffs: tuple[int, ...], metric: AnyMetric) -> tuple[Reported, ...]:
@@ -153,33 +147,27 @@ def _details(source: MatrixInput, subject: Subject, _: float, __: Array | None) 
 
 
 def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
-    samples = source.samples
-    if samples is None or samples.outputs is None or samples.ids is None:
-        raise ValueError("expected the items of the queries")
-    codes = np.full(samples.ids.size, -1)
+    samples, ids = source.known_samples, _ids(source)
+    codes = np.full(ids.size, -1)
     codes[places] = np.arange(places.size)
     of_items = codes[samples.predicted]
     rows = np.flatnonzero(of_items >= 0)
     some = Samples(
         truth=samples.truth[rows],
         predicted=of_items[rows],
-        outputs=samples.outputs[rows],
-        ids=samples.ids[places],
+        outputs=samples.known_outputs[rows],
+        ids=ids[places],
         attributes=None if samples.attributes is None else samples.attributes.taken(places),
     )
     chosen = {RELEVANT_FROM: source.facts[RELEVANT_FROM]} if RELEVANT_FROM in source.facts else {}
-    return _counted(some, source.facts["cutoffs"], chosen)
+    return _counted(some, places.size, source.facts["cutoffs"], chosen)
 
 
 def _ids(source: MatrixInput) -> NDArray[Any]:
-    """The ids (Q) of the queries.
-
-    Raises:
-        ValueError: they are not known.
-    """
-    if source.samples is None or source.samples.ids is None:
+    """The ids (Q) of the queries. Raises ValueError where they are not known."""
+    if source.unit_ids is None:
         raise ValueError("expected the ids of the queries")
-    return source.samples.ids
+    return source.unit_ids
 
 
 def _of_queries(one: Reported, queries: Queries) -> Array:
@@ -356,7 +344,8 @@ class Ranking(Input):
         if self.attributes:
             of_entries = read_attributes(self.attributes, entries.size, f"{pointer}/attributes")
             attributes = of_units(of_entries, entries, "query", f"{pointer}/attributes")
-        return _counted(Samples(grades, codes.astype(np.int64), values, ids, attributes=attributes), cutoffs, facts)
+        samples = Samples(grades, codes.astype(np.int64), values, ids, attributes=attributes)
+        return _counted(samples, ids.size, cutoffs, facts)
 
     def _together(self, pointer: str) -> _Items:
         """Items of one table.
@@ -443,12 +432,10 @@ def _refuse_twice(keys: NDArray[np.int64], items: NDArray[Any], pointer: str) ->
         )
 
 
-def _counted(samples: Samples, cutoffs: Sequence[int], facts: Mapping[str, Any]) -> MatrixInput:
-    """The canonical form of queries by their items."""
-    grades, codes, values = samples.truth, samples.predicted, samples.outputs
-    if values is None or samples.ids is None:
-        raise ValueError("expected the items of the queries")
-    size, least = samples.ids.size, facts.get(RELEVANT_FROM)
+def _counted(samples: Samples, size: int, cutoffs: Sequence[int], facts: Mapping[str, Any]) -> MatrixInput:
+    """The canonical form of so many queries by their items."""
+    grades, codes, values = samples.truth, samples.predicted, samples.known_outputs
+    least = facts.get(RELEVANT_FROM)
     counts = RankingCounts.of(
         np.bincount(codes, minlength=size),
         np.bincount(codes, grades > 0 if least is None else grades >= least, size),

@@ -92,6 +92,13 @@ class Samples:
     attributes: Attributes | None = None
 
     @property
+    def known_outputs(self) -> NDArray[np.float64]:
+        """The probabilities or scores, or what other kinds keep there. Raises ValueError where there are none."""
+        if self.outputs is None:
+            raise ValueError("expected samples with probabilities or scores")
+        return self.outputs
+
+    @property
     def size(self) -> int:
         """Number of entries."""
         return len(self.truth)

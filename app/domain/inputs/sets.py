@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
-from app.domain.inputs.columns import facts_beside, samples_of
+from app.domain.inputs.columns import group_facts, samples_of
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import (
     FLAGS,
@@ -30,6 +30,7 @@ from app.domain.inputs.kind import (
 )
 from app.domain.inputs.labels import Column, Numbers, encode
 from app.domain.inputs.matrices import MatrixInput, check_labels
+from app.domain.inputs.samples import Samples
 from app.domain.wording import described, names, number, shown
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
@@ -54,16 +55,10 @@ def _inputs(source: MatrixInput) -> frozenset[Inputs]:
 
 
 def _overlap_units(source: MatrixInput) -> OverlapUnits:
-    """The items with their sizes.
-
-    Raises:
-        ValueError: they are not known.
-    """
-    samples = source.samples
-    if samples is None or samples.outputs is None:
-        raise ValueError("expected the sizes of the items")
+    """The items with their sizes. Raises ValueError where they are not known."""
+    samples = source.known_samples
     codes = samples.truth.astype(np.intp, copy=False) if source.labels else None
-    return OverlapUnits(samples.outputs, np.asarray(samples.predicted, dtype=bool), codes, len(source.labels))
+    return OverlapUnits(samples.known_outputs, np.asarray(samples.predicted, dtype=bool), codes, len(source.labels))
 
 
 def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> Iterator[Finding]:
@@ -88,6 +83,20 @@ def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> 
         )
 
 
+def _made(labels: tuple[str, ...], samples: Samples) -> MatrixInput:
+    """The canonical form of items of some classes, or of none."""
+    n_rows = max(len(labels), 1)
+    return MatrixInput(
+        kind=Sets.kind,
+        labels=labels,
+        positive=None,
+        content=Content.counts,
+        counts=np.bincount(2 * samples.truth + samples.predicted, minlength=2 * n_rows).reshape(n_rows, 2),
+        facts={"rows": samples.size, **group_facts(samples.groups)},
+        samples=samples,
+    )
+
+
 def _shown(source: MatrixInput) -> Facts:
     found: dict[str, Any] = {"exact_matches": source.counts[:, 1].sum().item()}
     if source.labels:
@@ -103,6 +112,7 @@ _UNITS = UnitKind(
     inputs=_inputs,
     ranked=(samples_f1,),
     units=_overlap_units,
+    restricted=lambda source, places: _made(source.labels, source.known_samples.taken(places)),
     shown=_shown,
     findings=_findings,
     of_units=(samples_jaccard, samples_f1),
@@ -174,16 +184,7 @@ class Sets(Input):
         if "item_classes" in read:
             coded = encode({"item_classes": read["item_classes"]}, None, pointer)
             labels, codes = check_labels(coded.labels, f"{pointer}/item_classes", fewest=1), coded.codes["item_classes"]
-        n_rows = max(len(labels), 1)
-        return MatrixInput(
-            kind=self.kind,
-            labels=labels,
-            positive=None,
-            content=Content.counts,
-            counts=np.bincount(2 * codes + exact, minlength=2 * n_rows).reshape(n_rows, 2),
-            facts={"rows": len(sizes), **facts_beside(read)},
-            samples=samples_of(read, codes, exact.astype(np.int64), sizes),
-        )
+        return _made(labels, samples_of(read, codes, exact.astype(np.int64), sizes))
 
 
 def _sizes(columns: Sequence[NDArray[np.float64]], pointer: str) -> NDArray[np.float64]:

@@ -36,7 +36,7 @@ from app.services.runs.pairing import (
     weighs_otherwise,
 )
 from app.services.runs.rankings import check_queries, kept_queries
-from app.services.stored import scores_of, stored_input
+from app.services.stored import scores_of
 
 _ID: Final = "id"
 # Number of the group of a sample.
@@ -138,7 +138,7 @@ class _Joined:
         pairing = replace(pairing, joint=joint)
         if not expressions:
             return self.runs.joined(pairing, None)
-        sure = tuple(not stored_input(record).has_scores for record in records)
+        sure = tuple(not record.has_scores for record in records)
         return self.runs.joined(pairing, streamed_runs(rows, expressions, self.runs.n_classes, sure, weighted=weighted))
 
     @property
@@ -234,7 +234,7 @@ def streamed_queries(
         with of_run(place), reading.engine.opened(reading.folder) as engine:
             items = each_as_step(2 * place, steps, reading.parts(record, kept, outputs=True))
             queries = kept_queries(
-                items, leaves, engine, budget, reading.folder, len(runs), record.extra.get(RELEVANT_FROM)
+                items, leaves, engine, budget, reading.folder, len(runs), record.facts.get(RELEVANT_FROM)
             )
             check_same(record.labels, np.array(queries.counts[:4]), record)
             found[record.id] = NamedUnits(queries.units, queries.ids)

@@ -50,7 +50,7 @@ from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linear
 from app.kernel.uncertainty.simulation import Drawn
 from app.kernel.uncertainty.units import LabelUnits, Run, Units, WeightedLabels
 from app.services.estimands import Estimand, make_estimand
-from app.services.stored import inputs_of_all, scores_of, stored_input
+from app.services.stored import inputs_of_all, scores_of
 
 # Simulated outcomes behind "expected under perfect calibration", all classes and draws together: a tenth of a second.
 _SIMULATED = 20_000_000
@@ -449,7 +449,7 @@ def in_all_runs(parts: Sequence[Sequence[Part]]) -> list[tuple[Where, list[Place
 
 def run_data(record: EvaluationRecord, samples: Samples | None = None) -> RunData:
     """A stored run, with its samples where something asked of it needs them."""
-    return RunData(stored_input(record, samples))
+    return RunData(replace(record, samples=samples))
 
 
 def estimand_for(metric: str, record: EvaluationRecord) -> Estimand:

@@ -64,7 +64,6 @@ from app.services.stored import (
     options_as_json,
     records_of,
     refuse_kind,
-    stored_input,
     stored_request,
     with_parts,
 )
@@ -279,7 +278,7 @@ class Merge:
     def is_elsewhere(self) -> bool:
         """Is it made of samples that lie where the data of all evaluations was named?"""
         elsewhere = all(record.elsewhere for record in self.records) and not self.asked.as_folds
-        return elsewhere and any(needs_samples(stored_input(record)) for record in self.records)
+        return elsewhere and any(needs_samples(record) for record in self.records)
 
     def check_different(self) -> None:
         """Raises InvalidInput where an evaluation, or data that was named, is in two of them; in folds it may be."""
@@ -294,7 +293,7 @@ class Merge:
 
     def check_streamed(self) -> None:
         """Check that samples which are not held in memory can be one; raises as `merging.check_streamed`."""
-        check_streamed([stored_input(record) for record in self.records])
+        check_streamed(self.records)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -549,7 +548,7 @@ class EvaluationService:
         Raises: as `samples`.
         """
         record = _found(await self._store.get(project, identifier), identifier)
-        if record.extra.keys() & {DATA_FACT, MERGED_FACT} and record.task is None:
+        if record.facts.keys() & {DATA_FACT, MERGED_FACT} and record.task is None:
             stored = await self._store.read_part(project, identifier)
             if stored is not None and "curves" in stored:
                 return StreamedInput.of(record, stored["curves"])
@@ -720,23 +719,16 @@ def record_of(
     sections: Mapping[SectionName, Section] | None,
 ) -> EvaluationRecord:
     """The record of an evaluation with these values; ``sections`` are kept in the place of its samples."""
-    source = new.source
+    source = new.source if new.options.retain is Retain.FULL else replace(new.source, samples=None)
     return EvaluationRecord(
+        **source.as_input,
         id=identifier,
         model=model,
         dataset=dataset,
-        kind=source.kind,
-        labels=source.labels,
-        positive=source.positive,
-        content=source.content,
-        counts=source.counts,
-        fold_counts=source.fold_counts,
         tags=new.tags,
         options=options_as_json(new.options),
-        extra=source.facts,
         revision=(catalogue() if source.is_scored or source.task is not None else catalogue().of_matrices).revision,
         values=values,
-        samples=source.samples if new.options.retain is Retain.FULL else None,
         part=None if sections is None else sections_as_json(sections),
     )
 

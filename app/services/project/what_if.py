@@ -45,7 +45,7 @@ from app.services.project.simulator import Simulated, simulated
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 from app.services.sliced import sliced_store
-from app.services.stored import inputs_of_all, refuse_kind, stored_input, unkept_record
+from app.services.stored import inputs_of_all, refuse_kind, unkept_record
 
 # Shares at which two runs are looked at; fewer where all samples are passed over at each.
 _POINTS, _FEWEST_POINTS = 2001, 51
@@ -240,7 +240,7 @@ class WhatIfService:
         """
         record = await self._get(project, identifier)
         refuse_kind(record, "a simulator of thresholds and costs")
-        source = stored_input(record)
+        source = record
         place = _class_to_simulate(source, label)
         anew = source.is_scored and len(source.labels) == 2 and not source.is_weighted
         samples = await self._store.read_samples(project, identifier) if anew else None
@@ -289,7 +289,7 @@ class WhatIfService:
 
     async def _samples(self, project: str, record: EvaluationRecord, pointer: str | None = None) -> Samples:
         """Probabilities or scores of a run."""
-        if not stored_input(record).is_scored:
+        if not record.is_scored:
             raise NeedsScores(_needed(record.kind), pointer=pointer)
         samples = await self._store.read_samples(project, record.id)
         if samples is None or samples.outputs is None:

@@ -36,7 +36,7 @@ from app.services.runs.pairing import (
     one_group,
     pair,
 )
-from app.services.stored import of_part, stored_input
+from app.services.stored import of_part
 
 _ALONE = Pairing(PairingDesign.INDEPENDENT, "not looked for")
 
@@ -172,7 +172,7 @@ class Runs:
                     matrices[index] = np.rint(matrices[index] / weights[0])
             samples[record.id] = own
             records[index] = replace(
-                plain, extra={name: fact for name, fact in plain.extra.items() if name not in lost}
+                plain, facts={name: fact for name, fact in plain.facts.items() if name not in lost}
             )
         return replace(self, records=tuple(records), matrices=matrices, kept=replace(kept, samples=samples))
 
@@ -217,15 +217,15 @@ class Runs:
         record, place = self.records[index], self.places[index]
         samples = self.kept.samples.get(record.id) if some is None else some
         if np.array_equal(place, np.arange(place.size)):
-            return stored_input(record, samples)
+            return replace(record, samples=samples)
         if self.matrices is None:
-            return UNIT_KINDS[self._unit_task].reordered(stored_input(record, samples), self.labels)
+            return UNIT_KINDS[self._unit_task].reordered(replace(record, samples=samples), self.labels)
         if samples is not None:
             samples = in_order(samples, place)
         # Scores are higher for the second class unless said.
         positive = int(place[1 if record.positive is None else record.positive])
         moved = replace(record, labels=self.labels, positive=positive, counts=self.matrices[index])
-        return stored_input(moved, samples)
+        return replace(moved, samples=samples)
 
     def seed(self, asked: int | None = None) -> int:
         """The seed asked for, or one that these runs always have, whatever is asked of them."""
@@ -361,12 +361,12 @@ class Runs:
     @property
     def repeats(self) -> frozenset[int]:
         """Numbers of repetitions of the runs' cross-validation, as far as they are known."""
-        return frozenset(record.extra[REPEATS_FACT] for record in self.records if REPEATS_FACT in record.extra)
+        return frozenset(record.facts[REPEATS_FACT] for record in self.records if REPEATS_FACT in record.facts)
 
     @property
     def repeats_mixed(self) -> bool:
         """Is it known of a run that the folds of one repetition do not follow each other?"""
-        return any(MIXED_FACT in record.extra for record in self.records)
+        return any(MIXED_FACT in record.facts for record in self.records)
 
     def fold_values(self, estimands: Sequence[Estimand]) -> list[Array] | None:
         """Values (R, F, V) of each estimand on every fold; None unless all runs have the same folds.

@@ -21,7 +21,6 @@ from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.units import Units
 from app.services.estimates.run_data import RunData
 from app.services.ports import PairedLabels
-from app.services.stored import stored_input
 
 # Relative to each other, weights that differ by no more are the same.
 SAME_WEIGHTS = 1e-9
@@ -331,9 +330,9 @@ def check_entries(records: Sequence[EvaluationRecord], metric: str) -> None:
 
 
 def _lacks_outputs(record: EvaluationRecord, samples: Samples | None) -> bool:
-    form = units_of(record.kind, record.extra)
+    form = units_of(record.kind, record.facts)
     if form is not None:
-        return samples is None and form.needs_samples(record.extra)
+        return samples is None and form.needs_samples(record.facts)
     return samples is None or samples.outputs is None
 
 
@@ -344,7 +343,7 @@ def entries_of(records: Iterable[EvaluationRecord]) -> int:
 
 def is_scored(record: EvaluationRecord) -> bool:
     """Did the run come with probabilities or scores, or with units that metrics are computed of?"""
-    return stored_input(record).is_scored or record.task is not None
+    return record.is_scored or record.task is not None
 
 
 def missing_outputs(record: EvaluationRecord) -> str:
@@ -352,7 +351,7 @@ def missing_outputs(record: EvaluationRecord) -> str:
     what = "probabilities or scores of the samples" if record.task is None else "samples"
     needs = f"needs the {what}, and those of {record.id} ({record.model.name})"
     if record.options.get("retain") == "none" and is_scored(record):
-        named = record.extra.keys() & {DATA_FACT, MERGED_FACT}
+        named = record.facts.keys() & {DATA_FACT, MERGED_FACT}
         again = "; comparisons with `paired: true` read again what was named by a reference" if named else ""
-        return f"{needs} were not saved: {why_not_saved(record.extra)}{again}"
+        return f"{needs} were not saved: {why_not_saved(record.facts)}{again}"
     return f"{needs} are not there: it came as {record.kind.replace('_', ' ')}"
