@@ -499,13 +499,11 @@ def _watched(rule: Rule, held: Watched) -> RuleResult:
 
 def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleResult:
     sign, chances = -1.0 if less_is_better(rule, estimand) else 1.0, estimates.chances
-    found = [_Judged(one, one, _verdict(rule, one.interval, sign)) for one in estimates.of(rule, estimand)]
-    if any(_looks_further(rule, one, sign) for one in found):
+    reported = surer = estimates.of(rule, estimand)
+    open_or_failed = any(_verdict(rule, one.interval, sign) is not Verdict.PASS for one in reported)
+    if rule.bound is Bound.UPPER or (rule.bound is Bound.LOWER and open_or_failed):
         surer = estimates.of(rule, estimand, failing=True)
-        found = [
-            _confirmed(rule, one, further, sign) if _looks_further(rule, one, sign) else one
-            for one, further in zip(found, surer, strict=True)
-        ]
+    found = [_one_judged(rule, *pair, sign) for pair in zip(reported, surer, strict=True)]
     verdict = combine([one.verdict for one in found])
     # The class that decides: the worst verdict, and among equals the one nearest to failing.
     decisive = min((one for one in found if one.verdict is verdict), key=lambda one: _room(one.reported.interval, sign))
@@ -542,29 +540,22 @@ class _Judged:
     reported: RuleEstimate
     decided: RuleEstimate
     verdict: Verdict
-    unsure: bool = False
-    settling: RuleEstimate | None = None
+    unsure: bool
+    settling: RuleEstimate
 
 
-def _looks_further(rule: Rule, one: _Judged, sign: float) -> bool:
-    """Return whether the limits matter that allow for all values that can fail by chance."""
-    if rule.bound is Bound.LOWER:
-        value, threshold = one.reported.interval.value, _threshold(rule, one.reported.interval, sign)
-        wrong = one.verdict is Verdict.INCONCLUSIVE and sign * value < sign * threshold
-        return one.verdict is Verdict.FAIL or (wrong and rule.demand is not Demand.EQUIVALENT)
-    return rule.bound is Bound.UPPER
-
-
-def _confirmed(rule: Rule, one: _Judged, surer: RuleEstimate, sign: float) -> _Judged:
-    """Return the verdict by the limits that allow for all values that can fail by chance.
-
-    They decide about failures and guardrails. Of an open rule they say how many samples show a failure.
+def _one_judged(rule: Rule, reported: RuleEstimate, surer: RuleEstimate, sign: float) -> _Judged:
+    """Judge one value. The limits that allow for all values that can fail by chance decide about failures and
+    guardrails. Of an open rule they say how many samples show a failure.
     """
-    if one.verdict is Verdict.INCONCLUSIVE and rule.bound is Bound.LOWER:
-        return replace(one, settling=surer)
-    verdict = _verdict(rule, surer.interval, sign)
-    unsure = rule.bound is Bound.LOWER and verdict is not Verdict.FAIL
-    return _Judged(one.reported, surer, verdict, unsure=unsure)
+    verdict = _verdict(rule, reported.interval, sign)
+    if rule.bound is Bound.UPPER or (rule.bound is Bound.LOWER and verdict is Verdict.FAIL):
+        surely = _verdict(rule, surer.interval, sign)
+        unsure = rule.bound is Bound.LOWER and surely is not Verdict.FAIL
+        return _Judged(reported, surer, surely, unsure=unsure, settling=surer)
+    value, threshold = reported.interval.value, _threshold(rule, reported.interval, sign)
+    wrong = sign * value < sign * threshold and rule.demand is not Demand.EQUIVALENT
+    return _Judged(reported, reported, verdict, unsure=False, settling=surer if wrong else reported)
 
 
 def _decided_on(rule: Rule, judged: _Judged, chances: int) -> DecidedOn:
@@ -596,7 +587,7 @@ def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResul
     threshold = _threshold(rule, one.interval, sign)
     needed = at_least = nan
     if verdict is Verdict.INCONCLUSIVE:
-        needed, at_least = _needed(judged.settling or judged.decided, threshold, rule.alternative)
+        needed, at_least = _needed(judged.settling, threshold, rule.alternative)
     result = RuleResult(
         rule=rule.stated,
         verdict=verdict,
@@ -612,11 +603,9 @@ def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResul
         power=_POWER if isfinite(needed) else None,
         message=_sentence(rule, judged, chances, threshold, needed, at_least),
     )
-    return (
-        replace(result, candidate_value=one.candidate, baseline_value=one.baseline)
-        if rule.demand.needs_baseline
-        else result
-    )
+    if not rule.demand.needs_baseline:
+        return result
+    return replace(result, candidate_value=one.candidate, baseline_value=one.baseline)
 
 
 def _needed(one: RuleEstimate, threshold: float, alternative: Alternative) -> tuple[float, float]:
@@ -874,14 +863,15 @@ class GateService:
         """The runs, and what the rules say of them."""
         if definition.needs_baseline and baseline is None:
             raise InvalidInput.at("/baseline", "missing_field", "expected a baseline, with which a rule compares")
+        named = [evaluation] if baseline is None or not definition.needs_baseline else [evaluation, baseline]
+        pointers = _POINTERS[: len(named)]
         place = definition.applies_to or Reference()
         # The baseline may be another model on the same data.
-        places = [place, Reference(dataset=place.dataset)]
-        named = [evaluation] if baseline is None or not definition.needs_baseline else [evaluation, baseline]
-        looked = [one.within(at) if isinstance(one, Reference) else one for one, at in zip(named, places, strict=False)]
-        candidate, *others = await identified(self.store, project, looked, ("/evaluation", "/baseline")[: len(named)])
-        aligned = await self._runs(project, candidate, others[0] if others else None)
-        for record, at, pointer in zip(aligned.records, places, ("/evaluation", "/baseline"), strict=False):
+        places = [place, Reference(dataset=place.dataset)][: len(named)]
+        looked = [one.within(at) if isinstance(one, Reference) else one for one, at in zip(named, places, strict=True)]
+        identifiers = await identified(self.store, project, looked, pointers)
+        aligned = Runs.align(await records_of(self.store, project, identifiers, pointers), "/baseline")
+        for record, at, pointer in zip(aligned.records, places, pointers, strict=True):
             if not at.is_of(record):
                 own = Reference(record.model, record.dataset)
                 raise GateIsForOtherData(f"the gate is for {at}; {record.id} is of {own}", pointer=pointer)
@@ -921,31 +911,26 @@ class GateService:
         found = await self.gates.last_checks(project, names)
         return {name: check.shown for name, check in found.items()}
 
-    async def _runs(self, project: str, evaluation: UUID, baseline: UUID | None) -> Runs:
-        """The candidate, and the baseline if there is one."""
-        identifiers = [evaluation] if baseline is None else [evaluation, baseline]
-        pointers = ("/evaluation", "/baseline")[: len(identifiers)]
-        return Runs.align(await records_of(self.store, project, identifiers, pointers), "/baseline")
-
     async def _paired(self, project: str, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> Runs:
         """The runs with what the rules need of their samples."""
-        scored = [
-            (estimand.text, rule.demand.needs_baseline, estimand.scored)
+        needing = [
+            (rule.demand.needs_baseline, estimand.scored, estimand.text)
             for rule, estimand in zip(definition.rules, estimands, strict=True)
             if estimand.scored or estimand.is_of_slices
         ]
-        if not scored:
+        if not needing:
             return runs.pair(await read_labels(self.labels, project, runs.records))
+        compared, scored, metric = max(needing, key=lambda one: one[:2])
         # The baseline's are needed only where it is compared by them.
-        compared = any(one[1] for one in scored)
-        metric, _, of_scores = max(scored, key=lambda one: (one[1], one[2]))
         looked_at = runs.records if compared else runs.records[:1]
-        kept = await read_outputs(
-            self.labels, project, looked_at, metric, scored=of_scores, pointers=("/evaluation", "/baseline")
-        )
+        kept = await read_outputs(self.labels, project, looked_at, metric, scored=scored, pointers=_POINTERS)
         if len(looked_at) < len(runs):
             kept = KeptSamples({**(await read_labels(self.labels, project, runs.records)).samples, **kept.samples})
         return runs.pair(kept)
+
+
+# Of the candidate and the baseline.
+_POINTERS = "/evaluation", "/baseline"
 
 
 def _run(record: EvaluationRecord) -> CheckedRun:

@@ -16,7 +16,7 @@ from app.kernel.metrics.expression import Combination, Expression, OverSlices, c
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.rankings import Positions
 from app.kernel.uncertainty.draws import Shares
-from app.kernel.uncertainty.simulation import draw_matrices
+from app.kernel.uncertainty.simulation import RowPosterior
 
 # Matrices evaluated at once.
 _BATCH = 1 << 16
@@ -207,7 +207,7 @@ def constraint_probabilities(
         seed: Seed of the draws.
     """
     random = np.random.default_rng(seed)
-    table = Table(np.concatenate(list(draw_matrices(counts, draws=_DRAWS, random=random, shares=Shares.SAMPLED))))
+    table = Table(RowPosterior(counts, shares=Shares.SAMPLED).matrices(_DRAWS, random))
     met = np.empty((len(constraints), _DRAWS), dtype=bool)
     for row, constraint, luck in zip(met, constraints, optimism.tolist(), strict=True):
         drawn = scalar(constraint.expression, table)

@@ -15,7 +15,7 @@ from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.uncertainty.closed_forms import moves_in_cells
 from app.kernel.uncertainty.draws import Functional, Shares, generator
 from app.kernel.uncertainty.intervals import two_sided_z, wilson_at
-from app.kernel.uncertainty.simulation import draw_matrices
+from app.kernel.uncertainty.simulation import RowPosterior
 
 # A normal deviate beyond which p is no number any more.
 _FARTHEST = 38.0
@@ -186,7 +186,7 @@ def drawn_at_reference_shares(
     """
     random = generator(seed)
     own, others = (
-        np.concatenate([*draw_matrices(one, draws=draws, random=random, shares=Shares.SAMPLED, squares=by)])
+        RowPosterior(one, shares=Shares.SAMPLED, squares=by).matrices(draws, random)
         for one, by in zip((counts, rest), squares or (None, None), strict=True)
     )
     with silently():

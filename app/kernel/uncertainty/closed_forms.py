@@ -25,7 +25,7 @@ from app.kernel.uncertainty.designs import (
     headline_metrics,
     spread_of_slopes,
 )
-from app.kernel.uncertainty.draws import ClassCounts, Functional, Prior, Summary, pseudo_counts
+from app.kernel.uncertainty.draws import Functional, Prior, Shares, Summary, pseudo_counts
 from app.kernel.uncertainty.intervals import Limits, jeffreys, limits_around, two_sided_z, wilson
 
 
@@ -106,7 +106,7 @@ def variance(
     counts: Array,
     functional: Functional,
     *,
-    class_counts: ClassCounts = ClassCounts.RANDOM,
+    shares: Shares = Shares.SAMPLED,
     squares: Array | None = None,
 ) -> Array:
     """Delta-method variances (V) of any functional of one matrix (K, K) that is smooth there.
@@ -118,7 +118,7 @@ def variance(
     moves, cells = cell_sensitivities(counts, functional)
     rows, columns = cells.T
     masses, own = counts[rows, columns], (counts if squares is None else squares)[rows, columns]
-    strata = None if class_counts is ClassCounts.RANDOM else rows
+    strata = None if shares is Shares.SAMPLED else rows
     rest, gross = spread_of_slopes(moves / masses[:, None], masses, own, strata)
     smallest = _STEP**2 * own.sum() / counts.sum() ** 2
     return np.where(rest <= NUMERIC_NOISE * np.maximum(gross, smallest), 0.0, rest)
@@ -137,7 +137,7 @@ def delta_interval(
     *,
     bounds: tuple[float | None, float | None] = (None, None),
     level: float = 0.95,
-    class_counts: ClassCounts = ClassCounts.RANDOM,
+    shares: Shares = Shares.SAMPLED,
     squares: Array | None = None,
 ) -> Summary:
     """Delta-method interval of a functional that is smooth at the counts (K, K); without any draws.
@@ -147,12 +147,12 @@ def delta_interval(
         functional: the metric.
         bounds: its range, None where unbounded.
         level: of the interval.
-        class_counts: the design.
+        shares: of the classes, fixed as observed or sampled.
         squares: sums of squared weights (K, K) of weighted samples.
     """
     with silently():
         estimate = np.atleast_1d(functional(Table(counts)))
-    error = np.sqrt(variance(counts, functional, class_counts=class_counts, squares=squares))
+    error = np.sqrt(variance(counts, functional, shares=shares, squares=squares))
     low, high = limits_around(estimate, two_sided_z(level) * error, scale_for(*bounds), *bounds)
     none = np.zeros(estimate.shape)
     return Summary(estimate, low, high, error, none, none, none.astype(np.bool_))

@@ -14,19 +14,11 @@ from app.kernel.numerics.arrays import Array, Mask, inner, ratio, silently
 from app.kernel.uncertainty.intervals import below_one, two_sided_z
 
 
-class ClassCounts(StrEnum):
-    """Were the numbers of samples per class chosen, or did they come with the sample?"""
-
-    FIXED = "fixed"
-    RANDOM = "random"
-
-
 class Shares(StrEnum):
-    """The class shares that metrics are computed at."""
+    """Were the numbers of samples per class chosen, and stay as observed, or did they come with the sample?"""
 
     OBSERVED = "observed"
     SAMPLED = "sampled"
-    GIVEN = "given"
 
 
 class Prior(StrEnum):

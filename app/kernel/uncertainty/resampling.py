@@ -10,7 +10,7 @@ from app.kernel.metrics.card import Gaps
 from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, data_of, is_biased
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes, sums_by_code
-from app.kernel.uncertainty.draws import ClassCounts, Summary, generator, quantile_error, summarise
+from app.kernel.uncertainty.draws import Shares, Summary, generator, quantile_error, summarise
 from app.kernel.uncertainty.groups import Grouping, expanded_level
 from app.kernel.uncertainty.simulation import item_weights, unit_weights
 from app.kernel.uncertainty.units import Units
@@ -209,7 +209,7 @@ def bootstrap_samples(
     seed: int,
     made: Plan,
     level: float = 0.95,
-    class_counts: ClassCounts = ClassCounts.RANDOM,
+    shares: Shares = Shares.SAMPLED,
     grouping: Grouping | None = None,
     weighting: Array | None = None,
     known: Sequence[Array] | None = None,
@@ -222,14 +222,14 @@ def bootstrap_samples(
         seed: Of the replicates.
         made: How many, of what.
         level: Of the intervals.
-        class_counts: The design.
+        shares: Of the classes, fixed as observed or sampled.
         grouping: Draw whole groups of samples, of all of them; class counts are random then.
         weighting: (n) what each sample weighs besides, in every replicate.
         known: Values (V) of everything for the data, where the units are cells that do not tell them: how far these are
             off is no sampling error.
     """
     read_at = level if grouping is None else expanded_level(level, grouping.effective_groups)
-    drawn = resamples(run, made, seed, class_counts, grouping)
+    drawn = resamples(run, made, seed, shares, grouping)
     functionals = [each.values for each in asked]
     estimates = values_of(run, functionals, weighting)
     values = replicated(run, functionals, drawn, estimates, weighting)
@@ -304,16 +304,14 @@ def _batch(made: Plan, run: Units) -> int:
     return max(1, _AT_ONCE // (made.subset * run.width))
 
 
-def resamples(
-    run: Units, made: Plan, seed: int, class_counts: ClassCounts, grouping: Grouping | None = None
-) -> Resamples:
+def resamples(run: Units, made: Plan, seed: int, shares: Shares, grouping: Grouping | None = None) -> Resamples:
     """Subsets of samples (b), what each stands for (b), and batches of weights (d, b).
 
     None twice where there is one subset of all samples. Where these come in groups, whole groups are drawn, and class
     counts are random.
     """
     random = generator(seed)
-    y, fixed = run.strata, class_counts is ClassCounts.FIXED
+    y, fixed = run.strata, shares is Shares.OBSERVED
     batch = _batch(made, run)
     if grouping is not None:
         yield None, None, grouping.weights(draws=made.draws, random=random, batch=batch)

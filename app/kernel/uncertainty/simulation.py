@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from app.kernel.matrix.table import Table, weight_scales
 from app.kernel.numerics.arrays import Array, silently, sums_at
 from app.kernel.numerics.scipy_bridge import normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import (
-    ClassCounts,
     Functional,
     Prior,
     Shares,
@@ -26,74 +25,109 @@ from app.kernel.uncertainty.draws import (
 
 # Cells per batch: 4 MB of matrices, and some times that in what metrics make of them.
 CELLS_PER_BATCH = 1 << 19
+DRAWS = 4000
+
+# From so many classes on the curvature of means over classes shows in coverage: 95 % intervals of H held the truth 92
+# times in 100 for 10 classes of 25, now 95 (benchmarks/coverage.py). For fewer, the posterior stays as it is.
+CURVED_CLASSES = 5
 
 
-def draw_matrices(counts: Array, **how: Any) -> Iterator[Array]:
-    """Batches of matrices (d, ..., K, K) as ``draw_tables`` draws them."""
-    return (table.counts for table in draw_tables(counts, **how))
-
-
-def draw_tables(
-    counts: Array,
-    *,
-    draws: int,
-    random: np.random.Generator,
-    prior: Prior = Prior.EDGE,
-    custom: Array | None = None,
-    shares: Shares = Shares.OBSERVED,
-    given: Array | None = None,
-    squares: Array | None = None,
-) -> Iterator[Table]:
-    """Batches of posterior confusion matrices (d, ..., K, K) whose entries sum to n, ``draws`` in total.
+@dataclass(frozen=True, slots=True, eq=False)
+class RowPosterior:
+    """Posterior of confusion matrices (..., K, K), row by row; the entries of what is drawn sum to n.
 
     Rows without samples stay 0. Shares: ``observed`` keeps the row sums, ``sampled`` draws them from
-    Dirichlet(n_i + 1/2), ``given`` sets them in proportion to ``given``. Of weighted samples a cell is drawn with the
-    mean and the variance that it has when every sample gets a standard exponential times its weight (Rubin 1981): a
-    gamma variate with the samples that the cell is worth as its shape, which for equal weights are its samples.
+    Dirichlet(n_i + 1/2). Of weighted samples a cell is drawn with the mean and the variance that it has when every
+    sample gets a standard exponential times its weight (Rubin 1981): a gamma variate with the samples that the cell is
+    worth as its shape, which for equal weights are its samples.
 
-    Args:
-        counts: one matrix (K, K) or several (..., K, K), whole or real counts.
-        draws: how many.
-        random: source of the random numbers; the result depends on it and the arguments alone.
-        prior: see ``Prior``.
-        custom: pseudo-counts (..., K, K) of a custom prior.
-        shares: see ``Shares``.
-        given: class shares (K) for ``Shares.GIVEN``.
-        squares: sums of squared weights (..., K, K) of weighted samples.
-
-    Raises:
-        ValueError: ``given`` is missing, or gives weight to a class without samples.
+    Attributes:
+        counts: One matrix (K, K) or several (..., K, K), whole or real counts.
+        prior: See ``Prior``.
+        custom: Pseudo-counts (..., K, K) of a custom prior.
+        shares: See ``Shares``.
+        given: Class shares (K) of what is drawn, in place of these.
+        squares: Sums of squared weights (..., K, K) of weighted samples.
     """
-    counts = np.asarray(counts, dtype=np.float64)
-    actual = counts.sum(axis=-1)
-    scales = None if squares is None else weight_scales(counts, squares)
-    parameters = _parameters(counts, actual, scales, prior, custom)
-    totals = actual.sum(axis=-1, keepdims=True)
-    wanted = actual
-    if shares is Shares.GIVEN:
-        wanted = totals * checked_shares(given, actual)
-    cells = np.flatnonzero(parameters)
-    rows, columns = np.divmod(cells, parameters.shape[-1])
-    first = rows - rows % parameters.shape[-1]
-    right = np.flatnonzero(rows == first + columns)
-    by_row, by_column = sums_at(rows, actual.size), sums_at(first + columns, actual.size)
-    of_hits = sums_at(rows[right], actual.size)
-    batch = max(1, CELLS_PER_BATCH // parameters.size)
-    for start in range(0, draws, batch):
-        shape = (min(batch, draws - start), *actual.shape)
-        drawn = random.standard_gamma(parameters.ravel()[cells], (shape[0], cells.size))
-        if scales is not None:
-            drawn *= scales.ravel()[cells]
-        if shares is Shares.SAMPLED:
-            weights = _row_weights(actual, squares, shape[0], random)
-            wanted = weights * (totals / weights.sum(axis=-1, keepdims=True))
-        sums = by_row(drawn).reshape(shape)
-        drawn *= np.divide(wanted, sums, out=np.zeros(shape), where=sums > 0).reshape(shape[0], -1)[:, rows]
-        whole = partial(_scattered, drawn, cells, (*shape, shape[-1]))
-        # Rows are summed anew: what follows from a row of one cell then does so to the last digit.
-        margins = of_hits(drawn[:, right]), by_row(drawn), by_column(drawn)
-        hits, members, predicted = (one.reshape(shape) for one in margins)
-        yield Table.of_sums(hits, members, predicted, whole)
+
+    counts: Array
+    _: KW_ONLY
+    prior: Prior = Prior.EDGE
+    custom: Array | None = None
+    shares: Shares = Shares.OBSERVED
+    given: Array | None = None
+    squares: Array | None = None
+
+    def matrices(self, draws: int, random: np.random.Generator) -> Array:
+        """All that `tables` draws, as matrices (D, ..., K, K)."""
+        return np.concatenate([table.counts for table in self.tables(draws, random)])
+
+    def tables(self, draws: int, random: np.random.Generator) -> Iterator[Table]:
+        """Batches of matrices (d, ..., K, K), ``draws`` in total.
+
+        Raises:
+            ValueError: a class without samples is given a share.
+        """
+        actual, parameters, scales = self._rows()
+        totals = actual.sum(axis=-1, keepdims=True)
+        wanted = actual
+        if self.given is not None:
+            if ((self.given > 0) & (actual == 0)).any():
+                raise ValueError("a class without samples is given a share: nothing is known of how it is predicted")
+            wanted = totals * self.given / self.given.sum()
+        cells = np.flatnonzero(parameters)
+        rows, columns = np.divmod(cells, parameters.shape[-1])
+        first = rows - rows % parameters.shape[-1]
+        right = np.flatnonzero(rows == first + columns)
+        by_row, by_column = sums_at(rows, actual.size), sums_at(first + columns, actual.size)
+        of_hits = sums_at(rows[right], actual.size)
+        batch = max(1, CELLS_PER_BATCH // parameters.size)
+        for start in range(0, draws, batch):
+            shape = (min(batch, draws - start), *actual.shape)
+            drawn = random.standard_gamma(parameters.ravel()[cells], (shape[0], cells.size))
+            if scales is not None:
+                drawn *= scales.ravel()[cells]
+            if self.given is None and self.shares is Shares.SAMPLED:
+                weights = _row_weights(actual, self.squares, shape[0], random)
+                wanted = weights * (totals / weights.sum(axis=-1, keepdims=True))
+            sums = by_row(drawn).reshape(shape)
+            drawn *= np.divide(wanted, sums, out=np.zeros(shape), where=sums > 0).reshape(shape[0], -1)[:, rows]
+            whole = partial(_scattered, drawn, cells, (*shape, shape[-1]))
+            # Rows are summed anew: what follows from a row of one cell then does so to the last digit.
+            margins = of_hits(drawn[:, right]), by_row(drawn), by_column(drawn)
+            hits, members, predicted = (one.reshape(shape) for one in margins)
+            yield Table.of_sums(hits, members, predicted, whole)
+
+    def mean(self) -> Array:
+        """Expectation (..., K, K) of what is drawn."""
+        actual, parameters, scales = self._rows()
+        parameters = parameters if scales is None else parameters * scales
+        sums, wanted = parameters.sum(axis=-1), actual
+        if self.shares is Shares.SAMPLED:
+            weights = np.where(actual > 0, actual + 0.5, 0.0)
+            wanted = actual.sum(axis=-1, keepdims=True) * weights / weights.sum(axis=-1, keepdims=True)
+        means: Array = parameters * np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)[..., None]
+        return means
+
+    def _rows(self) -> tuple[Array, Array, Array | None]:
+        """Samples (..., K) of each class; shapes (..., K, K): effective numbers of samples, and what the prior adds, 0
+        in rows without samples; and what weighted samples scale these by.
+        """
+        counts = np.asarray(self.counts, dtype=np.float64)
+        actual = counts.sum(axis=-1)
+        scales = None if self.squares is None else weight_scales(counts, self.squares)
+        worth = counts if scales is None else counts / scales
+        shapes = worth + pseudo_counts(counts, self.prior, self.custom)
+        return actual, np.where(actual[..., None] > 0, shapes, 0.0), scales
+
+    def drawn(self, functionals: Sequence[Functional], *, seed: int, draws: int = DRAWS) -> "Drawn":
+        """Draws of every functional of one matrix (K, K).
+
+        With 5 or more classes limits are moved by what the curvature of a metric shifts its draws, see
+        ``draws.curvature_shift``.
+        """
+        middle = self.mean() if self.counts.shape[-1] >= CURVED_CLASSES else None
+        return Drawn.of(self.tables(draws, generator(seed)), functionals, self.counts, middle)
 
 
 def _scattered(values: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -> Array:
@@ -103,38 +137,6 @@ def _scattered(values: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -
     return found.reshape(shape)
 
 
-def mean_matrix(
-    counts: Array,
-    *,
-    prior: Prior = Prior.EDGE,
-    custom: Array | None = None,
-    shares: Shares = Shares.OBSERVED,
-    squares: Array | None = None,
-) -> Array:
-    """Expectation (..., K, K) of what ``draw_matrices`` draws with the same arguments."""
-    counts = np.asarray(counts, dtype=np.float64)
-    actual = counts.sum(axis=-1)
-    scales = None if squares is None else weight_scales(counts, squares)
-    parameters = _parameters(counts, actual, scales, prior, custom)
-    if scales is not None:
-        parameters = parameters * scales
-    sums = parameters.sum(axis=-1)
-    totals = actual.sum(axis=-1, keepdims=True)
-    row_sums = actual
-    if shares is Shares.SAMPLED:
-        weights = np.where(actual > 0, actual + 0.5, 0.0)
-        row_sums = totals * weights / weights.sum(axis=-1, keepdims=True)
-    scale = np.divide(row_sums, sums, out=np.zeros_like(sums), where=sums > 0)
-    means: Array = parameters * scale[..., None]
-    return means
-
-
-def _parameters(counts: Array, actual: Array, scales: Array | None, prior: Prior, custom: Array | None) -> Array:
-    """Shapes (..., K, K): effective numbers of samples, and what the prior adds; 0 in rows without samples."""
-    worth = counts if scales is None else counts / scales
-    return np.where(actual[..., None] > 0, worth + pseudo_counts(counts, prior, custom), 0.0)
-
-
 def _row_weights(actual: Array, squares: Array | None, size: int, random: np.random.Generator) -> Array:
     """Draw the weights of the classes (size, ..., K) where their shares are random too."""
     if squares is None:
@@ -142,16 +144,6 @@ def _row_weights(actual: Array, squares: Array | None, size: int, random: np.ran
     scales = weight_scales(actual, squares.sum(axis=-1))
     worth = np.where(actual > 0, actual / scales + 0.5, 0.0)
     return random.standard_gamma(worth, (size, *actual.shape)) * scales
-
-
-def checked_shares(given: Array | None, actual: Array) -> Array:
-    """Shares (K) scaled to sum 1. Raises ValueError when they are missing or give weight to a class without samples."""
-    if given is None or given.shape[-1] != actual.shape[-1]:
-        raise ValueError("shares are to be given for every class")
-    if ((given > 0) & (actual == 0)).any():
-        raise ValueError("a class without samples is given a share: nothing is known of how it is predicted")
-    weights: Array = given / given.sum(axis=-1, keepdims=True)
-    return weights
 
 
 # Replicates this near to the estimate, relative and absolute, differ from it by rounding.
@@ -266,13 +258,6 @@ def bca_limits(draws: Array, estimate: Array, skew: Array, level: float = 0.95) 
     return limits[0], limits[1]
 
 
-DRAWS = 4000
-
-# From so many classes on the curvature of means over classes shows in coverage: 95 % intervals of H held the truth 92
-# times in 100 for 10 classes of 25, now 95 (benchmarks/coverage.py). For fewer, the posterior stays as it is.
-CURVED_CLASSES = 5
-
-
 def estimates(counts: Array, functionals: Sequence[Functional]) -> list[Array]:
     """Values (V) of every functional of one matrix (K, K): V is 1, or K for a list over the classes."""
     table = Table(counts)
@@ -317,35 +302,6 @@ class Drawn:
         ]
 
 
-def posterior(
-    counts: Array,
-    functionals: Sequence[Functional],
-    *,
-    seed: int,
-    draws: int = DRAWS,
-    prior: Prior = Prior.EDGE,
-    custom: Array | None = None,
-    shares: Shares = Shares.OBSERVED,
-    squares: Array | None = None,
-) -> Drawn:
-    """Draw every functional of one matrix of counts (K, K); of weighted samples with their sums of squared weights
-    (K, K).
-
-    With 5 or more classes limits are moved by what the curvature of a metric shifts its draws, see
-    ``draws.curvature_shift``. How matrices are drawn: see ``draw_matrices``.
-
-    Raises:
-        ValueError: as ``draw_matrices``.
-    """
-    batches = draw_tables(
-        counts, draws=draws, random=generator(seed), prior=prior, custom=custom, shares=shares, squares=squares
-    )
-    middle = None
-    if counts.shape[-1] >= CURVED_CLASSES:
-        middle = mean_matrix(counts, prior=prior, custom=custom, shares=shares, squares=squares)
-    return Drawn.of(batches, functionals, counts, middle)
-
-
 def bootstrap_intervals(
     counts: Array,
     functionals: Sequence[Functional],
@@ -354,7 +310,7 @@ def bootstrap_intervals(
     draws: int = DRAWS,
     level: float = 0.95,
     accelerated: bool = False,
-    class_counts: ClassCounts = ClassCounts.RANDOM,
+    shares: Shares = Shares.SAMPLED,
 ) -> list[Summary]:
     """Bootstrap intervals of every functional of one matrix of whole counts (K, K), by percentiles or, ``accelerated``,
     by BCa; fixed class counts resample within rows.
@@ -362,7 +318,7 @@ def bootstrap_intervals(
     Raises:
         ValueError: the counts are not whole, or there are none.
     """
-    stratified = class_counts is ClassCounts.FIXED
+    stratified = shares is Shares.OBSERVED
     batches = resample(counts, draws=draws, random=generator(seed), stratified=stratified)
     drawn = Drawn.of(batches, functionals, counts)
     found = drawn.intervals(level)

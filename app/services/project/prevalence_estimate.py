@@ -16,7 +16,7 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.uncertainty.draws import generator, summarise
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.kernel.uncertainty.shares import likelihood_limits, moves_by_old, spread_by_old
-from app.kernel.uncertainty.simulation import draw_matrices
+from app.kernel.uncertainty.simulation import RowPosterior
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000
@@ -119,7 +119,7 @@ def _label_limits(
     counts: Array, predicted: Array, found: EstimatedShares, *, level: float, seed: int
 ) -> tuple[Array, Array]:
     random = generator(seed)
-    matrices = np.concatenate(list(draw_matrices(counts, draws=DRAWS, random=random)))
+    matrices = RowPosterior(counts).matrices(DRAWS, random)
     resampled = random.multinomial(int(predicted.sum()), predicted / predicted.sum(), size=DRAWS)
     drawn = np.full((DRAWS, predicted.size), np.nan)
     for index in range(DRAWS):

@@ -37,18 +37,17 @@ from app.kernel.metrics.expression import Measure, needs_counts
 from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, kept, silently
-from app.kernel.uncertainty import simulation
 from app.kernel.uncertainty.designs import DesignedRate
 from app.kernel.uncertainty.draws import (
     Alternative,
     Functional,
     Prior,
-    Shares,
     evaluate_draws,
     generator,
     seed_of,
 )
 from app.kernel.uncertainty.intervals import wilson_at
+from app.kernel.uncertainty.simulation import RowPosterior
 from app.services.estimands import Estimand
 from app.services.estimates.methods.of_matrix import affordable_draws
 from app.services.runs.aligned import Runs
@@ -77,16 +76,10 @@ def draw_independent(
     for one, own in zip(counts, squares, strict=True):
         content = seed_of(seed, one)
         seeds.append(content)
-        batches = simulation.draw_tables(
-            errors_in_one(one) if in_one and own is None else one,
-            draws=draws,
-            # Runs with equal matrices are as independent as others.
-            random=generator(seed_of(content, seeds.count(content))),
-            shares=Shares.OBSERVED if shares is None else Shares.GIVEN,
-            given=shares,
-            squares=own,
-        )
-        found = evaluate_draws(batches, functionals)
+        rows = RowPosterior(errors_in_one(one) if in_one and own is None else one, given=shares, squares=own)
+        # Runs with equal matrices are as independent as others.
+        random = generator(seed_of(content, seeds.count(content)))
+        found = evaluate_draws(rows.tables(draws, random), functionals)
         runs.append([estimand.values(values) for estimand, values in zip(estimands, found, strict=True)])
     return [np.stack([run[index] for run in runs], axis=1) for index in range(len(estimands))]
 

@@ -5,12 +5,10 @@ import numpy as np
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.closed_forms import NUMERIC_NOISE, cell_sensitivities
-from app.kernel.uncertainty.draws import ClassCounts, Functional
+from app.kernel.uncertainty.draws import Functional, Shares
 
 
-def paired_variance(
-    joint: JointCounts, functional: Functional, *, class_counts: ClassCounts = ClassCounts.RANDOM
-) -> Array:
+def paired_variance(joint: JointCounts, functional: Functional, *, shares: Shares = Shares.SAMPLED) -> Array:
     """Delta-method variances (V) of the difference between two runs on the same items.
 
     The derivative with respect to the count of a combination (t, a, b) is dM/dC at (t, a) of the first matrix less
@@ -29,7 +27,7 @@ def paired_variance(
         slopes.append(per_cell[cells])
     gradient = slopes[0] - slopes[1]
     weighted = joint.counts[:, None] * gradient
-    if class_counts is ClassCounts.RANDOM:
+    if shares is Shares.SAMPLED:
         explained = weighted.sum(axis=0) ** 2 / joint.n
     else:
         rows = np.zeros((joint.n_classes, gradient.shape[1]))

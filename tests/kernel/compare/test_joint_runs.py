@@ -9,8 +9,8 @@ from app.kernel.compare.paired.joint import JointCounts, combine, draw_matrices,
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty import simulation
-from app.kernel.uncertainty.draws import ClassCounts, evaluate_draws, generator
+from app.kernel.uncertainty.draws import Shares, evaluate_draws, generator
+from app.kernel.uncertainty.simulation import RowPosterior
 from tests.kernel.compare.paired_variance import paired_variance
 
 MACRO_F1 = catalogue().of_matrices.by_name["macro_f1"].compute
@@ -77,7 +77,7 @@ def test_each_run_alone_has_the_posterior_of_its_matrix() -> None:
     joint = sample(90, seed=3)
     together = np.concatenate(list(draw_matrices(joint, draws=20_000, random=generator(0))))
     for run, matrix in enumerate(joint.matrices()):
-        alone = np.concatenate(list(simulation.draw_matrices(matrix, draws=20_000, random=generator(1))))
+        alone = RowPosterior(matrix).matrices(20_000, generator(1))
         np.testing.assert_allclose(together[:, run].mean(0), alone.mean(0), atol=0.25)
         np.testing.assert_allclose(together[:, run].std(0), alone.std(0), rtol=0.06, atol=0.05)
     np.testing.assert_allclose(together.sum(-1), np.broadcast_to(joint.actual(), (20_000, 2, 3)))
@@ -94,7 +94,7 @@ def test_a_perfect_class_keeps_some_doubt() -> None:
     truth = np.repeat([0, 1], 50)
     joint = combine(truth, np.array([truth, truth]), 2)
     drawn = np.concatenate(list(draw_matrices(joint, draws=4000, random=generator(0))))
-    alone = np.concatenate(list(simulation.draw_matrices(joint.matrices()[0], draws=4000, random=generator(0))))
+    alone = RowPosterior(joint.matrices()[0]).matrices(4000, generator(0))
     np.testing.assert_allclose(drawn[:, 0, 0, 1].mean(), alone[:, 0, 1].mean(), rtol=0.1)
     gaps = ACCURACY(Table(drawn[:, 0])) - ACCURACY(Table(drawn[:, 1]))
     assert gaps.std() > 0.001
@@ -103,7 +103,7 @@ def test_a_perfect_class_keeps_some_doubt() -> None:
 
 def test_delta_posterior_and_bootstrap_agree() -> None:
     joint = sample(600, seed=4)
-    errors = np.sqrt([paired_variance(joint, f, class_counts=ClassCounts.FIXED)[0] for f in (MACRO_F1, ACCURACY)])
+    errors = np.sqrt([paired_variance(joint, f, shares=Shares.OBSERVED)[0] for f in (MACRO_F1, ACCURACY)])
     resampled = evaluate_draws(resampled_matrices(joint, 10_000), [MACRO_F1, ACCURACY])
     drawn = evaluate_draws(draw_matrices(joint, draws=10_000, random=generator(0)), [MACRO_F1, ACCURACY])
     for error, bootstrap, bayes in zip(errors, resampled, drawn, strict=True):
@@ -130,7 +130,7 @@ def test_paired_runs_are_compared_more_sharply_than_unpaired_ones() -> None:
     joint = sample(400, seed=8)
     paired = evaluate_draws(draw_matrices(joint, draws=5000, random=generator(0)), [MACRO_F1])[0]
     one, two = (
-        evaluate_draws(simulation.draw_matrices(matrix, draws=5000, random=generator(seed)), [MACRO_F1])[0]
+        evaluate_draws(RowPosterior(matrix).tables(5000, generator(seed)), [MACRO_F1])[0]
         for seed, matrix in enumerate(joint.matrices())
     )
     assert (paired[:, 0] - paired[:, 1]).std() < 0.9 * (one - two).std()

@@ -13,7 +13,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.closed_forms import Method, OverallInterval, equal_share_headlines, headlines
 from app.kernel.uncertainty.designs import Given, Independent, NoLimits
 from app.kernel.uncertainty.intervals import jeffreys
-from app.kernel.uncertainty.simulation import posterior
+from app.kernel.uncertainty.simulation import RowPosterior
 from tests.kernel.matrices import matrices
 
 SMOOTH = ("macro_f1", "mcc", "cohen_kappa")
@@ -72,12 +72,7 @@ def test_they_lie_near_those_of_the_posterior(size: int) -> None:
     counts = np.round(rows * np.linspace(400, 4000, size)[:, None])
     (found,) = at_equal_shares(counts)
     metrics = [catalogue().of_matrices.by_name[key] for key in SMOOTH]
-    drawn = posterior(
-        counts,
-        [partial(at_twin, metric) for metric in metrics],
-        seed=1,
-        draws=2000,
-    ).intervals()
+    drawn = RowPosterior(counts).drawn([partial(at_twin, metric) for metric in metrics], seed=1, draws=2000).intervals()
     for key, one in zip(SMOOTH, drawn, strict=True):
         width = float((one.high - one.low)[0])
         assert abs(found[key].low - one.low[0]) < 0.12 * width, key

@@ -7,7 +7,6 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty import simulation
 from app.kernel.uncertainty.closed_forms import delta_interval
 from app.kernel.uncertainty.draws import (
-    ClassCounts,
     Prior,
     Shares,
     curvature_shift,
@@ -16,9 +15,9 @@ from app.kernel.uncertainty.draws import (
     summarise,
 )
 from app.kernel.uncertainty.simulation import (
+    RowPosterior,
     bootstrap_intervals,
     estimates,
-    posterior,
 )
 
 THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])
@@ -29,7 +28,7 @@ SOME = [catalogue().of_matrices.by_name[key].compute for key in KEYS]
 
 def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
     functionals = [metric.compute for metric in METRICS]
-    found = posterior(THREE, functionals, seed=1, draws=500, shares=Shares.SAMPLED).intervals()
+    found = RowPosterior(THREE, shares=Shares.SAMPLED).drawn(functionals, seed=1, draws=500).intervals()
     for metric, summary in zip(METRICS, found, strict=True):
         there = ~np.isnan(summary.estimate) & (summary.undefined <= 25)
         assert np.all(summary.low[there] <= summary.estimate[there]), metric.key
@@ -38,9 +37,9 @@ def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
 
 
 def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = posterior(THREE, SOME, seed=3, draws=1000).intervals()
+    whole = RowPosterior(THREE).drawn(SOME, seed=3, draws=1000).intervals()
     monkeypatch.setattr(simulation, "CELLS_PER_BATCH", 9 * 70)
-    parts = posterior(THREE, SOME, seed=3, draws=1000).intervals()
+    parts = RowPosterior(THREE).drawn(SOME, seed=3, draws=1000).intervals()
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one.low, other.low)
         np.testing.assert_array_equal(one.high, other.high)
@@ -48,7 +47,7 @@ def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_methods_agree_on_a_large_sample() -> None:
     counts = THREE * 20
-    bayes = posterior(counts, SOME, seed=1, shares=Shares.SAMPLED).intervals()
+    bayes = RowPosterior(counts, shares=Shares.SAMPLED).drawn(SOME, seed=1).intervals()
     plain = bootstrap_intervals(counts, SOME, seed=1)
     corrected = bootstrap_intervals(counts, SOME, seed=1, accelerated=True)
     for position, functional in enumerate(SOME):
@@ -61,7 +60,7 @@ def test_methods_agree_on_a_large_sample() -> None:
 def test_fixed_class_counts_narrow_the_interval() -> None:
     accuracy = [catalogue().of_matrices.by_name["accuracy"].compute]
     free = bootstrap_intervals(THREE, accuracy, seed=1, draws=20_000)[0]
-    fixed = bootstrap_intervals(THREE, accuracy, seed=1, draws=20_000, class_counts=ClassCounts.FIXED)[0]
+    fixed = bootstrap_intervals(THREE, accuracy, seed=1, draws=20_000, shares=Shares.OBSERVED)[0]
     assert fixed.deviation[0] < free.deviation[0]
     assert estimates(THREE, accuracy)[0][0] == pytest.approx(74 / 94)
 
@@ -71,11 +70,11 @@ def test_priors_and_shares_reach_the_draws() -> None:
         catalogue().of_matrices.by_name["balanced_accuracy"].compute,
         catalogue().of_matrices.by_name["accuracy"].compute,
     ]
-    uniform = posterior(THREE, balanced, seed=1, prior=Prior.UNIFORM).intervals()
-    edge = posterior(THREE, balanced, seed=1).intervals()
+    uniform = RowPosterior(THREE, prior=Prior.UNIFORM).drawn(balanced, seed=1).intervals()
+    edge = RowPosterior(THREE).drawn(balanced, seed=1).intervals()
     assert uniform[0].high[0] < edge[0].high[0]
     fixed, random = (
-        posterior(THREE, balanced, seed=1, shares=one).intervals() for one in (Shares.OBSERVED, Shares.SAMPLED)
+        RowPosterior(THREE, shares=one).drawn(balanced, seed=1).intervals() for one in (Shares.OBSERVED, Shares.SAMPLED)
     )
     assert fixed[1].deviation[0] < random[1].deviation[0]
 
@@ -91,8 +90,8 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
     counts = ten_classes(25)
     keys = ("h_mean", "balanced_accuracy", "cramer_v", "max_recall")
     chosen = [catalogue().of_matrices.by_name[key].compute for key in keys]
-    found = posterior(counts, chosen, seed=1, draws=20_000).intervals()
-    drawn = evaluate_draws(simulation.draw_tables(counts, draws=20_000, random=generator(1)), chosen)
+    found = RowPosterior(counts).drawn(chosen, seed=1, draws=20_000).intervals()
+    drawn = evaluate_draws(RowPosterior(counts).tables(20_000, generator(1)), chosen)
     plain = [summarise(values[:, None], one.estimate) for values, one in zip(drawn, found, strict=True)]
     # H of noisy recalls is too low, association too high; a mean of recalls is straight.
     harmonic, association = found[0], found[2]
@@ -108,8 +107,8 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
 def test_curvature_is_left_alone_where_it_does_not_show() -> None:
     chosen = [catalogue().of_matrices.by_name["h_mean"].compute]
     for counts in (ten_classes(1000), THREE):
-        found = posterior(counts, chosen, seed=1, draws=4000).intervals()[0]
-        drawn = evaluate_draws(simulation.draw_tables(counts, draws=4000, random=generator(1)), chosen)[0]
+        found = RowPosterior(counts).drawn(chosen, seed=1, draws=4000).intervals()[0]
+        drawn = evaluate_draws(RowPosterior(counts).tables(4000, generator(1)), chosen)[0]
         plain = summarise(drawn[:, None], found.estimate)
         assert (found.low[0], found.high[0]) == (plain.low[0], plain.high[0])
 
@@ -127,7 +126,7 @@ def test_limits_stay_among_the_draws() -> None:
     counts = 12.0 * np.eye(6) + np.eye(6, k=1)
     for metric in METRICS:
         low, high = metric.card.range
-        for summary in posterior(counts, [metric.compute], seed=2, draws=300).intervals():
+        for summary in RowPosterior(counts).drawn([metric.compute], seed=2, draws=300).intervals():
             there = ~np.isnan(summary.low)
             assert low is None or np.all(summary.low[there] >= low - 1e-9), metric.key
             assert high is None or np.all(summary.high[there] <= high + 1e-9), metric.key

@@ -13,7 +13,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.closed_forms import Method, OverallInterval, headlines
 from app.kernel.uncertainty.designs import Given, Independent, NoLimits, headline_metrics
 from app.kernel.uncertainty.intervals import jeffreys, limits_around, mean_limits, two_sided_z, wilson
-from app.kernel.uncertainty.simulation import posterior
+from app.kernel.uncertainty.simulation import RowPosterior
 from tests.bank import each
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
@@ -152,12 +152,11 @@ def test_mover_works_on_batches() -> None:
 def test_where_nothing_varies_limits_are_those_of_the_recalls(counts: Array) -> None:
     """The posterior, which draws the recalls themselves, is the witness."""
     found = overall(counts)
-    drawn = posterior(
-        counts.astype(float),
-        [metric.compute for metric, _ in headline_metrics().smooth],
-        seed=1,
-        draws=20_000,
-    ).intervals()
+    drawn = (
+        RowPosterior(counts.astype(float))
+        .drawn([metric.compute for metric, _ in headline_metrics().smooth], seed=1, draws=20_000)
+        .intervals()
+    )
     for key, summary in zip(SMOOTH, drawn, strict=True):
         assert found[key].method == Method.MOVER
         assert found[key].given is Given.ACTUAL

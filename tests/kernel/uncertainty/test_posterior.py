@@ -20,7 +20,7 @@ from app.kernel.uncertainty.draws import (
     summarise,
     tail_ranks,
 )
-from app.kernel.uncertainty.simulation import draw_matrices, draw_tables, mean_matrix
+from app.kernel.uncertainty.simulation import RowPosterior
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 FOUR = np.array([[800.0, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
@@ -35,7 +35,7 @@ def interval(
     counts: Array, key: str, *, prior: Prior = Prior.EDGE, shares: Shares = Shares.OBSERVED, of: int | None = None
 ) -> tuple[float, float, float]:
     """Low, high and mean over the draws."""
-    batches = draw_matrices(counts, draws=DRAWS, random=generator(7), prior=prior, shares=shares)
+    batches = RowPosterior(counts, prior=prior, shares=shares).tables(DRAWS, generator(7))
     values = evaluate_draws(batches, [catalogue().of_matrices.by_name[key].compute])[0]
     values = values if of is None else values[:, of]
     low, high = np.quantile(values, [0.025, 0.975])
@@ -82,7 +82,7 @@ def test_published_intervals_with_five_positives() -> None:
 def test_exact_moments_agree_with_the_draws() -> None:
     for prior in (Prior.EDGE, Prior.JEFFREYS_RECALL, Prior.UNIFORM):
         mean, deviation = balanced_accuracy_moments(FOUR, prior)
-        batches = draw_matrices(FOUR, draws=DRAWS, random=generator(1), prior=prior)
+        batches = RowPosterior(FOUR, prior=prior).tables(DRAWS, generator(1))
         values = evaluate_draws(batches, [catalogue().of_matrices.by_name["balanced_accuracy"].compute])[0]
         assert values.mean() == pytest.approx(mean, abs=4 * deviation / DRAWS**0.5)
         assert values.std() == pytest.approx(deviation, rel=0.02)
@@ -111,16 +111,14 @@ def test_custom_prior_needs_a_count_for_every_cell() -> None:
 def test_mean_matrix_is_the_mean_of_the_draws(shares: Shares) -> None:
     counts = np.array([[5.0, 0, 0, 0], [2, 3, 1, 0], [4, 1, 9, 2], [0, 0, 0, 0]])
     for prior in (Prior.EDGE, Prior.JEFFREYS_RECALL):
-        drawn = np.concatenate(
-            list(draw_matrices(counts, draws=DRAWS, random=generator(1), prior=prior, shares=shares))
-        )
-        expected = mean_matrix(counts, prior=prior, shares=shares)
+        drawn = RowPosterior(counts, prior=prior, shares=shares).matrices(DRAWS, generator(1))
+        expected = RowPosterior(counts, prior=prior, shares=shares).mean()
         assert np.all(np.abs(drawn.mean(axis=0) - expected) <= 5 * drawn.std(axis=0) / DRAWS**0.5 + 1e-12)
         assert expected.sum() == pytest.approx(counts.sum())
 
 
 def test_recalls_of_the_draws_are_betas() -> None:
-    batches = draw_matrices(FOUR, draws=DRAWS, random=generator(3), prior=Prior.JEFFREYS_RECALL)
+    batches = RowPosterior(FOUR, prior=Prior.JEFFREYS_RECALL).tables(DRAWS, generator(3))
     recall = evaluate_draws(batches, [lambda t: t.recall])[0]
     for level in (0.05, 0.5, 0.95):
         expected = beta.ppf(level, np.diag(FOUR) + 0.5, FOUR.sum(1) - np.diag(FOUR) + 0.5)
@@ -129,30 +127,26 @@ def test_recalls_of_the_draws_are_betas() -> None:
 
 def test_shares() -> None:
     counts = np.array([[40.0, 10.0], [2.0, 8.0]])
-    observed = np.concatenate(list(draw_matrices(counts, draws=3000, random=generator(0))))
+    observed = RowPosterior(counts).matrices(3000, generator(0))
     np.testing.assert_allclose(observed.sum(-1), np.broadcast_to([50.0, 10.0], (3000, 2)))
-    sampled = np.concatenate(list(draw_matrices(counts, draws=30000, random=generator(0), shares=Shares.SAMPLED)))
+    sampled = RowPosterior(counts, shares=Shares.SAMPLED).matrices(30000, generator(0))
     np.testing.assert_allclose(sampled.sum((-1, -2)), 60.0)
     assert sampled.sum(-1)[:, 1].mean() == pytest.approx(60 * 10.5 / 61, rel=0.02)
     wanted = np.array([0.99, 0.01])
-    given = np.concatenate(
-        list(draw_matrices(counts, draws=10, random=generator(0), shares=Shares.GIVEN, given=wanted))
-    )
+    given = RowPosterior(counts, given=wanted).matrices(10, generator(0))
     np.testing.assert_allclose(given.sum(-1), np.broadcast_to(60 * wanted, (10, 2)))
 
 
 def test_shares_of_unknown_classes_are_refused() -> None:
     empty = np.array([[5.0, 1.0], [0.0, 0.0]])
     with pytest.raises(ValueError, match="without samples"):
-        next(draw_matrices(empty, draws=5, random=generator(0), shares=Shares.GIVEN, given=np.array([0.5, 0.5])))
-    with pytest.raises(ValueError, match="every class"):
-        next(draw_matrices(empty, draws=5, random=generator(0), shares=Shares.GIVEN))
+        next(RowPosterior(empty, given=np.array([0.5, 0.5])).tables(5, generator(0)))
 
 
 def test_empty_classes_stay_empty_and_have_no_interval() -> None:
     counts = np.array([[5.0, 1, 0], [0, 0, 0], [2, 0, 9]])
     for prior in (Prior.EDGE, Prior.UNIFORM):
-        batches = draw_matrices(counts, draws=200, random=generator(0), prior=prior, shares=Shares.SAMPLED)
+        batches = RowPosterior(counts, prior=prior, shares=Shares.SAMPLED).tables(200, generator(0))
         recall, accuracy = evaluate_draws(batches, [lambda t: t.recall, lambda t: t.accuracy])
         assert np.isnan(recall[:, 1]).all()
         assert np.isfinite(accuracy).all()
@@ -166,22 +160,22 @@ def test_empty_classes_stay_empty_and_have_no_interval() -> None:
 
 def test_several_matrices_at_once_are_each_their_own() -> None:
     batch = np.array([TWO, TWO[::-1, ::-1], [[30, 0], [1, 9]]])
-    drawn = np.concatenate(list(draw_matrices(batch, draws=20_000, random=generator(0))))
+    drawn = RowPosterior(batch).matrices(20_000, generator(0))
     assert drawn.shape == (20_000, 3, 2, 2)
     np.testing.assert_allclose(drawn[:, 0].mean(0), TWO, rtol=0.02)
     assert drawn[:, 2, 0, 1].mean() == pytest.approx(30 * 0.5 / 31, rel=0.05)
 
 
 def test_the_same_seed_gives_the_same_draws_and_batches_do_not_matter() -> None:
-    first = np.concatenate(list(draw_matrices(FOUR, draws=20_000, random=generator(5))))
-    again = np.concatenate(list(draw_matrices(FOUR, draws=20_000, random=generator(5))))
+    first = RowPosterior(FOUR).matrices(20_000, generator(5))
+    again = RowPosterior(FOUR).matrices(20_000, generator(5))
     np.testing.assert_array_equal(first, again)
     assert first.shape == (20_000, 4, 4)
 
 
 def test_an_expression_is_a_functional() -> None:
     tree = Combination("gps", (Measure(catalogue().of_matrices.by_name["recall"], {}, Every.CLASS), metric("macro_f1")))
-    values = evaluate_draws(draw_matrices(FOUR, draws=500, random=generator(0)), [lambda t: compute(tree, t)])[0]
+    values = evaluate_draws(RowPosterior(FOUR).tables(500, generator(0)), [lambda t: compute(tree, t)])[0]
     assert values.shape == (500,)
     assert 0.2 < values.mean() < 0.8
 
@@ -249,7 +243,7 @@ def test_seeds_come_from_the_content() -> None:
 
 @pytest.mark.parametrize("counts", [FOUR, np.stack([FOUR, FOUR.T + 1.0])], ids=["one", "several"])
 def test_tables_that_know_their_sums_say_what_their_matrices_say(counts: Array) -> None:
-    (table,) = draw_tables(counts, draws=20, random=generator(4))
+    (table,) = RowPosterior(counts).tables(20, generator(4))
     whole = Table(table.counts)
     with silently():
         for metric in catalogue().of_matrices.metrics:

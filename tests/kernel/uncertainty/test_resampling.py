@@ -9,7 +9,7 @@ from app.kernel.metrics.card import Metric, Scale
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import closed_forms
-from app.kernel.uncertainty.draws import ClassCounts, evaluate_draws, generator
+from app.kernel.uncertainty.draws import Shares, evaluate_draws, generator
 from app.kernel.uncertainty.intervals import limits_around, two_sided_z
 from app.kernel.uncertainty.simulation import (
     acceleration,
@@ -52,15 +52,15 @@ def test_published_standard_error_of_mcc() -> None:
 @pytest.mark.parametrize(
     ("key", "design", "error"),
     [
-        ("macro_f1", ClassCounts.RANDOM, 0.0439),
-        ("macro_f1", ClassCounts.FIXED, 0.0435),
-        ("balanced_accuracy", ClassCounts.RANDOM, 0.0452),
-        ("cohen_kappa", ClassCounts.RANDOM, 0.0606),
-        ("mcc", ClassCounts.RANDOM, 0.0605),
+        ("macro_f1", Shares.SAMPLED, 0.0439),
+        ("macro_f1", Shares.OBSERVED, 0.0435),
+        ("balanced_accuracy", Shares.SAMPLED, 0.0452),
+        ("cohen_kappa", Shares.SAMPLED, 0.0606),
+        ("mcc", Shares.SAMPLED, 0.0605),
     ],
 )
-def test_published_standard_errors_of_three_classes(key: str, design: ClassCounts, error: float) -> None:
-    variance = closed_forms.variance(PUBLISHED, catalogue().of_matrices.by_name[key].compute, class_counts=design)
+def test_published_standard_errors_of_three_classes(key: str, design: Shares, error: float) -> None:
+    variance = closed_forms.variance(PUBLISHED, catalogue().of_matrices.by_name[key].compute, shares=design)
     assert np.sqrt(variance[0]) == pytest.approx(error, abs=5e-5)
 
 
@@ -104,11 +104,11 @@ def test_accuracy_and_recall_have_binomial_variances() -> None:
     accuracy = closed_forms.variance(THREE, lambda t: t.accuracy)
     n, p = THREE.sum(), value("accuracy", THREE)
     np.testing.assert_allclose(accuracy, p * (1 - p) / n, rtol=1e-8)
-    for design in ClassCounts:
+    for design in Shares:
         recall, rows = np.diag(THREE) / THREE.sum(1), THREE.sum(1)
-        found = closed_forms.variance(THREE, lambda t: t.recall, class_counts=design)
+        found = closed_forms.variance(THREE, lambda t: t.recall, shares=design)
         np.testing.assert_allclose(found, recall * (1 - recall) / rows, rtol=1e-8)
-    stratified = closed_forms.variance(THREE, lambda t: t.accuracy, class_counts=ClassCounts.FIXED)
+    stratified = closed_forms.variance(THREE, lambda t: t.accuracy, shares=Shares.OBSERVED)
     recall, rows = np.diag(THREE) / THREE.sum(1), THREE.sum(1)
     np.testing.assert_allclose(stratified, (rows * recall * (1 - recall)).sum() / n**2, rtol=1e-8)
 
@@ -116,7 +116,7 @@ def test_accuracy_and_recall_have_binomial_variances() -> None:
 def test_fixed_class_counts_never_vary_more() -> None:
     for key in ("macro_f1", "mcc", "cohen_kappa", "accuracy"):
         functional = catalogue().of_matrices.by_name[key].compute
-        fixed = closed_forms.variance(THREE, functional, class_counts=ClassCounts.FIXED)
+        fixed = closed_forms.variance(THREE, functional, shares=Shares.OBSERVED)
         assert fixed[0] <= closed_forms.variance(THREE, functional)[0] * (1 + 1e-9)
 
 
@@ -160,10 +160,10 @@ def test_scales() -> None:
 
 def test_bootstrap_and_delta_method_agree() -> None:
     functionals = [catalogue().of_matrices.by_name[key].compute for key in ("macro_f1", "mcc", "accuracy")]
-    for stratified, design in ((False, ClassCounts.RANDOM), (True, ClassCounts.FIXED)):
+    for stratified, design in ((False, Shares.SAMPLED), (True, Shares.OBSERVED)):
         batches = resample(THREE * 4, draws=20_000, random=generator(0), stratified=stratified)
         for values, functional in zip(evaluate_draws(batches, functionals), functionals, strict=True):
-            variance = closed_forms.variance(THREE * 4, functional, class_counts=design)
+            variance = closed_forms.variance(THREE * 4, functional, shares=design)
             assert values.std() == pytest.approx(np.sqrt(variance[0]), rel=0.03)
 
 

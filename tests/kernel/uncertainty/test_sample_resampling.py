@@ -7,7 +7,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure, Subject, compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.draws import ClassCounts, Summary, generator, tail_ranks
+from app.kernel.uncertainty.draws import Shares, Summary, generator, tail_ranks
 from app.kernel.uncertainty.influence import Influences
 from app.kernel.uncertainty.resampling import (
     DRAWS,
@@ -34,10 +34,10 @@ def functional(key: str, of: int | Every | None = None) -> SampleFunctional:
 
 
 def bootstrap(
-    scores: Scores, keys: list[SampleFunctional], made: Plan, class_counts: ClassCounts = ClassCounts.RANDOM
+    scores: Scores, keys: list[SampleFunctional], made: Plan, shares: Shares = Shares.SAMPLED
 ) -> list[Summary]:
     asked = [Resampled(key) for key in keys]
-    return bootstrap_samples(Run(scores, scores.predicted), asked, seed=3, made=made, class_counts=class_counts)
+    return bootstrap_samples(Run(scores, scores.predicted), asked, seed=3, made=made, shares=shares)
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -48,7 +48,7 @@ def test_limits_are_those_of_a_loop_with_scikit_learn(fixed: bool) -> None:
     loop: list[float] = []
     for weights in item_weights(strata, draws=draws, random=generator(3)):
         loop.extend(sk.average_precision_score(y == 1, p[:, 1], sample_weight=row) for row in weights)
-    design = ClassCounts.FIXED if fixed else ClassCounts.RANDOM
+    design = Shares.OBSERVED if fixed else Shares.SAMPLED
     made = Plan(draws, 120, 120)
     (found,) = bootstrap(Scores(y, p), [functional("average_precision", 1)], made, design)
     first, last = tail_ranks(draws, 0.95)
@@ -100,7 +100,7 @@ def test_replicates_without_a_class_are_counted() -> None:
     # Two of n are both left out with a chance of about exp(-2).
     assert 0.08 < random.undefined[0] / 400 < 0.20
     assert np.isnan(random.low[0])
-    (within,) = bootstrap(scores, [functional("ks_statistic", 1)], Plan(100, kept.size, kept.size), ClassCounts.FIXED)
+    (within,) = bootstrap(scores, [functional("ks_statistic", 1)], Plan(100, kept.size, kept.size), Shares.OBSERVED)
     assert within.undefined[0] == 0
     assert np.isfinite(within.low[0])
 
@@ -108,7 +108,7 @@ def test_replicates_without_a_class_are_counted() -> None:
 @pytest.mark.parametrize("fixed", [True, False])
 def test_replicates_of_subsets_are_as_large_as_the_data(fixed: bool) -> None:
     scores = Scores(*softmax_problem(5000, 3, 5))
-    design = ClassCounts.FIXED if fixed else ClassCounts.RANDOM
+    design = Shares.OBSERVED if fixed else Shares.SAMPLED
     counts = np.bincount(scores.y)
     total, subsets = 0, []
     for chosen, stands_for, batches in resamples(Run(scores, scores.predicted), Plan(200, 600, 5000), 1, design):
@@ -145,7 +145,7 @@ def test_a_rare_class_is_kept_whole() -> None:
     p = np.linspace(0.01, 0.99, 10_000)
     scores = Scores(y, np.column_stack([1 - p, p]))
     run = Run(scores, scores.predicted)
-    for chosen, _, _ in resamples(run, Plan(20, 2000, 10_000), 0, ClassCounts.FIXED):
+    for chosen, _, _ in resamples(run, Plan(20, 2000, 10_000), 0, Shares.OBSERVED):
         assert chosen is not None
         assert np.count_nonzero(y[chosen] == 1) == 50
 

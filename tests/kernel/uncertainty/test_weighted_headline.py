@@ -9,10 +9,11 @@ from app.kernel.matrix.table import Table, WeightedCounts, stack
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty import closed_forms, simulation
+from app.kernel.uncertainty import closed_forms
 from app.kernel.uncertainty.closed_forms import Headlines, headlines
 from app.kernel.uncertainty.designs import DesignedRate, Independent, Weighted, design_effects, headline_metrics
-from app.kernel.uncertainty.draws import ClassCounts, generator
+from app.kernel.uncertainty.draws import Shares, generator
+from app.kernel.uncertainty.simulation import RowPosterior
 from tests.witnesses import sm
 
 
@@ -95,13 +96,13 @@ def test_variances_of_smooth_metrics_add_up_what_each_sample_moves() -> None:
         assert float(by_cells[0]) == pytest.approx(expected, rel=1e-6), metric.key
 
 
-@pytest.mark.parametrize("design", list(ClassCounts))
-def test_derivatives_of_equal_weights_give_the_plain_variance(design: ClassCounts) -> None:
+@pytest.mark.parametrize("design", list(Shares))
+def test_derivatives_of_equal_weights_give_the_plain_variance(design: Shares) -> None:
     truth, predicted, _ = samples(3, 90)
     weighted = WeightedCounts.of(truth, predicted, np.full(90, 4.0), 3)
     for metric, _ in headline_metrics().gradients:
-        plain = closed_forms.variance(weighted.samples, metric, class_counts=design)
-        found = closed_forms.variance(weighted.counts, metric, class_counts=design, squares=weighted.squares)
+        plain = closed_forms.variance(weighted.samples, metric, shares=design)
+        found = closed_forms.variance(weighted.counts, metric, shares=design, squares=weighted.squares)
         np.testing.assert_allclose(found, plain, rtol=1e-6, err_msg=metric.key)
 
 
@@ -139,9 +140,7 @@ def test_rates_at_an_edge_are_worth_kish_effective_samples() -> None:
 def test_draws_have_the_mean_and_the_variance_of_the_weighted_samples() -> None:
     truth, predicted, weights = samples(2, 400)
     weighted = WeightedCounts.of(truth, predicted, weights, 2)
-    draws = np.concatenate(
-        list(simulation.draw_matrices(weighted.counts, draws=40_000, random=generator(1), squares=weighted.squares))
-    )
+    draws = RowPosterior(weighted.counts, squares=weighted.squares).matrices(40_000, generator(1))
     np.testing.assert_allclose(draws.sum(axis=-1), np.broadcast_to(weighted.counts.sum(axis=-1), (40_000, 2)))
     recalls = Table(draws).recall[:, 1]
     proportion = next(m for m in catalogue().of_matrices.metrics if m.key == "recall").card.inference.proportion
@@ -155,7 +154,7 @@ def test_draws_of_one_weight_are_those_without() -> None:
     truth, predicted, _ = samples(3, 50)
     weighted = WeightedCounts.of(truth, predicted, np.full(50, 8.0), 3)
     own, plain = (
-        np.concatenate(list(simulation.draw_matrices(counts, draws=20, random=generator(5), squares=squares)))
+        RowPosterior(counts, squares=squares).matrices(20, generator(5))
         for counts, squares in ((weighted.counts, weighted.squares), (weighted.samples, None))
     )
     np.testing.assert_allclose(own, 8.0 * plain, rtol=1e-12)

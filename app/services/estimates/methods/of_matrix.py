@@ -13,12 +13,12 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Measure, usual_measure
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty import simulation
 from app.kernel.uncertainty.closed_forms import Method, delta_interval, headline_limits
 from app.kernel.uncertainty.designs import GIVEN, Given, Independent
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, ClassCounts, Shares, Summary, chosen_seed
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, Shares, Summary, chosen_seed
 from app.kernel.uncertainty.groups import group_intervals
 from app.kernel.uncertainty.intervals import Limits, proportion_limits
+from app.kernel.uncertainty.simulation import RowPosterior, bootstrap_intervals
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.run_data import RunData
@@ -231,7 +231,6 @@ def _summaries(
 ) -> Sequence[Summary]:
     sampling, level, counts = settings.sampling, settings.level_of_each, run.counts
     functionals = [estimand.functional for estimand in estimands]
-    class_counts = ClassCounts.FIXED if sampling.shares is Shares.OBSERVED else ClassCounts.RANDOM
     if form.seed is None or form.draws is None:
         return [
             delta_interval(
@@ -239,7 +238,7 @@ def _summaries(
                 one.functional,
                 bounds=one.bounds,
                 level=level,
-                class_counts=class_counts,
+                shares=sampling.shares,
                 squares=run.squares,
             )
             for one in estimands
@@ -247,27 +246,23 @@ def _summaries(
     if run.groups is not None:
         return group_intervals(run.groups, functionals, seed=form.seed, draws=form.draws, level=level)
     if sampling.method is IntervalMethod.POSTERIOR:
-        draw = partial(
-            simulation.posterior,
-            counts,
-            functionals,
-            seed=form.seed,
-            draws=form.draws,
-            prior=sampling.prior,
-            custom=settings.pseudo_counts,
-            shares=sampling.shares,
-            squares=run.squares,
-        )
+        draw = partial(row_posterior(run, settings).drawn, functionals, seed=form.seed, draws=form.draws)
         return run.drawn((form.seed, sampling, [one.text for one in estimands]), draw).intervals(level)
-    return simulation.bootstrap_intervals(
+    return bootstrap_intervals(
         counts,
         functionals,
         seed=form.seed,
         draws=form.draws,
         level=level,
         accelerated=sampling.method is IntervalMethod.BCA,
-        class_counts=class_counts,
+        shares=sampling.shares,
     )
+
+
+def row_posterior(run: RunData, settings: LimitSettings) -> RowPosterior:
+    """Posterior of the matrix of a run."""
+    sampling, custom = settings.sampling, settings.pseudo_counts
+    return RowPosterior(run.counts, prior=sampling.prior, custom=custom, shares=sampling.shares, squares=run.squares)
 
 
 def given_of(given: Given, run: RunData) -> str:

@@ -19,7 +19,7 @@ from app.kernel.samples.areas import precision_variance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.uncertainty.closed_forms import Method
 from app.kernel.uncertainty.designs import Given
-from app.kernel.uncertainty.draws import AreaInterval, ClassCounts, Shares, chosen_seed
+from app.kernel.uncertainty.draws import AreaInterval, Shares, chosen_seed
 from app.kernel.uncertainty.influence import (
     Linearisation,
     area_alone,
@@ -182,7 +182,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
         seed=seed,
         made=made,
         level=settings.level_of_each,
-        class_counts=ClassCounts.FIXED if fixed else ClassCounts.RANDOM,
+        shares=settings.sampling.shares,
         grouping=run.grouping,
         weighting=run.weights,
     )

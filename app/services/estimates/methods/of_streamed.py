@@ -18,7 +18,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.streamed.cells import Cells, cells_of, cells_of_groups
 from app.kernel.streamed.metrics import is_drawn, linearised, order_of, streams
 from app.kernel.uncertainty.designs import Given
-from app.kernel.uncertainty.draws import ClassCounts, Shares, chosen_seed
+from app.kernel.uncertainty.draws import Shares, chosen_seed
 from app.kernel.uncertainty.groups import expanded_level
 from app.kernel.uncertainty.resampling import bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
@@ -107,7 +107,7 @@ def _resampled(cells: Cells, asked: Sequence[_Value], run: RunData, settings: Li
         seed=seed,
         made=made,
         level=level,
-        class_counts=ClassCounts.FIXED if fixed else ClassCounts.RANDOM,
+        shares=settings.sampling.shares,
         known=[np.atleast_1d(resampled(one, bounds).values(run.subject)) for _, one, bounds in asked],
     )
     found = []

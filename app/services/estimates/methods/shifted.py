@@ -20,7 +20,7 @@ from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import Method
 from app.kernel.uncertainty.designs import Given
-from app.kernel.uncertainty.draws import ClassCounts, chosen_seed, generator, summarise
+from app.kernel.uncertainty.draws import Shares, chosen_seed, generator, summarise
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping, expanded_level
 from app.kernel.uncertainty.intervals import ValueWithEnds, clopper_pearson, jeffreys, ratio_limits, share_limits
 from app.kernel.uncertainty.resampling import (
@@ -30,7 +30,7 @@ from app.kernel.uncertainty.resampling import (
     resamples,
     values_of,
 )
-from app.kernel.uncertainty.simulation import CURVED_CLASSES, draw_matrices, mean_matrix
+from app.kernel.uncertainty.simulation import CURVED_CLASSES
 from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
@@ -40,6 +40,7 @@ from app.services.estimates.methods.of_matrix import (
     affordable_draws,
     estimates_from,
     given_of,
+    row_posterior,
 )
 from app.services.estimates.methods.of_samples import resampling_plan
 from app.services.estimates.run_data import RunData
@@ -227,14 +228,14 @@ def simulated(
 
     All estimands are computed from samples, or all from the matrix.
     """
-    of_samples, custom = shares.from_samples(estimands[0]), settings.pseudo_counts
+    of_samples = shares.from_samples(estimands[0])
     form = simulation(run, shares, settings, from_samples=of_samples)
     values = shifted_values(estimands, run, shares)
     if not form.draws:
         return [[form.of_values(one) for one in of_all] for of_all in values]
     center = None
     if not of_samples and run.groups is None and run.n_classes >= CURVED_CLASSES:
-        center = mean_matrix(run.counts, prior=settings.sampling.prior, custom=custom, squares=run.squares)
+        center = row_posterior(run, settings).mean()
     missing, found = MISSING_OF_RESAMPLES if of_samples else _MISSING, [list[Estimates]() for _ in estimands]
     level, draws = _draws(estimands, run, shares, settings, form)
     for place, drawn in enumerate(draws):
@@ -286,9 +287,7 @@ def _draws(
 def _matrices(run: RunData, settings: LimitSettings, draws: int, seed: int) -> Array:
     """Drawn matrices (D, K, K): rows by their posterior, or sums of resampled groups."""
     if run.groups is None:
-        sampling, custom = settings.sampling, settings.pseudo_counts
-        how = {"draws": draws, "random": generator(seed), "prior": sampling.prior, "custom": custom}
-        return np.concatenate([*draw_matrices(run.counts, **how, squares=run.squares)])
+        return row_posterior(run, settings).matrices(draws, generator(seed))
     matrices = np.concatenate([*run.groups.resample(draws=draws, random=generator(seed))])
     # A class that no drawn group has leaves nothing to weigh.
     matrices[(matrices.sum(axis=-1) == 0) & (run.counts.sum(axis=-1) > 0)] = nan
@@ -312,7 +311,7 @@ def _resampled(
         some = {place: one.functional for place, one in enumerate(estimands) if one.insensitive is still}
         moved = None if at is None or still else ShiftedShares(*at)
         weights = run.weights if moved is None else at_shares(units, run.weights, moved.point)
-        drawn = resamples(units, made, seed, ClassCounts.FIXED, run.grouping)
+        drawn = resamples(units, made, seed, Shares.OBSERVED, run.grouping)
         if some:
             own = values_of(units, [*some.values()], weights)
             found |= zip(some, replicated(units, [*some.values()], drawn, own, run.weights, moved), strict=True)
