@@ -226,16 +226,16 @@ def report_alone(question: Question, kept: Kept = None, run: RunData | None = No
     if callable(kept):
         question, kept = replace(question, source=replace(question.source, samples=kept())), None
     source, run = question.source, run or RunData(question.source)
-    if source.task is not None:
-        return unit_report(question, source.task, run, kept)
-    of_matrix = sections(batch_values([question]))[0]
-    if question.has_slow_intervals:
+    of_matrix = None if source.task is not None else sections(batch_values([question]))[0]
+    if of_matrix is not None and question.has_slow_intervals:
         of_matrix = with_slow_intervals(of_matrix, question, run)
-    elif question.limits_beyond:
+    elif of_matrix is not None and question.limits_beyond:
         of_matrix = with_limits_beyond(of_matrix, question, run)
     if kept is None:
         kept = {}
-        if source.is_grouped:
+        if source.task is not None:
+            kept[SectionName.UNITS] = unit_section(question, source.task, run)
+        elif source.is_grouped:
             kept[SectionName.GROUPS] = group_section(question, run)
         elif source.is_weighted:
             kept[SectionName.WEIGHTS] = weight_section(question, run)
@@ -244,33 +244,6 @@ def report_alone(question: Question, kept: Kept = None, run: RunData | None = No
         if question.of_slices:
             kept[SectionName.SLICES] = _slice_section(question, run)
     return build_report(question, of_matrix, kept)
-
-
-def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[SectionName, Section] | None) -> Report:
-    """The report of what is more than a matrix of classes: all of it is one section."""
-    if kept is None:
-        kept = {SectionName.UNITS: unit_section(question, task, run)}
-        if question.of_slices:
-            kept[SectionName.SLICES] = _slice_section(question, run)
-    section = kept[SectionName.UNITS]
-    if SectionName.SLICES in kept:
-        section = _joined(section, kept[SectionName.SLICES])
-    # What was chosen for the answer to the first request is no part of what was requested.
-    requested = {text: section.requested[text] for text in question.options.metrics}
-    kind = UNIT_KINDS[task]
-    summary = InputSummary.of(question.source, section.per_class, kind.shown(question.source))
-    reported = catalogue().reported_of(task, kind.inputs(question.source)).of_scope(Scope.OVERALL)
-    shown = section.metrics["prevalence_insensitive"].keys() | section.metrics["prevalence_sensitive"]
-    leading = headline_names(reported, task, [name for name in section.values if name in shown])
-    return Report(
-        input=summary,
-        headline=headline_of(summary, replace(section, requested=requested), leading),
-        **_said(replace(section, requested=requested)),
-        of_samples=kept,
-        queries=section.details.get("queries"),
-        decisions=section.details.get("decisions"),
-        weights=section.details.get("weights"),
-    )
 
 
 def matrix_reports(found: BatchValues) -> list[Report]:
@@ -304,28 +277,36 @@ def passes(questions: Sequence[Question]) -> Iterator[list[int]]:
             yield places[start : start + size]
 
 
-def build_report(question: Question, of_matrix: Section, of_samples: Mapping[SectionName, Section]) -> Report:
-    """The report of all sections together; of groups and weights it speaks before it does of probabilities."""
-    whole = of_matrix
+def build_report(question: Question, of_matrix: Section | None, of_samples: Mapping[SectionName, Section]) -> Report:
+    """The report of all sections together, of what is more than a matrix of classes without one on that; of groups and
+    weights it speaks before it does of probabilities.
+    """
+    source = question.source
+    whole = of_samples[SectionName.UNITS] if of_matrix is None else of_matrix
+    details: dict[str, Any] = {name.value: of_samples[name].details for name in _DETAILED if name in of_samples}
+    details |= {name: whole.details[name] for name in _DETAILS_OF_UNITS if name in whole.details}
     for name in (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.PROBABILITIES, SectionName.SLICES):
         if name in of_samples:
             whole = _joined(whole, of_samples[name])
     if of_samples:
+        # What was chosen for the answer to the first request is no part of what was requested.
         whole = replace(whole, requested={text: whole.requested[text] for text in question.options.metrics})
-    if question.source.is_scored:
-        whole = replace(whole, findings=about_decisions(whole.findings, question.source))
-    summary = InputSummary.of(question.source, whole.classes)
-    return Report(
-        input=summary,
-        headline=headline_of(summary, whole),
-        **_said(whole),
-        of_samples=of_samples,
-        probabilities=_details(of_samples, SectionName.PROBABILITIES),
-        groups=_details(of_samples, SectionName.GROUPS),
-        weights=_details(of_samples, SectionName.WEIGHTS),
-    )
+    if source.is_scored:
+        whole = replace(whole, findings=about_decisions(whole.findings, source))
+    kind = None if source.task is None else UNIT_KINDS[source.task]
+    summary = InputSummary.of(source, whole.classes, None if kind is None else kind.shown(source))
+    leading: Sequence[str] = HEADLINE
+    if kind is not None and source.task is not None:
+        reported = catalogue().reported_of(source.task, kind.inputs(source)).of_scope(Scope.OVERALL)
+        shown = whole.metrics["prevalence_insensitive"].keys() | whole.metrics["prevalence_sensitive"]
+        leading = headline_names(reported, source.task, [name for name in whole.values if name in shown])
+    headline = headline_of(summary, whole, leading)
+    return Report(input=summary, headline=headline, **_said(whole), of_samples=of_samples, **details)
 
 
+# Sections whose details are a member of a report, and details of what is more than a matrix of classes that are.
+_DETAILED = (SectionName.PROBABILITIES, SectionName.GROUPS, SectionName.WEIGHTS)
+_DETAILS_OF_UNITS = ("queries", "decisions", "weights")
 # Members of a report that its section has too.
 _SHARED = frozenset(one.name for one in fields(Report)) & frozenset(one.name for one in fields(Section))
 
@@ -333,10 +314,6 @@ _SHARED = frozenset(one.name for one in fields(Report)) & frozenset(one.name for
 def _said(section: Section) -> dict[str, Any]:
     """Members of a report that are as in its section."""
     return {name: getattr(section, name) for name in _SHARED}
-
-
-def _details(of_samples: Mapping[SectionName, Section], name: SectionName) -> Any:
-    return of_samples[name].details if name in of_samples else None
 
 
 def _joined(first: Section, second: Section) -> Section:
