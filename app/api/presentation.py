@@ -222,9 +222,10 @@ class View:
         """The metrics of `values`; None where these are not saved."""
         return self.metrics if self.fields is not None and VALUES in self.fields else None
 
-    def is_within(self, shape: type) -> bool:
-        """Are all members that are kept among those of another, smaller answer?"""
-        return self.fields is not None and {*self.fields} <= {one.name for one in fields(shape)}
+    @property
+    def is_brief(self) -> bool:
+        """Are all members that are kept those of an evaluation with its headline alone?"""
+        return self.fields is not None and {*self.fields} <= {one.name for one in fields(EvaluationHeadline)}
 
     def write(self, answer: Any) -> bytes:
         """The answer, a dataclass or what was saved of one, as it is sent."""

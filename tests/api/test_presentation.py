@@ -221,9 +221,23 @@ def test_the_headline_agrees_with_the_report(client: httpx.Client) -> None:
             {"kind": "predictions", "y_true": [0, 1, 1, 0], "y_pred": [0, 1, 0, 0], "group_ids": [1, 1, 2, 3]},
             {"seed": 3},
         ),
+        (
+            {"kind": "predictions", "y_true": [0, 1, 1, 0], "y_pred": [0, 1, 0, 0], "sample_weight": [1, 2, 2, 3]},
+            {},
+        ),
         ({"kind": "multilabel", "y_true": [[1, 0], [1, 1], [0, 1]], "y_pred": [[1, 0], [0, 1], [0, 1]]}, {"seed": 1}),
     ],
-    ids=["counts", "one class", "rates", "all intervals", "no intervals", "probabilities", "groups", "labels"],
+    ids=[
+        "counts",
+        "one class",
+        "rates",
+        "all intervals",
+        "no intervals",
+        "probabilities",
+        "groups",
+        "weights",
+        "labels",
+    ],
 )
 def test_a_headline_alone_is_that_of_the_report(client: httpx.Client, source: Any, options: Any) -> None:
     """It is computed without the rest where that is less work."""

@@ -38,9 +38,10 @@ from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.admission import Admission
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import (
+    Brief,
     Kept,
     Reports,
-    headlines_of,
+    briefs,
     is_light,
     is_quick,
     matrix_reports,
@@ -135,22 +136,14 @@ class MatrixShown:
     confusion_matrix: Array = field(metadata=typed(list[list[float | None]]))
 
 
-def answer_of(record: EvaluationRecord, report: Report, values: Mapping[str, ShownValue] | None = None) -> Evaluation:
-    """Return the answer about a record."""
-    return Evaluation(id=record.id, created_at=record.created_at, **_names(record), report=report, values=values)
-
-
 def _read_by(read: Callable[[Evaluation], Result], record: EvaluationRecord, question: Question, kept: Kept) -> Result:
-    return read(answer_of(record, report_alone(question, kept)))
-
-
-def brief_answer(record: EvaluationRecord, headline: Headline) -> EvaluationHeadline:
-    """Return the answer about a record with the headline alone."""
-    return EvaluationHeadline(id=record.id, created_at=record.created_at, **_names(record), headline=headline)
+    return read(Evaluation(**_names(record), report=report_alone(question, kept)))
 
 
 def _names(of: "EvaluationRecord | NewEvaluation") -> dict[str, Any]:
-    return {"model": of.model, "dataset": of.dataset, "tags": by_name(of.tags)}
+    identifier = of.id if isinstance(of, EvaluationRecord) else None
+    names = {"model": of.model, "dataset": of.dataset, "tags": by_name(of.tags)}
+    return {"id": identifier, "created_at": of.created_at, **names}
 
 
 def by_name(tags: Mapping[str, str]) -> dict[str, str]:
@@ -227,6 +220,7 @@ class NewEvaluation:
         created_at: When it was made, where that was not now.
         report: Where it was made already, of samples that are not in memory any more.
         chosen: Expressions whose values are answered in a table; none of them are the headline. None: no table.
+        brief: Is no more than the headline answered?
     """
 
     source: MatrixInput
@@ -237,6 +231,7 @@ class NewEvaluation:
     tags: Mapping[str, str] = field(default_factory=dict)
     created_at: datetime | None = None
     chosen: tuple[str, ...] | None = None
+    brief: bool = False
 
     @property
     def asked(self) -> Options:
@@ -366,17 +361,10 @@ class EvaluationService:
         store = sliced_store(self._store, where)
         return type(self)(store, compute=self._compute, admission=self._admission)
 
-    async def compute(self, new: NewEvaluation) -> Evaluation:
+    async def compute(self, new: NewEvaluation) -> Evaluation | EvaluationHeadline:
         """Compute and save nothing."""
-        report = await self._reports.make(new.source, new.asked)
-        return Evaluation(**_names(new), report=report, values=_table(new.source, new.asked, new.chosen, report))
-
-    async def compute_headline(self, new: NewEvaluation) -> EvaluationHeadline:
-        """Compute what everybody looks at first, and save nothing."""
-        headline = await self._reports.headline(new.source, new.options)
-        if headline is None:
-            headline = (await self._reports.make(new.source, new.options)).headline
-        return EvaluationHeadline(**_names(new), headline=headline)
+        first = await self._reports.values_first(new.source, new.asked, brief=new.brief)
+        return _answer(new, new, await first.report)
 
     async def to_merge(self, project: str, new: NewMerge) -> Merge:
         """Return a request for one evaluation of the data of several, with these.
@@ -409,28 +397,17 @@ class EvaluationService:
 
     async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> PendingWrite:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
-        first = await self._reports.values_first(new.source, new.asked)
+        brief = new.brief and not _needs_samples(new.source, new.options)
+        first = await self._reports.values_first(new.source, new.asked, brief=brief)
         sections = (await first.report).of_samples if keeps_sections(new) else None
         record = record_of(new.identifier(), new, model, dataset, first.values, sections)
         kept = asyncio.create_task(self.keep(project, record))
         try:
             # While the database commits, the rest of the report is made.
-            report = await first.report
-            values = _table(new.source, new.asked, new.chosen, report)
-            return PendingWrite(answer_of(record, report, values), kept)
+            return PendingWrite(_answer(record, new, await first.report), kept)
         except BaseException:
             kept.cancel()
             raise
-
-    async def create_briefly(
-        self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef
-    ) -> PendingWrite:
-        """Make and store an evaluation, and answer its headline: no report is made where that spares work."""
-        brief = await self._reports.brief(new.source, new.options)
-        if brief is None:
-            return await self.create(project, new, model=model, dataset=dataset)
-        record = record_of(new.identifier(), new, model, dataset, brief.values, None)
-        return PendingWrite(brief_answer(record, brief.headline), asyncio.create_task(self.keep(project, record)))
 
     async def keep(self, project: str, record: EvaluationRecord) -> None:
         """Make a record durable. Raises as `PendingWrite.done` does."""
@@ -466,7 +443,12 @@ class EvaluationService:
 
     async def read(self, project: str, identifier: UUID, chosen: tuple[str, ...] | None = None) -> Evaluation:
         """One evaluation, its report computed again from what is stored; ``chosen`` as in `NewEvaluation`."""
-        return await self._answer(project, _found(await self._store.get(project, identifier), identifier), chosen)
+        record = _found(await self._store.get(project, identifier), identifier)
+        source, options = stored_request(record)
+        if chosen:
+            options = with_chosen(source, options, chosen, samples=options.retain is Retain.FULL)
+        report = await self._report_again(project, record, options)
+        return Evaluation(**_names(record), report=report, values=_table(source, options, chosen, report))
 
     async def read_shown(
         self, project: str, identifier: UUID, read: Callable[[Evaluation], Result], first: Collection[str] | None = None
@@ -493,19 +475,19 @@ class EvaluationService:
         if source.task is not None or source.is_grouped or source.is_weighted:
             # Limits of these need the samples.
             options = options if limits else replace(options, intervals=intervals)
-            return answer_of(record, await self._report_again(project, record, options))
+            return Evaluation(**_names(record), report=await self._report_again(project, record, options))
         options = Options(level=options.level, intervals=intervals)
-        return answer_of(record, await self._reports.make(source, options, kept={}), None)
+        return Evaluation(**_names(record), report=await self._reports.make(source, options, kept={}))
 
     async def read_headline(self, project: str, identifier: UUID) -> EvaluationHeadline:
         """The headline of one evaluation, computed again without the rest where that can be."""
-        return await self._headline(project, _found(await self._store.get(project, identifier), identifier))
-
-    async def _headline(self, project: str, record: EvaluationRecord) -> EvaluationHeadline:
-        headline = await self._reports.headline(*stored_request(record))
-        if headline is None:
-            headline = (await self._report_again(project, record, stored_request(record)[1])).headline
-        return brief_answer(record, headline)
+        record = _found(await self._store.get(project, identifier), identifier)
+        source, options = stored_request(record)
+        kept: Kept = None
+        if not is_quick(ask(source, options)):
+            source, options, kept = await self._asked_again(project, record, options)
+        first = await self._reports.values_first(source, options, kept, brief=True)
+        return EvaluationHeadline(**_names(record), headline=(await first.report).headline)
 
     async def names(self, project: str, identifier: UUID) -> RunNames:
         """Return the model and the dataset of an evaluation."""
@@ -606,13 +588,6 @@ class EvaluationService:
             raise _missing(identifier)
         return replace(source, samples=samples)
 
-    async def _answer(self, project: str, record: EvaluationRecord, chosen: tuple[str, ...] | None) -> Evaluation:
-        source, options = stored_request(record)
-        if chosen:
-            options = with_chosen(source, options, chosen, samples=options.retain is Retain.FULL)
-        report = await self._report_again(project, record, options)
-        return answer_of(record, report, _table(source, options, chosen, report))
-
     async def _report_again(self, project: str, record: EvaluationRecord, options: Options) -> Report:
         return await self._reports.make(*await self._asked_again(project, record, options))
 
@@ -633,25 +608,14 @@ class EvaluationService:
             raise _missing(record.id)
         return source, options, sections_from_json(stored)
 
-    async def change_tags(
-        self, project: str, identifier: UUID, tags: Mapping[str, str | None], chosen: tuple[str, ...] | None = None
-    ) -> Evaluation:
+    async def change_tags(self, project: str, identifier: UUID, tags: Mapping[str, str | None]) -> None:
         """Set tags, and remove those that are None; others stay.
 
         Raises:
             InvalidInput: there would be more tags than an evaluation may have.
         """
-        return await self._answer(project, await self._tagged(project, identifier, tags), chosen)
-
-    async def change_tags_briefly(
-        self, project: str, identifier: UUID, tags: Mapping[str, str | None]
-    ) -> EvaluationHeadline:
-        """Set tags as `change_tags` does, and answer the headline."""
-        return await self._headline(project, await self._tagged(project, identifier, tags))
-
-    async def _tagged(self, project: str, identifier: UUID, tags: Mapping[str, str | None]) -> EvaluationRecord:
         async with self._admission:
-            return _found(await self._store.change_tags(project, identifier, tags), identifier)
+            _found(await self._store.change_tags(project, identifier, tags), identifier)
 
     async def delete(self, project: str, identifier: UUID) -> None:
         """Remove an evaluation for good."""
@@ -777,9 +741,34 @@ def _count_kept() -> None:
         own.evaluations += 1
 
 
+def _answer(
+    of: EvaluationRecord | NewEvaluation, new: NewEvaluation, report: Report | Brief
+) -> Evaluation | EvaluationHeadline:
+    """The answer to a request, about its record where it is kept."""
+    if isinstance(report, Report) and not new.brief:
+        return _whole(of, new, report)
+    return EvaluationHeadline(**_names(of), headline=report.headline)
+
+
+def _whole(of: EvaluationRecord | NewEvaluation, new: NewEvaluation, report: Report) -> Evaluation:
+    # The table of values, where one is wanted.
+    values = None if new.chosen is None else shown_values(report, ask(new.source, new.asked), new.chosen)
+    return Evaluation(**_names(of), report=report, values=values)
+
+
+def _record(new: NewEvaluation, identifier: UUID | None, report: Report | Brief) -> EvaluationRecord | None:
+    """The record under an id, where there is one."""
+    if identifier is None or new.model is None or new.dataset is None:
+        return None
+    sections = report.of_samples if keeps_sections(new) else None
+    return record_of(new.identifier(identifier), new, new.model, new.dataset, report.values, sections)
+
+
 def evaluate_alone(new: NewEvaluation, identifier: UUID | None) -> tuple[Evaluation, EvaluationRecord | None]:
     """An evaluation and the record that keeps it under an id, in one piece: for what a process computes by itself."""
-    return _with_record(new, identifier, new.report or report_of(new.source, new.asked))
+    report = new.report or report_of(new.source, new.asked)
+    record = _record(new, identifier, report)
+    return _whole(record or new, new, report), record
 
 
 def evaluate_together(
@@ -801,12 +790,11 @@ def evaluate_together(
     for those in passes(list(questions.values())):
         places = [waiting[index] for index in those]
         found = batch_values([questions[place] for place in places])
-        if briefly:
-            for place, values, headline in zip(places, found.values, headlines_of(found), strict=True):
-                answers[place] = _briefly_with_record(*asked[place], values, headline)
-        else:
-            for place, report in zip(places, matrix_reports(found), strict=True):
-                answers[place] = _with_record(*asked[place], report)
+        reports: Sequence[Report | Brief] = briefs(found) if briefly else matrix_reports(found)
+        for place, report in zip(places, reports, strict=True):
+            new, identifier = asked[place]
+            record = _record(new, identifier, report)
+            answers[place] = _answer(record or new, new, report), record
     return answers
 
 
@@ -817,23 +805,3 @@ def _light_question(new: NewEvaluation) -> Question | None:
         # Whoever evaluates it alone is told what is wrong.
         return None
     return question if is_light(question) else None
-
-
-def _briefly_with_record(
-    new: NewEvaluation, identifier: UUID | None, values: Mapping[str, Value], headline: Headline
-) -> tuple[EvaluationHeadline, EvaluationRecord | None]:
-    if identifier is None or new.model is None or new.dataset is None:
-        return EvaluationHeadline(**_names(new), headline=headline), None
-    record = record_of(new.identifier(identifier), new, new.model, new.dataset, values, None)
-    return brief_answer(record, headline), record
-
-
-def _with_record(
-    new: NewEvaluation, identifier: UUID | None, report: Report
-) -> tuple[Evaluation, EvaluationRecord | None]:
-    values = _table(new.source, new.asked, new.chosen, report)
-    if identifier is None or new.model is None or new.dataset is None:
-        return Evaluation(**_names(new), report=report, values=values), None
-    sections = report.of_samples if keeps_sections(new) else None
-    record = record_of(new.identifier(identifier), new, new.model, new.dataset, report.values, sections)
-    return answer_of(record, report, values), record

@@ -184,13 +184,13 @@ class Question:
             and self.options.proportion_interval is ProportionInterval.WILSON
             and self.options.alternative is Alternative.TWO_SIDED
         )
-        quick = self.has_intervals and usual and not self._by_units
+        quick = self.has_intervals and usual and not self.by_units
         return self.options.level if quick else None
 
     @property
     def has_slow_intervals(self) -> bool:
         """Are there intervals of a matrix of independent samples that are not the quick ones?"""
-        return self.has_intervals and self.quick_level is None and not self._by_units
+        return self.has_intervals and self.quick_level is None and not self.by_units
 
     @property
     def limits_beyond(self) -> list[tuple[str, Expression]]:
@@ -207,7 +207,7 @@ class Question:
         ]
 
     @property
-    def _by_units(self) -> bool:
+    def by_units(self) -> bool:
         """Do its intervals need every group, or the weight of every sample?"""
         return self.source.is_grouped or self.source.is_weighted
 

@@ -7,9 +7,9 @@ store.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Final
 
@@ -33,7 +33,6 @@ from app.domain.report import (
     InputSummary,
     Interval,
     Report,
-    Requested,
     Section,
     SectionName,
     Undefined,
@@ -43,13 +42,11 @@ from app.domain.report import (
     no_metrics,
 )
 from app.domain.slices import refuse_unknown_slices
-from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import AnyMetric, Scope, Task, evaluate_table
+from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.combinations import GPS
-from app.kernel.metrics.families.rates import prevalence, recall, support
-from app.kernel.numerics.arrays import silently
+from app.kernel.metrics.families.rates import recall, support
 from app.services.estimands import estimand_of
 from app.services.estimates.estimate import NoLimits
 from app.services.estimates.over_slices import slice_findings, why_undefined
@@ -68,7 +65,6 @@ from app.services.evaluate.sections.matrix import (
     batch_values,
     leading_rates,
     metric_order,
-    requested_of_matrix,
     sections,
     with_limits_beyond,
     with_slow_intervals,
@@ -110,32 +106,24 @@ def headline_names(reported: Iterable[AnyMetric], task: Task, shown: Collection[
     return found
 
 
-def headline_alone(question: Question) -> Headline | None:
-    """The headline without the rest of the report, where a few metrics of the matrix are all that it takes; None where
-    it is as much work as the report: other limits than the quick ones, groups, what needs probabilities.
-    """
-    source, level = question.source, question.quick_level
-    if not is_quick(question):
-        return None
-    by_key = catalogue().of_matrices.by_name
-    with silently():
-        table = Table(source.counts.astype(np.float64)[None, None])
-    overall = numbers(evaluate_table(table, [by_key[key] for key in HEADLINE])[:, 0, 0])
-    rates = numbers(evaluate_table(table, [by_key[recall.key], by_key[prevalence.key]])[:, 0, 0])
-    requested, _ = requested_of_matrix(question)
-    intervals = {} if level is None else written_headlines(first_headlines(table, level), [source.labels])[0]
-    return _headline(question, dict(zip(HEADLINE, overall, strict=True)), rates, requested, intervals)
-
-
 def is_quick(question: Question) -> bool:
     """Is the headline less work than the report?"""
     source = question.source
-    beyond = source.task is not None or source.is_grouped or question.of_probabilities or question.of_slices
+    beyond = source.task is not None or question.by_units or question.of_probabilities or question.of_slices
     return not (beyond or question.has_slow_intervals or question.limits_beyond)
 
 
-def headlines_of(found: BatchValues) -> list[Headline]:
-    """Headlines of questions of one family that are all quick, of values that are known."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Brief:
+    """Overall values and headline of a report that nobody asks for, and which has no more."""
+
+    values: Mapping[str, Value]
+    headline: Headline
+    of_samples: Mapping[SectionName, Section] = field(default_factory=dict)
+
+
+def briefs(found: BatchValues) -> list[Brief]:
+    """What is known of questions of one family that are all quick."""
     (_, level), labels = found.questions[0].family, [question.source.labels for question in found.questions]
     order = metric_order(binary=len(labels[0]) == 2)
     rates = numbers(found.by_class[[order.recall, order.prevalence], :, 0].transpose(1, 0, 2))
@@ -148,20 +136,12 @@ def headlines_of(found: BatchValues) -> list[Headline]:
         else:
             intervals = overall_intervals(found.table, level)
     each = zip(found.questions, found.values, rates, found.requested, intervals, strict=True)
-    return [_headline(question, values, own, wanted, ends) for question, values, own, (wanted, _), ends in each]
-
-
-def _headline(
-    question: Question,
-    values: Mapping[str, Value],
-    rates: Sequence[Sequence[Value]],
-    requested: Requested,
-    intervals: Mapping[str, Interval],
-) -> Headline:
-    """Return the headline of overall values and of the classes' recalls and prevalences."""
-    per_class = leading_rates(question.source.labels, *rates)
-    section = Section(per_class=per_class, values=values, requested=requested, intervals=intervals)
-    return headline_of(InputSummary.of(question.source, per_class), section)
+    made = []
+    for question, values, own, (requested, _), ends in each:
+        per_class = leading_rates(question.source.labels, *own)
+        section = Section(per_class=per_class, values=values, requested=requested, intervals=ends)
+        made.append(Brief(values, headline_of(InputSummary.of(question.source, per_class), section)))
+    return made
 
 
 _NOT_ASKED: Final = "no intervals were asked for"
@@ -246,16 +226,16 @@ def report_alone(question: Question, kept: Kept = None, run: RunData | None = No
     if callable(kept):
         question, kept = replace(question, source=replace(question.source, samples=kept())), None
     source, run = question.source, run or RunData(question.source)
-    if source.task is not None:
-        return unit_report(question, source.task, run, kept)
-    of_matrix = sections(batch_values([question]))[0]
-    if question.has_slow_intervals:
+    of_matrix = None if source.task is not None else sections(batch_values([question]))[0]
+    if of_matrix is not None and question.has_slow_intervals:
         of_matrix = with_slow_intervals(of_matrix, question, run)
-    elif question.limits_beyond:
+    elif of_matrix is not None and question.limits_beyond:
         of_matrix = with_limits_beyond(of_matrix, question, run)
     if kept is None:
         kept = {}
-        if source.is_grouped:
+        if source.task is not None:
+            kept[SectionName.UNITS] = unit_section(question, source.task, run)
+        elif source.is_grouped:
             kept[SectionName.GROUPS] = group_section(question, run)
         elif source.is_weighted:
             kept[SectionName.WEIGHTS] = weight_section(question, run)
@@ -264,33 +244,6 @@ def report_alone(question: Question, kept: Kept = None, run: RunData | None = No
         if question.of_slices:
             kept[SectionName.SLICES] = _slice_section(question, run)
     return build_report(question, of_matrix, kept)
-
-
-def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[SectionName, Section] | None) -> Report:
-    """The report of what is more than a matrix of classes: all of it is one section."""
-    if kept is None:
-        kept = {SectionName.UNITS: unit_section(question, task, run)}
-        if question.of_slices:
-            kept[SectionName.SLICES] = _slice_section(question, run)
-    section = kept[SectionName.UNITS]
-    if SectionName.SLICES in kept:
-        section = _joined(section, kept[SectionName.SLICES])
-    # What was chosen for the answer to the first request is no part of what was requested.
-    requested = {text: section.requested[text] for text in question.options.metrics}
-    kind = UNIT_KINDS[task]
-    summary = InputSummary.of(question.source, section.per_class, kind.shown(question.source))
-    reported = catalogue().reported_of(task, kind.inputs(question.source)).of_scope(Scope.OVERALL)
-    shown = section.metrics["prevalence_insensitive"].keys() | section.metrics["prevalence_sensitive"]
-    leading = headline_names(reported, task, [name for name in section.values if name in shown])
-    return Report(
-        input=summary,
-        headline=headline_of(summary, replace(section, requested=requested), leading),
-        **_said(replace(section, requested=requested)),
-        of_samples=kept,
-        queries=section.details.get("queries"),
-        decisions=section.details.get("decisions"),
-        weights=section.details.get("weights"),
-    )
 
 
 def matrix_reports(found: BatchValues) -> list[Report]:
@@ -324,28 +277,36 @@ def passes(questions: Sequence[Question]) -> Iterator[list[int]]:
             yield places[start : start + size]
 
 
-def build_report(question: Question, of_matrix: Section, of_samples: Mapping[SectionName, Section]) -> Report:
-    """The report of all sections together; of groups and weights it speaks before it does of probabilities."""
-    whole = of_matrix
+def build_report(question: Question, of_matrix: Section | None, of_samples: Mapping[SectionName, Section]) -> Report:
+    """The report of all sections together, of what is more than a matrix of classes without one on that; of groups and
+    weights it speaks before it does of probabilities.
+    """
+    source = question.source
+    whole = of_samples[SectionName.UNITS] if of_matrix is None else of_matrix
+    details: dict[str, Any] = {name.value: of_samples[name].details for name in _DETAILED if name in of_samples}
+    details |= {name: whole.details[name] for name in _DETAILS_OF_UNITS if name in whole.details}
     for name in (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.PROBABILITIES, SectionName.SLICES):
         if name in of_samples:
             whole = _joined(whole, of_samples[name])
     if of_samples:
+        # What was chosen for the answer to the first request is no part of what was requested.
         whole = replace(whole, requested={text: whole.requested[text] for text in question.options.metrics})
-    if question.source.is_scored:
-        whole = replace(whole, findings=about_decisions(whole.findings, question.source))
-    summary = InputSummary.of(question.source, whole.classes)
-    return Report(
-        input=summary,
-        headline=headline_of(summary, whole),
-        **_said(whole),
-        of_samples=of_samples,
-        probabilities=_details(of_samples, SectionName.PROBABILITIES),
-        groups=_details(of_samples, SectionName.GROUPS),
-        weights=_details(of_samples, SectionName.WEIGHTS),
-    )
+    if source.is_scored:
+        whole = replace(whole, findings=about_decisions(whole.findings, source))
+    kind = None if source.task is None else UNIT_KINDS[source.task]
+    summary = InputSummary.of(source, whole.classes, None if kind is None else kind.shown(source))
+    leading: Sequence[str] = HEADLINE
+    if kind is not None and source.task is not None:
+        reported = catalogue().reported_of(source.task, kind.inputs(source)).of_scope(Scope.OVERALL)
+        shown = whole.metrics["prevalence_insensitive"].keys() | whole.metrics["prevalence_sensitive"]
+        leading = headline_names(reported, source.task, [name for name in whole.values if name in shown])
+    headline = headline_of(summary, whole, leading)
+    return Report(input=summary, headline=headline, **_said(whole), of_samples=of_samples, **details)
 
 
+# Sections whose details are a member of a report, and details of what is more than a matrix of classes that are.
+_DETAILED = (SectionName.PROBABILITIES, SectionName.GROUPS, SectionName.WEIGHTS)
+_DETAILS_OF_UNITS = ("queries", "decisions", "weights")
 # Members of a report that its section has too.
 _SHARED = frozenset(one.name for one in fields(Report)) & frozenset(one.name for one in fields(Section))
 
@@ -353,10 +314,6 @@ _SHARED = frozenset(one.name for one in fields(Report)) & frozenset(one.name for
 def _said(section: Section) -> dict[str, Any]:
     """Members of a report that are as in its section."""
     return {name: getattr(section, name) for name in _SHARED}
-
-
-def _details(of_samples: Mapping[SectionName, Section], name: SectionName) -> Any:
-    return of_samples[name].details if name in of_samples else None
 
 
 def _joined(first: Section, second: Section) -> Section:
@@ -401,23 +358,15 @@ class OverallValues:
     """
 
     values: Mapping[str, Value]
-    report: Awaitable[Report]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BriefValues:
-    """Overall values and headline of an evaluation whose report nobody asks for."""
-
-    values: Mapping[str, Value]
-    headline: Headline
+    report: "asyncio.Future[Any]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    """A light question that shares a pass with others; it is answered `BriefValues` or `OverallValues`."""
+    """A light question that shares a pass with others."""
 
     question: Question
-    answer: "asyncio.Future[Any]"
+    answer: "asyncio.Future[OverallValues]"
     tally: Tally | None
 
 
@@ -436,36 +385,25 @@ class Reports:
             InvalidExpression: one of the metric expressions is none.
             Overloaded: too many large inputs are being computed.
         """
-        return await (await self.values_first(source, options, kept)).report
+        report: Report = await (await self.values_first(source, options, kept)).report
+        return report
 
-    async def headline(self, source: MatrixInput, options: Options) -> Headline | None:
-        """The headline of an input alone; None where that takes as much as the report. Raises as `make` does."""
+    async def values_first(
+        self, source: MatrixInput, options: Options, kept: Kept = None, *, brief: bool = False
+    ) -> OverallValues:
+        """The values of an input, its report to follow: a `Brief` where no more is asked for and that spares work.
+        Raises as `make` does; the report raises nothing more.
+        """
         question = ask(source, options)
-        if source.counts.size > HEAVY_ENTRIES:
-            return await self._compute.run(partial(headline_alone, question))
-        with _told(self._compute.observers, [tally()]):
-            return headline_alone(question)
-
-    async def values_first(self, source: MatrixInput, options: Options, kept: Kept = None) -> OverallValues:
-        """The values of an input, its report to follow. Raises as `make` does; the report raises nothing more."""
-        question = ask(source, options)
+        brief = brief and is_quick(question)
+        # A quick headline follows from the matrix alone.
+        kept = {} if brief else kept
         if is_light(question, kept):
-            found: OverallValues = await self._together(question, briefly=False)
-            return found
-        report: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+            return await self._together(question, briefly=brief)
         made = await self._compute.run(partial(report_alone, question, kept))
-        report.set_result(made)
-        return OverallValues(made.values, report)
+        return OverallValues(made.values, _done(made))
 
-    async def brief(self, source: MatrixInput, options: Options) -> BriefValues | None:
-        """The values of an input and its headline, and no report; None where that takes as much. Raises as `make`."""
-        question = ask(source, options)
-        if not (is_quick(question) and is_light(question)):
-            return None
-        found: BriefValues = await self._together(question, briefly=True)
-        return found
-
-    async def _together(self, question: Question, *, briefly: bool) -> Any:
+    async def _together(self, question: Question, *, briefly: bool) -> OverallValues:
         """The answer to a light question, in one pass with all that arrive during the next turns."""
         waiting = self._waiting[briefly]
         if not waiting:
@@ -496,12 +434,11 @@ def _told(observers: Observers, tallies: Sequence[Tally | None]) -> Iterator[Non
 def _answer_group(group: Sequence[_Waiting], observers: Observers, *, briefly: bool) -> None:
     """Answer a group, one by one if it fails as a whole: what cannot be computed spoils no other."""
     tallies = [one.tally for one in group]
-    answers: Sequence[BriefValues | OverallValues]
     try:
         with _told(observers, tallies):
             found = batch_values([one.question for one in group])
             if briefly:
-                answers = [BriefValues(*each) for each in zip(found.values, headlines_of(found), strict=True)]
+                answers = [OverallValues(one.values, _done(one)) for one in briefs(found)]
             else:
                 answers = _reported_later(found, tallies, observers)
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
@@ -535,6 +472,12 @@ def _reported_later(found: BatchValues, tallies: Sequence[Tally | None], observe
 
     _after(_TURNS_TO_STORE, make)
     return [OverallValues(*each) for each in zip(found.values, reports, strict=True)]
+
+
+def _done(made: Report | Brief) -> "asyncio.Future[Any]":
+    found = asyncio.get_running_loop().create_future()
+    found.set_result(made)
+    return found
 
 
 def _after(turns: int, function: Callable[[], None]) -> None:

@@ -113,7 +113,7 @@ def evaluated_together(
             places.append(place)
             checked.append((new, kept.identifier))
     answers: list[tuple[bytes, EvaluationRecord | None] | None] = [None] * len(asked)
-    found = evaluate_together(checked, briefly=view.is_within(EvaluationHeadline))
+    found = evaluate_together(checked, briefly=view.is_brief)
     for place, one in zip(places, found, strict=True):
         if one is not None:
             evaluation, record = one
@@ -131,17 +131,14 @@ async def keep_evaluation(context: Context, new: NewEvaluation, view: View) -> P
     """Begin to keep an evaluation that has names. Its answer has what the view shows."""
     check_moment(new.created_at, keep=True, dated=context.administers)
     model, dataset = require_names(new.model, new.dataset)
-    evaluations, new = context.services.evaluations, replace(new, chosen=view.chosen)
-    create = evaluations.create_briefly if view.is_within(EvaluationHeadline) else evaluations.create
-    return await create(context.project, new, model=model, dataset=dataset)
+    new = replace(new, chosen=view.chosen, brief=view.is_brief)
+    return await context.services.evaluations.create(context.project, new, model=model, dataset=dataset)
 
 
 async def compute_evaluation(context: Context, new: NewEvaluation, view: View) -> Evaluation | EvaluationHeadline:
     """Compute what is not to be kept. The answer has what the view shows."""
     check_moment(new.created_at, keep=False, dated=context.administers)
-    if view.is_within(EvaluationHeadline):
-        return await context.services.evaluations.compute_headline(new)
-    return await context.services.evaluations.compute(replace(new, chosen=view.chosen))
+    return await context.services.evaluations.compute(replace(new, chosen=view.chosen, brief=view.is_brief))
 
 
 def check_moment(moment: datetime | None, *, keep: bool, dated: bool) -> None:

@@ -31,7 +31,7 @@ from app.api.v1.listing import UseFilters
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.referenced import ReferencedRequest
 from app.domain.data import DataEstimate
-from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline, MatrixShown, NewEvaluation, Normalized
+from app.services.evaluate.evaluations import Evaluation, MatrixShown, NewEvaluation, Normalized
 
 router, of_metrics = routes("evaluations"), routes("metrics")
 Estimate = Annotated[
@@ -142,11 +142,14 @@ async def get_evaluation(
     if prefers_page(request):
         return await evaluation_page(context, identifier)
     view = view_of(request, EVALUATION, asked)
-    if view.is_within(EvaluationHeadline):
-        return view.answer(await context.services.evaluations.read_headline(context.project, identifier))
-    return await evaluation_answer(
-        view, await context.services.evaluations.read(context.project, identifier, view.chosen)
-    )
+    return await _shown(context, identifier, view)
+
+
+async def _shown(context: Context, identifier: UUID, view: View) -> Response:
+    evaluations = context.services.evaluations
+    if view.is_brief:
+        return view.answer(await evaluations.read_headline(context.project, identifier))
+    return await evaluation_answer(view, await evaluations.read(context.project, identifier, view.chosen))
 
 
 @router.get("/evaluations/{identifier}/confusion-matrix", responses=answers(MatrixShown))
@@ -171,11 +174,10 @@ async def change_tags(
     asked: FormatOfEvaluation = AS_USUAL,
 ) -> Response:
     """Change tags of an evaluation: `null` removes one, others stay. Nothing else of an evaluation ever changes."""
-    view, evaluations = view_of(request, EVALUATION, asked), context.services.evaluations
+    view = view_of(request, EVALUATION, asked)
     tags = parse_body(await read_body(request), requests.TagsRequest).tags
-    if view.is_within(EvaluationHeadline):
-        return view.answer(await evaluations.change_tags_briefly(context.project, identifier, tags))
-    return await evaluation_answer(view, await evaluations.change_tags(context.project, identifier, tags, view.chosen))
+    await context.services.evaluations.change_tags(context.project, identifier, tags)
+    return await _shown(context, identifier, view)
 
 
 @router.delete("/evaluations/{identifier}")

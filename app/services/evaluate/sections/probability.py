@@ -1,6 +1,6 @@
 """Section of a report on probabilities and scores."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, Final
@@ -9,12 +9,13 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.inputs.content import GROUPS_FACT
+from app.domain.inputs.kind import Reported
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import numbers
 from app.domain.named_metrics import LOSSES_SHOWN
 from app.domain.options import IntervalChoice, Options
-from app.domain.report import FoldValues, GroupedMetrics, Section, Undefined, Value, merged_metrics
-from app.kernel.metrics.card import Explainer, Metric, Scope, evaluate_table
+from app.domain.report import FoldValues, Section, Value, merged_metrics
+from app.kernel.metrics.card import Metric, Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES, WEIGHTED
 from app.kernel.metrics.expression import measures
@@ -40,7 +41,8 @@ from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, decided
 from app.services.evaluate.sections.findings import OF_FINDINGS, probability_findings
 from app.services.evaluate.sections.matrix import over_folds
-from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, reason, requested_values
+from app.services.evaluate.sections.unit import Found
+from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, requested_values
 from app.services.stored import scores_of
 
 
@@ -54,18 +56,16 @@ def probability_section(question: Question, run: RunData) -> Section:
     source, scores = question.source, run.scores
     overall_metrics = catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)
     class_metrics = catalogue().of_probabilities.reported.of_scope(Scope.CLASS)
-    labels, size = source.labels, scores.n_classes
+    labels = source.labels
     brief = not question.options.details and source.positive is None
     if brief:
         first = question.options.first
         overall_metrics = tuple(one for one in overall_metrics if first is None or one.key in first)
         class_metrics = tuple(one for one in class_metrics if one.key in OF_FINDINGS)
-    known = _values(question, run, [*overall_metrics, *class_metrics])
-    overall = np.array([float(known.get(metric.key, np.nan)) for metric in overall_metrics])
-    by_class = np.stack([known.get(metric.key, np.full(size, np.nan)) for metric in class_metrics])
-    columns = numbers(by_class.T)
-    per_class = {label: grouped(class_metrics, row, size) for label, row in zip(labels, columns, strict=True)}
-    metrics = grouped(overall_metrics, numbers(overall), size)
+    overall, of_classes = ([*map(Reported.plain, some)] for some in (overall_metrics, class_metrics))
+    known, left_out = _of_streamed(question, run, [*overall_metrics, *class_metrics])
+    found = Found([*overall, *of_classes], run.subject, labels, scores.n_classes, known=known, left_out=left_out)
+    metrics, per_class = found.overall(), found.per_class()
     if source.positive is not None:
         metrics = merged_metrics(metrics, per_class[labels[source.positive]])
     requested, gaps = requested_values(question.of_probabilities, labels, run.subject)
@@ -74,13 +74,17 @@ def probability_section(question: Question, run: RunData) -> Section:
         _add_details_of_classes(details["per_class"], source, scores)
     if question.options.costs is not None and scores.are_probabilities:
         details["costs"] = decided(question.options.costs, scores, labels)
-    class_values = dict(zip((m.key for m in class_metrics), numbers(by_class), strict=True))
+    class_values = {one.name: numbers(own) for one, own in zip(of_classes, found.values(of_classes), strict=True)}
     findings = [*probability_findings(run, class_values, details), *chance_of_groups(source, scores)]
     intervals = {}
     if question.has_intervals:
         missing = {gap.metric for gap in gaps if gap.code == NOT_FOLDED}
         estimates = estimate_for_report(
-            [metric for metric in probability_metrics(scores, question.options) if metric.key in known],
+            [
+                metric
+                for metric in probability_metrics(scores, question.options)
+                if known is None or metric.key in known
+            ],
             [(text, expression) for text, expression in question.of_probabilities if text not in missing],
             run,
             question.options,
@@ -92,13 +96,9 @@ def probability_section(question: Question, run: RunData) -> Section:
     return Section(
         metrics=metrics,
         per_class={} if brief else per_class,
-        values=dict(zip((m.key for m in overall_metrics), numbers(overall), strict=True)),
+        values=dict(zip([one.name for one in overall], numbers(np.array(found.values(overall))), strict=True)),
         requested=requested,
-        undefined=(
-            *_undefined(run, labels, overall_metrics, overall, known),
-            *_undefined(run, labels, class_metrics, by_class, known),
-            *gaps,
-        ),
+        undefined=(*found.undefined(), *gaps),
         findings=tuple(findings),
         folds=_folds(source, overall_metrics),
         intervals=intervals,
@@ -107,15 +107,18 @@ def probability_section(question: Question, run: RunData) -> Section:
     )
 
 
-def _values(question: Question, run: RunData, metrics: Sequence[Metric[Scores]]) -> Mapping[str, Array]:
-    """Values by key: () of overall metrics, (K) of those of classes. What streamed samples do not say is left out, and
-    what they would have to be read again for unless it is asked for.
+def _of_streamed(
+    question: Question, run: RunData, metrics: Sequence[Metric[Scores]]
+) -> tuple[Mapping[str, Array] | None, Mapping[str, str]]:
+    """Values of streamed samples by key, and why these do not say the others, or would have to be read again for them;
+    None of samples in memory.
     """
-    asked = {leaf.metric.key for _, expression in question.of_probabilities for leaf in measures(expression)}
-    if run.streamed is not None:
-        return streamed_values(run.streamed, asked)
-    with silently():
-        return {metric.key: metric.compute(run.scores) for metric in metrics}
+    scores = run.streamed
+    if scores is None:
+        return None, {}
+    known = streamed_values(scores, {leaf.metric.key for _, one in question.of_probabilities for leaf in measures(one)})
+    left_out = [metric for metric in metrics if metric.key not in known and not _has_none(metric, scores)]
+    return known, {one.key: IF_ASKED if is_dear(one, run.n_classes) else ALL_AT_ONCE for one in left_out}
 
 
 _STREAMED: Final = partial(
@@ -139,33 +142,6 @@ def _about_intervals(found: ReportEstimates, run: RunData, options: Options) -> 
             yield from about_biased(found.by_estimand, run)
         yield from stretched_findings(by_name)
     yield from few_members(run)
-
-
-def grouped(metrics: Sequence[Metric[Scores]], row: Sequence[Value], n_classes: int) -> GroupedMetrics:
-    """Group values by the effect of prevalence; samples have no twin at balanced prevalence."""
-    insensitive, sensitive = dict[str, Value](), dict[str, Value]()
-    for metric, value in zip(metrics, row, strict=True):
-        chosen = insensitive if metric.card.prevalence.is_insensitive(n_classes) else sensitive
-        chosen[metric.key] = value
-    return {"prevalence_insensitive": insensitive, "prevalence_sensitive": sensitive, "at_balanced_prevalence": {}}
-
-
-def _undefined(
-    run: RunData,
-    labels: Sequence[str],
-    metrics: Sequence[Metric[Scores]],
-    values: Array,
-    known: Container[str],
-) -> Iterator[Undefined]:
-    explainer = Explainer(run.scores)
-    for where in np.argwhere(~np.isfinite(values)):
-        metric, *code = metrics[where[0]], *map(int, where[1:])
-        label = labels[code[0]] if code else None
-        if run.streamed is not None and metric.key not in known and not _has_none(metric, run.streamed):
-            yield Undefined(metric.key, NOT_FOLDED, IF_ASKED if is_dear(metric, run.n_classes) else ALL_AT_ONCE, label)
-        else:
-            gap = explainer.explain(metric, code[0] if code else None, float(values[tuple(where)]))
-            yield Undefined(metric.key, gap.condition.code, reason(gap, labels), label)
 
 
 def _has_none(metric: Metric[Scores], scores: Scores) -> bool:

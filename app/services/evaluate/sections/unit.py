@@ -1,6 +1,6 @@
 """Section of a report on an input that is more than a matrix of classes: labels, clusters, rankings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,8 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
     """
     source, kind = question.source, UNIT_KINDS[task]
     metrics_of_kind, reported, listed = _measured(source, task)
-    found = _Found(reported, run.subject, kind.twin(run.subject), source.labels, task, source.content)
+    outcomes = task.outcomes(len(source.labels))
+    found = Found(reported, run.subject, source.labels, outcomes, kind.twin(run.subject), source.content)
     metrics, per_class = found.overall(), found.per_class()
     values = dict(zip([one.name for one in listed], numbers(np.array(found.values(listed))), strict=True))
     asked = question.of_matrix + question.of_probabilities
@@ -94,21 +95,37 @@ def _measured(source: MatrixInput, task: Task) -> tuple[Sequence[AnyMetric], lis
     return metrics, reported, listed
 
 
-class _Found:
-    """The values of all metrics of a kind, as they are and with all labels equally frequent."""
+class Found:
+    """The values of all metrics of a kind, as they are and with all labels equally frequent.
+
+    Args:
+        reported: The metrics.
+        subject: What they are of.
+        labels: Of the classes.
+        outcomes: Of a sample, where prevalence counts.
+        twin: The same with all labels equally frequent, where that exists.
+        content: What the entries are.
+        known: Values of samples that were streamed, by name; others are NaN. None: they are computed.
+        left_out: Why some of these are not made.
+    """
 
     def __init__(
         self,
         reported: Sequence[Reported],
         subject: Subject,
-        twin: Subject | None,
         labels: Sequence[str],
-        task: Task,
-        content: Content,
+        outcomes: int,
+        twin: Subject | None = None,
+        content: Content = Content.counts,
+        known: Mapping[str, Array] | None = None,
+        left_out: Mapping[str, str] | None = None,
     ) -> None:
         self._reported, self._subject, self._twin = reported, subject, twin
-        self._labels, self._outcomes, self._content = labels, task.outcomes(len(labels)), content
-        self._values: dict[str, Array] = {}
+        self._labels, self._outcomes, self._content = labels, outcomes, content
+        self._left_out, self._values = left_out or {}, dict[str, Array]()
+        if known is not None:
+            none = {Scope.OVERALL: np.array(np.nan), Scope.CLASS: np.full(len(labels), np.nan)}
+            self._values = {one.name: known.get(one.name, none[one.card.scope]) for one in reported}
 
     def overall(self) -> GroupedMetrics:
         """Overall values by group."""
@@ -182,6 +199,10 @@ class _Found:
                 continue
             if metric.card.needs_counts and (why := _uncounted(self._content)):
                 yield Undefined(metric.name, "needs_counts", why)
+                continue
+            if metric.name in self._left_out:
+                for label in self._labels if found.ndim else (None,):
+                    yield Undefined(metric.name, NOT_FOLDED, self._left_out[metric.name], label)
                 continue
             inputs = metric.card.inputs
             explainer = explainers.setdefault(inputs, Explainer(subject.parts[inputs]))
