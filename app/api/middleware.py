@@ -37,7 +37,6 @@ from app.api.problems import (
     not_found,
     problem_of,
 )
-from app.domain.errors import Fault
 from app.domain.members import rfc3339
 from app.domain.operations import Used
 from app.services.present import Tally, begin_tally
@@ -144,8 +143,8 @@ class _Unpacking:
 
 
 def _malformed(reason: str) -> MalformedRequest:
-    fault = Fault("", "invalid_gzip", f"expected a body in gzip, as Content-Encoding says: {reason}")
-    return MalformedRequest([fault], status=HTTPStatus.BAD_REQUEST)
+    detail = f"expected a body in gzip, as Content-Encoding says: {reason}"
+    return MalformedRequest.at("", "invalid_gzip", detail, status=HTTPStatus.BAD_REQUEST)
 
 
 # Shorter requests are over before anybody has looked.

@@ -260,6 +260,11 @@ class MalformedRequest(Exception):
         self.faults = tuple(faults)
         self.status = status
 
+    @classmethod
+    def at(cls, pointer: str, code: str, detail: str, *, status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY) -> Self:
+        """Make it of one fault."""
+        return cls([Fault(pointer, code, detail)], status=status)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultValue:

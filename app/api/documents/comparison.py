@@ -75,11 +75,7 @@ _HEADS: Final = (
 
 
 def comparison_document(answer: Json) -> Document:
-    """Return the document of a comparison of runs, or of models across datasets.
-
-    Args:
-        answer: As it is answered in JSON.
-    """
+    """Return the document of a comparison of runs or of models, which is given as it is answered in JSON."""
     return _of_models(answer) if "average_ranks" in answer else _of_runs(answer)
 
 
