@@ -8,6 +8,7 @@ from hashlib import blake2b
 from http import HTTPStatus
 from inspect import Parameter, signature
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final, Protocol, get_args, get_origin
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -149,6 +150,10 @@ class NamedData:
     engine: Engine
     folder: Path | None = None
     spill_bytes: int = 1 << 40
+
+    def room(self) -> TemporaryDirectory[str]:
+        """A folder for files, made before the process that fills it: it goes also where that one is ended."""
+        return TemporaryDirectory(prefix="job-", dir=self.folder, ignore_cleanup_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

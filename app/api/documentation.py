@@ -311,31 +311,30 @@ def _say_of_members(operation: dict[str, Any], schemas: Mapping[str, Any]) -> No
             schema.pop("required", None)
 
 
+def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [operation for methods in document["paths"].values() for operation in methods.values()]
+
+
 def _show_requests(document: dict[str, Any]) -> None:
     """Give every body its examples."""
     shown = orjson.loads((Path(__file__).parent / "requests.json").read_bytes())
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            if "requestBody" in operation:
-                content = operation["requestBody"]["content"]["application/json"]
-                examples = shown[operation["operationId"]]
-                content["examples"] = {name: {"value": value} for name, value in examples.items()}
+    for operation in _operations(document):
+        if "requestBody" in operation:
+            content = operation["requestBody"]["content"]["application/json"]
+            examples = shown[operation["operationId"]]
+            content["examples"] = {name: {"value": value} for name, value in examples.items()}
 
 
 def _show_answers(document: dict[str, Any]) -> None:
     """Give every answer that has a recorded example a reference to it."""
     shown = orjson.loads((Path(__file__).parent / "examples.json").read_bytes())
     document["components"]["examples"] = {name: {"value": value} for name, value in shown.items()}
-    for methods in document["paths"].values():
-        for operation in methods.values():
-            for answer in operation["responses"].values():
-                content = answer.get("content", {}).get("application/json", {})
-                schema = content.get("schema", {})
-                names = [one.get("$ref", "").rpartition("/")[2] for one in schema.get("anyOf", [schema])]
-                if any(name in shown for name in names):
-                    content["examples"] = {
-                        name: {"$ref": f"#/components/examples/{name}"} for name in names if name in shown
-                    }
+    for answer in (one for operation in _operations(document) for one in operation["responses"].values()):
+        content = answer.get("content", {}).get("application/json", {})
+        schema = content.get("schema", {})
+        names = [one.get("$ref", "").rpartition("/")[2] for one in schema.get("anyOf", [schema])]
+        if any(name in shown for name in names):
+            content["examples"] = {name: {"$ref": f"#/components/examples/{name}"} for name in names if name in shown}
 
 
 def _drop_titles(schema: Any) -> None:
@@ -365,7 +364,7 @@ def _name_labels(schema: Any) -> None:
 
 def _share(document: dict[str, Any]) -> None:
     """Put headers, responses and parameters that several operations have into the components, each once."""
-    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    operations = _operations(document)
     answers_of = [answer for one in operations for answer in one["responses"].values()]
     for kind, places in (
         ("headers", [(one["headers"], name) for one in answers_of for name in one["headers"]]),

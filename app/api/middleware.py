@@ -37,7 +37,6 @@ from app.api.problems import (
     not_found,
     problem_of,
 )
-from app.domain.errors import Fault
 from app.domain.members import rfc3339
 from app.domain.operations import Used
 from app.services.present import Tally, begin_tally
@@ -144,8 +143,8 @@ class _Unpacking:
 
 
 def _malformed(reason: str) -> MalformedRequest:
-    fault = Fault("", "invalid_gzip", f"expected a body in gzip, as Content-Encoding says: {reason}")
-    return MalformedRequest([fault], status=HTTPStatus.BAD_REQUEST)
+    detail = f"expected a body in gzip, as Content-Encoding says: {reason}"
+    return MalformedRequest.at("", "invalid_gzip", detail, status=HTTPStatus.BAD_REQUEST)
 
 
 # Shorter requests are over before anybody has looked.
@@ -163,32 +162,21 @@ class DisconnectWatch:
     def __init__(self, receive: Receive, *, body_complete: bool) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - it is made in a request
-        self._task, self._receive = task, receive
-        self.body_complete = body_complete
-        self.gone = False
-        self._watching: asyncio.Task[None] | None = None
-        self._look_again()
+        self.body_complete, self.gone = body_complete, False
+        self._watching = asyncio.create_task(self._watch(receive, task))
 
-    def _look_again(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_AFTER_SECONDS, self._look)
-
-    def _look(self) -> None:
-        if self.body_complete:
-            self._watching = asyncio.create_task(self._watch())
-        else:
-            self._look_again()
-
-    async def _watch(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
+    async def _watch(self, receive: Receive, task: asyncio.Task[Any]) -> None:
+        await asyncio.sleep(_LOOK_AFTER_SECONDS)
+        while not self.body_complete:
+            await asyncio.sleep(_LOOK_AFTER_SECONDS)
+        while (await receive())["type"] != "http.disconnect":
             pass
         self.gone = True
-        self._task.cancel()
+        task.cancel()
 
     def stop(self) -> None:
         """End the watch, once the request is over."""
-        self._timer.cancel()
-        if self._watching is not None:
-            self._watching.cancel()
+        self._watching.cancel()
 
 
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]*)(:\d{0,5})?", re.ASCII)

@@ -265,17 +265,9 @@ def view_of(request: Request, kind: AnswerKind, asked: FormatQuery) -> View:
         NotAcceptable: nothing that it accepts is written here.
         InvalidQuery: there is no member of such a name, or members are asked for of a text.
     """
-    view: View = request.scope["state"].setdefault("view", _view_of(request, kind, asked))
+    media = _negotiated(request.headers.get("accept", "*/*"))
+    view: View = request.scope["state"].setdefault("view", json_view_of(request, kind, asked, media))
     return view
-
-
-def json_view_of(request: Request, kind: AnswerKind, asked: FormatQuery = AS_USUAL) -> View:
-    """Return the JSON view of a request for many answers.
-
-    Raises:
-        InvalidQuery: there is no member of such a name, or metrics are chosen without `values`.
-    """
-    return _chosen_view(request, kind, Media.JSON, asked)
 
 
 def requested_view(request: Request) -> View:
@@ -284,11 +276,12 @@ def requested_view(request: Request) -> View:
     return view
 
 
-def _view_of(request: Request, kind: AnswerKind, asked: FormatQuery) -> View:
-    return _chosen_view(request, kind, _negotiated(request.headers.get("accept", "*/*")), asked)
+def json_view_of(request: Request, kind: AnswerKind, asked: FormatQuery = AS_USUAL, media: Media = Media.JSON) -> View:
+    """Return the view of a request for many answers, which are JSON.
 
-
-def _chosen_view(request: Request, kind: AnswerKind, media: Media, asked: FormatQuery) -> View:
+    Raises:
+        InvalidQuery: there is no member of such a name, or metrics are chosen without `values`.
+    """
     if asked.fields is not None and media is not Media.JSON:
         raise InvalidQuery.at("fields", "not_json", f"fields chooses members of JSON, and {media} was asked for")
     kept = chosen_members(asked.fields, kind.members)
@@ -315,8 +308,7 @@ def accepts_json(accept: str) -> bool:
 
 def _negotiated(accept: str) -> Media:
     """The best of what is written here, by the weights of `Accept` (RFC 9110, section 12.5.1)."""
-    best = _best(accept)
-    if best is None:
+    if (best := _best(accept)) is None:
         raise NotAcceptable(accept, [media.value for media in Media])
     return best
 

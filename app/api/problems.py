@@ -19,33 +19,12 @@ from starlette.responses import Response
 from app.api.access import rate_headers
 from app.api.answers import write_json
 from app.domain.errors import (
-    ClusterUnavailable,
-    DeadlinePassed,
     DomainError,
     Fault,
-    Forbidden,
-    IdempotencyKeyInFlight,
     InvalidExpression,
     InvalidExpressions,
     InvalidInput,
-    JobEnded,
-    JobLost,
-    NoSamples,
-    NotEnoughMemory,
-    NotFound,
-    NotInstalled,
-    Overloaded,
-    PreconditionFailed,
-    ProcessLost,
-    ResultDeleted,
-    SchemaOutdated,
-    ShownOnce,
-    SpillFull,
-    StorageQuotaUsedUp,
-    TooLarge,
-    TooManyJobs,
     TooManyRequests,
-    TooManyWebhooks,
     Unauthenticated,
     UnknownLabel,
 )
@@ -186,31 +165,32 @@ def _said(given: Any) -> str:
 
 _log = logging.getLogger("prevail.api")
 MEDIA_TYPE = "application/problem+json"
-STATUSES: tuple[tuple[type[DomainError], HTTPStatus], ...] = (
-    (NotFound, HTTPStatus.NOT_FOUND),
-    (Unauthenticated, HTTPStatus.UNAUTHORIZED),
-    (Forbidden, HTTPStatus.FORBIDDEN),
-    (TooManyRequests, HTTPStatus.TOO_MANY_REQUESTS),
-    (StorageQuotaUsedUp, HTTPStatus.INSUFFICIENT_STORAGE),
-    (TooManyJobs, HTTPStatus.TOO_MANY_REQUESTS),
-    (TooManyWebhooks, HTTPStatus.CONFLICT),
-    (JobEnded, HTTPStatus.CONFLICT),
-    (JobLost, HTTPStatus.INTERNAL_SERVER_ERROR),
-    (NoSamples, HTTPStatus.CONFLICT),
-    (IdempotencyKeyInFlight, HTTPStatus.CONFLICT),
-    (ShownOnce, HTTPStatus.CONFLICT),
-    (ResultDeleted, HTTPStatus.GONE),
-    (PreconditionFailed, HTTPStatus.PRECONDITION_FAILED),
-    (TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-    (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE),
-    (DeadlinePassed, HTTPStatus.GATEWAY_TIMEOUT),
-    (NotInstalled, HTTPStatus.NOT_IMPLEMENTED),
-    (NotEnoughMemory, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-    (SpillFull, HTTPStatus.INSUFFICIENT_STORAGE),
-    (SchemaOutdated, HTTPStatus.SERVICE_UNAVAILABLE),
-    (ProcessLost, HTTPStatus.SERVICE_UNAVAILABLE),
-    (ClusterUnavailable, HTTPStatus.SERVICE_UNAVAILABLE),
-)
+# Of errors of the domain, by their codes; 422 of those that are not here.
+_STATUSES: Final[Mapping[str, HTTPStatus]] = {
+    code: status
+    for status, codes in {
+        HTTPStatus.NOT_FOUND: ("not_found",),
+        HTTPStatus.UNAUTHORIZED: ("unauthenticated",),
+        HTTPStatus.FORBIDDEN: ("forbidden", "data_not_allowed"),
+        HTTPStatus.TOO_MANY_REQUESTS: ("rate_limited", "quota_used_up", "project_quota_used_up", "too_many_jobs"),
+        HTTPStatus.CONFLICT: (
+            "too_many_webhooks",
+            "job_ended",
+            "no_samples_kept",
+            "shown_once",
+            "idempotency_key_in_flight",
+        ),
+        HTTPStatus.GONE: ("result_deleted",),
+        HTTPStatus.PRECONDITION_FAILED: ("precondition_failed",),
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("too_large", "not_enough_memory"),
+        HTTPStatus.SERVICE_UNAVAILABLE: ("overloaded", "schema_outdated", "process_lost", "cluster_unavailable"),
+        HTTPStatus.GATEWAY_TIMEOUT: ("deadline_passed",),
+        HTTPStatus.NOT_IMPLEMENTED: ("not_installed",),
+        HTTPStatus.INSUFFICIENT_STORAGE: ("storage_quota_used_up", "spill_full"),
+        HTTPStatus.INTERNAL_SERVER_ERROR: ("job_lost",),
+    }.items()
+    for code in codes
+}
 RETRY_SECONDS = 1
 # Somebody has to make space first.
 RETRY_SPACE_SECONDS = 10
@@ -259,6 +239,11 @@ class MalformedRequest(Exception):
         super().__init__(faults[0].detail)
         self.faults = tuple(faults)
         self.status = status
+
+    @classmethod
+    def at(cls, pointer: str, code: str, detail: str, *, status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY) -> Self:
+        """Make it of one fault."""
+        return cls([Fault(pointer, code, detail)], status=status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,7 +396,7 @@ def _expression_problem(errors: Sequence[InvalidExpression], prefix: str) -> Pro
 
 
 def _domain_problem(error: DomainError, prefix: str) -> Problem:
-    status = next((s for kind, s in STATUSES if isinstance(error, kind)), HTTPStatus.UNPROCESSABLE_ENTITY)
+    status = _STATUSES.get(error.code, HTTPStatus.UNPROCESSABLE_ENTITY)
     if error.pointer is None:
         return Problem(status=status, code=error.code, detail=error.detail, headers=_headers_of(error))
     return _faulty(status, error.code, [Fault(error.pointer, error.code, error.detail, error.suggestions)], prefix)

@@ -16,7 +16,7 @@ from app.api.bodies.files.table import Mapped
 from app.api.bodies.parsing import parse_value, refuse_repeated_members
 from app.api.bodies.uploads import distribute, read_columns, read_folds
 from app.api.problems import MalformedRequest
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import declared_label
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -48,7 +48,9 @@ def parse_upload(evaluation: bytes, data: BinaryIO, model: type[Model]) -> Model
     try:
         request = orjson.loads(evaluation)
     except orjson.JSONDecodeError as error:
-        raise _malformed("/evaluation", "invalid_json", f"expected JSON: {error}", HTTPStatus.BAD_REQUEST) from None
+        raise MalformedRequest.at(
+            "/evaluation", "invalid_json", f"expected JSON: {error}", status=HTTPStatus.BAD_REQUEST
+        ) from None
     refuse_repeated_members(evaluation)
     source = request.get("input") if isinstance(request, dict) else None
     if not isinstance(source, dict) or not isinstance(source.get("kind"), str):
@@ -87,10 +89,10 @@ def _with_folds(source: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
     names, attributes, source = _names(source)
     shared = source.get("fold", {})
     if not isinstance(shared, dict):
-        raise _malformed("/input/fold", "wrong_type", "expected an object", HTTPStatus.UNPROCESSABLE_ENTITY)
+        raise MalformedRequest.at("/input/fold", "wrong_type", "expected an object")
     kind = shared.get("kind")
     if not isinstance(kind, str | None):
-        raise _malformed("/input/fold/kind", "wrong_type", "expected a string", HTTPStatus.UNPROCESSABLE_ENTITY)
+        raise MalformedRequest.at("/input/fold/kind", "wrong_type", "expected a string")
     kind, columns, folds = read_folds(file, kind, _labels(shared), names, attributes)
     _refuse_given_twice(columns, shared, "/input/fold")
     own = {name: value for name, value in source.items() if name != "fold"}
@@ -110,7 +112,7 @@ def _names(source: dict[str, Any]) -> tuple[Mapped | None, Mapping[str, str], di
             "expected an object of the service's names, each with the name of a column or a list of them, and "
             "attributes with an object of names of columns"
         )
-        raise _malformed("/input/columns", "column_names", detail, HTTPStatus.UNPROCESSABLE_ENTITY) from None
+        raise MalformedRequest.at("/input/columns", "column_names", detail) from None
     return names, attributes, {name: value for name, value in source.items() if name != "columns"}
 
 
@@ -136,10 +138,6 @@ def _labels(source: dict[str, Any]) -> list[str] | None:
     return texts if len(texts) == len(labels) else None
 
 
-def _malformed(pointer: str, code: str, detail: str, status: HTTPStatus) -> MalformedRequest:
-    return MalformedRequest([Fault(pointer, code, detail)], status=status)
-
-
 async def read_upload(request: Request) -> Upload:
     """The parts of a form.
 
@@ -151,27 +149,15 @@ async def read_upload(request: Request) -> Upload:
     names = [name for name, _ in form.multi_items()]
     for name in _PARTS:
         if names.count(name) > 1:
-            raise _malformed(f"/{name}", "repeated_part", "expected it once", HTTPStatus.UNPROCESSABLE_ENTITY)
+            raise MalformedRequest.at(f"/{name}", "repeated_part", "expected it once")
     given, data = form.get("evaluation"), form.get("data")
     evaluation = given.encode() if isinstance(given, str) else None
     if isinstance(given, UploadFile):
         if (given.size or 0) > _LARGEST_JSON:
-            raise _malformed(
-                "/evaluation",
-                "wrong_length",
-                f"expected at most {_LARGEST_JSON} bytes",
-                HTTPStatus.UNPROCESSABLE_ENTITY,
-            )
+            raise MalformedRequest.at("/evaluation", "wrong_length", f"expected at most {_LARGEST_JSON} bytes")
         evaluation = await given.read()
     if evaluation is None:
-        raise _malformed(
-            "/evaluation", "missing_field", "expected a part evaluation with the JSON", HTTPStatus.UNPROCESSABLE_ENTITY
-        )
+        raise MalformedRequest.at("/evaluation", "missing_field", "expected a part evaluation with the JSON")
     if not isinstance(data, UploadFile):
-        raise _malformed(
-            "/data",
-            "missing_field",
-            "expected a part data with a file, which has a filename",
-            HTTPStatus.UNPROCESSABLE_ENTITY,
-        )
+        raise MalformedRequest.at("/data", "missing_field", "expected a part data with a file, which has a filename")
     return Upload(evaluation, data.file)

@@ -122,8 +122,8 @@ def as_utf8(body: bytearray) -> bytearray:
     if body.startswith(codecs.BOM_UTF8):
         del body[:3]
     elif body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or 0 in body[:4]:
-        fault = Fault("", "invalid_json", "expected JSON in UTF-8, got what looks like UTF-16 or UTF-32")
-        raise MalformedRequest([fault], status=HTTPStatus.BAD_REQUEST)
+        detail = "expected JSON in UTF-8, got what looks like UTF-16 or UTF-32"
+        raise MalformedRequest.at("", "invalid_json", detail, status=HTTPStatus.BAD_REQUEST)
     return body
 
 
@@ -178,13 +178,13 @@ def _check_names(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]
         detail = f"expected each member once, got {twice[:60]!r} more than once"
-        raise MalformedRequest([Fault("", "repeated_member", detail)])
+        raise MalformedRequest.at("", "repeated_member", detail)
 
 
 def _refuse_crowd(members: Sized) -> None:
     if len(members) > _MOST_MEMBERS:
         detail = f"expected objects of at most {_MOST_MEMBERS} members, got one of {len(members)}"
-        raise MalformedRequest([Fault("", "too_many_members", detail)])
+        raise MalformedRequest.at("", "too_many_members", detail)
 
 
 # Of an array that is no column: far more than any may have, few enough to say what is wrong with them.
@@ -261,7 +261,7 @@ class _LargeReader:
         most = MOST_SAMPLES if is_column else most
         if len(found) > most:
             code, what = ("too_many_samples", "samples") if is_column else ("too_large", "entries")
-            raise MalformedRequest([Fault(where, code, f"expected at most {most} {what}, got {len(found)} or more")])
+            raise MalformedRequest.at(where, code, f"expected at most {most} {what}, got {len(found)} or more")
         column = self._numbers(found) if is_column and len(found) else None
         if column is not None:
             return column
@@ -330,7 +330,7 @@ def malformed(error: ValidationError, model: type[BaseModel]) -> MalformedReques
     entries = error.errors(include_url=False, include_input=error.error_count() <= _MOST_FAULTS)
     if entries[0]["type"] == "json_invalid":
         detail = f"expected JSON: {entries[0]['ctx']['error']}"
-        return MalformedRequest([Fault("", "invalid_json", detail)], status=HTTPStatus.BAD_REQUEST)
+        return MalformedRequest.at("", "invalid_json", detail, status=HTTPStatus.BAD_REQUEST)
     return MalformedRequest([_fault(entry, model) for entry in entries[:_MOST_FAULTS]])
 
 

@@ -141,12 +141,6 @@ async def answered_apart(
 ) -> Response:
     """Answer with the JSON that a function makes of a body, in a process of its own, which also reads a large body.
 
-    Args:
-        request: With the body.
-        compute: Where it is computed.
-        model: Of the body.
-        answer: From the model to JSON; another process can be sent it.
-
     Raises:
         HTTPException, MalformedRequest, DomainError: as `receive`, the reading of a body and `answer` do.
     """

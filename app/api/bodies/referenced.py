@@ -72,11 +72,6 @@ class Asked:
         return bool(self.models) or self.reference.labels is not None
 
     @property
-    def mapped(self) -> bool:
-        """Are columns named?"""
-        return self.reference.columns is not None
-
-    @property
     def counts(self) -> bool:
         """Can rows beyond memory be counted, those that say the same as one entry?"""
         return KINDS[self.kind].beyond is Beyond.COUNTED
@@ -162,7 +157,7 @@ def estimated(source: DataSource, asked: Asked, streamed_from: int) -> DataEstim
         else:
             data = _opened(source, asked)
             _checked(data, asked)
-            labels, numbers = data.loaded(partial(_columns, asked, data.columns), mapped=asked.mapped)
+            labels, numbers = data.loaded(partial(_columns, asked, data.columns))
             files = [*data.listing.files]
         rows, known = data.rows_about()
         seconds = _SECONDS + rows * len({*labels, *numbers}) * (_COUNTED_SECONDS if asked.counts else _ROW_SECONDS)
@@ -228,7 +223,7 @@ class _Copied:
                 )
                 raise InvalidInput.at(f"{LABELS}/columns", "duplicate_column", detail)
             named.append({**mine, **others})
-            found.append(whole.loaded(partial(_columns, asked, named[-1]), mapped=True))
+            found.append(whole.loaded(partial(_columns, asked, named[-1])))
         labels_, numbers = ([*dict.fromkeys(chain.from_iterable(one))] for one in zip(*found, strict=True))
         return cls(joined, sources, named, (labels_, numbers))
 
@@ -293,7 +288,7 @@ def read_data(source: DataSource, asked: Asked, most_rows: int = MOST_ROWS) -> R
         DataNotAllowed, InvalidInput: as `check_data`, or a row is not as it should be.
         BeyondMemory: there are more rows, or they take more memory than columns may.
     """
-    return _read(source, asked, lambda data: data.file(most_rows, mapped=asked.mapped), ids=True)
+    return _read(source, asked, lambda data: data.file(most_rows), ids=True)
 
 
 def count_data(source: DataSource, asked: Asked, engine: OpenEngine) -> ReadData:
@@ -308,7 +303,7 @@ def count_data(source: DataSource, asked: Asked, engine: OpenEngine) -> ReadData
 
 
 def _counted(asked: Asked, engine: OpenEngine, data: Dataset) -> TableFile:
-    return data.counted(engine, grouped=_GROUP in _of_rows(asked, data), mapped=asked.mapped)
+    return data.counted(engine, grouped=_GROUP in _of_rows(asked, data))
 
 
 def _read(source: DataSource, asked: Asked, file: Callable[[Dataset], TableFile], *, ids: bool) -> ReadData:
@@ -336,13 +331,13 @@ class PartsOfData:
             self._data = _opened(source, asked)
             _checked(self._data, asked)
             of_rows = _of_rows(asked, self._data)
-            names = self._data.columns or self._data.names(mapped=False)
+            names = self._data.columns or self._data.names
             if asked.kind == Scores.kind and len(asked.labels or ()) == 2 and Scores.file()["scores"].name not in names:
                 raise BeyondMemory(
                     "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
                 )
             pick = partial(_columns, asked, self._data.columns, ids=asked.with_ids)
-            self._columns = self._data.loaded(pick, mapped=asked.mapped)
+            self._columns = self._data.loaded(pick)
         self._source, self._asked = source, asked
         self.kind, self._has_ids = asked.kind, _IDS in of_rows
 
@@ -357,7 +352,7 @@ class PartsOfData:
             with as_step(0, first + 1):
                 data = replace(self._data, spellings=self._data.spelled(self._columns))
             facts = _facts(asked, data, 0)
-            for file in each_as_step(first, first + 1, data.parts(self._columns, mapped=asked.mapped)):
+            for file in each_as_step(first, first + 1, data.parts(self._columns)):
                 with _of_entries(COLUMNS, before):
                     found = _columns(asked, data.columns, file, ids=asked.with_ids)
                 rows = data.read.rows - before
@@ -421,12 +416,12 @@ def _opened(source: DataSource, asked: Asked, besides: Sequence[str] = ()) -> Da
 
 
 def _checked(data: Dataset, asked: Asked) -> None:
-    _columns(asked, data.columns, data.described(mapped=asked.mapped))
+    _columns(asked, data.columns, data.described())
 
 
 def _of_rows(asked: Asked, data: Dataset) -> frozenset[str]:
     """Columns of ids, groups and weights that are there."""
-    return _OF_ROWS & {*(asked.reference.columns or data.names(mapped=False))}
+    return _OF_ROWS & {*(asked.reference.columns or data.names)}
 
 
 def _columns(asked: Asked, columns: Mapped | None, file: TableFile, *, ids: bool = True) -> dict[str, Any]:
@@ -434,7 +429,7 @@ def _columns(asked: Asked, columns: Mapped | None, file: TableFile, *, ids: bool
     # Of an evaluation nothing is kept that could be divided.
     file = opened if asked.sliced else TableFile(opened.names, file.load)
     if not ids:
-        file = TableFile([name for name in file.names if asked.mapped or name != _IDS], file.load)
+        file = TableFile([name for name in file.names if columns is not None or name != _IDS], file.load)
         columns = columns and {ours: theirs for ours, theirs in columns.items() if ours != _IDS}
     found = columns_of(file, asked.kind, asked.labels, columns)
     return {**found, **beside()} if asked.sliced else found

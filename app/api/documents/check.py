@@ -48,11 +48,7 @@ _COMPARED: Final = {Demand.NOT_WORSE: "worse", Demand.BETTER: "better", Demand.E
 
 
 def check_document(answer: Json) -> Document:
-    """Return the document of a check.
-
-    Args:
-        answer: As it is answered in JSON.
-    """
+    """Return the document of a check, which is given as it is answered in JSON."""
     gate, verdict, results = answer["gate"], answer["verdict"], answer["results"]
     ordered = sorted(results, key=lambda one: _ORDER.index(one["verdict"]))
     differences = " Differences are candidate less baseline." if answer.get("baseline") is not None else ""

@@ -24,7 +24,7 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import naming
+from app.api.documents.reading import interval_words, naming
 from app.domain.catalogue import spoken
 from app.domain.division import slice_text
 from app.domain.wording import (
@@ -75,11 +75,7 @@ _HEADS: Final = (
 
 
 def comparison_document(answer: Json) -> Document:
-    """Return the document of a comparison of runs, or of models across datasets.
-
-    Args:
-        answer: As it is answered in JSON.
-    """
+    """Return the document of a comparison of runs or of models, which is given as it is answered in JSON."""
     return _of_models(answer) if "average_ranks" in answer else _of_runs(answer)
 
 
@@ -246,8 +242,11 @@ def _orders(answer: Json, names: Sequence[str]) -> Table:
 
 
 def _table_of(answer: Json, columns: Sequence[Column], groups: Sequence[Group]) -> Table:
-    interval = f"{percent(answer['design']['level'], None)} interval"
-    return Table("Differences", columns, groups, interval, _SHORT, "differences")
+    return Table("Differences", columns, groups, _interval(answer), _SHORT, "differences")
+
+
+def _interval(answer: Json) -> str:
+    return interval_words(answer["design"]["level"])
 
 
 def _causes(answer: Json, names: Sequence[str]) -> list[Section]:
@@ -269,8 +268,7 @@ def _causes(answer: Json, names: Sequence[str]) -> list[Section]:
     if not (groups or notes):
         return []
     columns = [Column("cause", Kind.NAME), Column("part", Kind.ESTIMATE, style="strong")]
-    interval = f"{percent(answer['design']['level'], None)} interval"
-    tables = [Table("Causes", columns, groups, interval, _SHORT, "causes")] if groups else []
+    tables = [Table("Causes", columns, groups, _interval(answer), _SHORT, "causes")] if groups else []
     lede = (
         "Each difference as observed, split into class prevalence and how each class is recognised, that of a loss "
         "into class prevalence, calibration and refinement: parts that add up to it."
@@ -310,9 +308,8 @@ def _slices(answer: Json, names: Sequence[str]) -> list[Section]:
                 rows.append([(Name(slice_text(one["where"])), *between), size, *_compared(compared)])
         groups.append(Group(rows, _named(key, slices[0]["metrics"][key])))
     columns = [Column("slice", Kind.NAME, cut=36), Column("samples", Kind.NUMBER), *_COMPARED]
-    interval = f"{percent(answer['design']['level'], None)} interval"
     lede = "The runs on the samples in each slice alone. p is adjusted over all slices."
-    return [Section("slices", "Slices", [Table("Slices", columns, groups, interval, _SHORT, "slices")], lede)]
+    return [Section("slices", "Slices", [Table("Slices", columns, groups, _interval(answer), _SHORT, "slices")], lede)]
 
 
 _COMPARED: Final = (

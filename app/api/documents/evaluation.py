@@ -68,11 +68,7 @@ _BALANCED: Final = "at_balanced_prevalence"
 
 
 def evaluation_document(answer: Json) -> Document:
-    """Return the document of an evaluation.
-
-    Args:
-        answer: As it is answered in JSON.
-    """
+    """Return the document of an evaluation, which is given as it is answered in JSON."""
     identifier, values, task = answer.get("id"), _Values(answer), _task(answer)
     hidden, keys = _hidden(answer), metrics_of(answer)
     findings = [

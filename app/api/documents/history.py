@@ -52,11 +52,7 @@ _HEADS: Final = (
 
 
 def history_document(answer: Json) -> Document:
-    """Return the document of the history of a model.
-
-    Args:
-        answer: As it is answered in JSON.
-    """
+    """Return the document of the history of a model, which is given as it is answered in JSON."""
     items, changes = answer["items"], answer["changes"]
     return Document(
         title=(Name(printable(answer["model"])),),

@@ -27,11 +27,7 @@ _HEADS: Final = ("rank", "model", "version", "value", "low", "high", "n_samples"
 
 
 def leaderboard_document(answer: Json) -> Document:
-    """Return the document of a leaderboard.
-
-    Args:
-        answer: As it is answered in JSON.
-    """
+    """Return the document of a leaderboard, which is given as it is answered in JSON."""
     items, metric = answer["items"], answer["metric"]
     better = f", {answer['better']} is better" if answer["better"] in ("higher", "lower") else ""
     lede = "The latest evaluation of each version." if items else "There are no evaluations."

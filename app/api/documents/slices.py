@@ -60,11 +60,7 @@ _AGAINST: Final = {"rest": "the rest", "overall": "all samples"}
 
 
 def slices_document(answer: Json) -> Document:
-    """Return the document of a run judged slice by slice.
-
-    Args:
-        answer: As it is answered in JSON.
-    """
+    """Return the document of a run judged slice by slice, which is given as it is answered in JSON."""
     slices, searched, other = answer["slices"], answer["searched"], held_against(answer)
     metrics = list(dict.fromkeys(name for one in slices for name in one["metrics"]))
     number = len(slices) if searched is None else searched["slices"]

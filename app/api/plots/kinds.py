@@ -6,8 +6,8 @@ from typing import Final
 from app.api.documents.document import Json
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import ROW_HEIGHT, Row, apart, called, sentences
-from app.api.plots.matrices import WITH_SHARES, coloured_by_share, grid, in_percent, ink_on_share
+from app.api.plots.marks import ROW_HEIGHT, apart, called, sentences
+from app.api.plots.matrices import WITH_SHARES, cell, coloured_by_share, grid, ink_on_share
 from app.api.plots.registry import FigureData, Needs, figure
 from app.domain.catalogue import spoken, titled
 from app.domain.errors import NoFigure
@@ -42,7 +42,7 @@ def contingency(given: FigureData) -> Figure:
     order = _by_leading_class(table, sizes)
     largest = max(len(classes), len(clusters))
     rows = [
-        _row(classes[row], clusters[column], table[row][column], sizes[column])
+        {"class": classes[row], "cluster": clusters[column]} | cell(table[row][column], sizes[column])
         for row in range(len(classes))
         for column in order
     ]
@@ -77,18 +77,6 @@ def _by_leading_class(table: Table, sizes: Sequence[float]) -> list[int]:
         return (not sizes[column], leading, -counts[leading] / (sizes[column] or 1.0))
 
     return sorted(range(len(sizes)), key=place)
-
-
-def _row(label: str, cluster: str, count: float, size: float) -> Row:
-    part = count / size if size else None
-    return {
-        "class": label,
-        "cluster": cluster,
-        "count": count,
-        "share": part,
-        "counted": whole(count),
-        "percent": "" if part is None else in_percent(part),
-    }
 
 
 def _layers(look: Look, count: int) -> list[Spec]:

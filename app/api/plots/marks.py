@@ -89,16 +89,8 @@ def shade(rows: Iterable[Row], encoding: Spec, colour: str, opacity: float, *, n
 def bars(
     name: str, edges: Sequence[float], heights: Sequence[float], x: Spec, y: Spec, colour: str, look: Look
 ) -> Spec:
-    """Return a histogram, without the bins that are empty.
-
-    Args:
-        name: Of the layer.
-        edges: Of the bins, one more than there are bins.
-        heights: Of the bars.
-        x: Axis of the field ``from``.
-        y: Axis of the heights.
-        colour: Of the bars.
-        look: Its paper shows between the bars.
+    """Return a histogram, without the bins that are empty: ``x`` is the axis of the field ``from``, ``y`` that of the
+    heights. The paper of the look shows between the bars.
     """
     rows = (
         {"from": start, "to": end, y["field"]: height, "zero": 0}

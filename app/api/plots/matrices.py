@@ -94,75 +94,50 @@ def _matrix(given: FigureData, *, shares: bool) -> Figure:
     run = given.run
     matrix = matrix_of(run)
     labels = apart(run.report["input"]["labels"])
-    if len(labels) > WITH_SHARES:
-        return _of_the_weakest(given, labels, matrix)
-    order = list(range(len(labels))) if len(labels) <= WITH_COUNTS else beside_each_other(matrix)
-    names = [labels[place] for place in order]
-    rows = [_row(labels, matrix, actual, predicted) for actual in order for predicted in order]
-    kind = "Samples, and their share of the row" if not shares else "Shares of the row"
-    together = ""
-    if len(labels) > WITH_COUNTS:
-        kind = "Share of the row in per cent" + ("" if shares else "; the counts are in the data")
-        together = "classes that are confused with each other stand together"
+    n, title = len(labels), "Confusion matrix"
+    if n > WITH_SHARES:
+        names, columns, rows = _of_the_weakest(labels, matrix)
+        title, seen = f"Confusion matrix of the {len(names)} classes with the lowest recalls", f"Of {n} classes the "
+        seen += f"{len(names)} with the lowest recalls"
+        said = f"of {n}, the lowest first; share of the row in per cent"
+    else:
+        order = list(range(n)) if n <= WITH_COUNTS else beside_each_other(matrix)
+        names = columns = [labels[place] for place in order]
+        rows = [_row(labels, matrix, actual, predicted) for actual in order for predicted in order]
+        seen, said = f"Confusion matrix of {n} classes", "Samples, and their share of the row"
+        if n > WITH_COUNTS:
+            kind = "Share of the row in per cent" + ("" if shares else "; the counts are in the data")
+            said = clauses(kind, "classes that are confused with each other stand together")
+        elif shares:
+            said = "Shares of the row"
+    look, count = given.look, len(columns)
+    cells = grid(
+        look,
+        rows,
+        [*_cells(look, count), *_texts(look, count, shares=shares)],
+        ("actual", "Actual", names),
+        ("predicted", "Predicted", columns),
+        large=(WITH_COUNTS, _LARGE_CELL),
+    )
     return Figure(
-        title="Confusion matrix",
-        subtitle=(run.title, clauses(kind, together)),
-        text=sentences(
-            f"Confusion matrix of {len(labels)} classes, rows actual, columns predicted.",
-            _right(run),
-            _first(run),
-        ),
-        body={
-            **grid(
-                given.look,
-                rows,
-                [*_cells(given.look, len(labels)), *_texts(given.look, len(labels), shares=shares)],
-                ("actual", "Actual", names),
-                ("predicted", "Predicted", names),
-                large=(WITH_COUNTS, _LARGE_CELL),
-            ),
-            "resolve": {"scale": {"color": "independent"}},
-        },
+        title=title,
+        subtitle=(run.title, said),
+        text=sentences(f"{seen}, rows actual, columns predicted.", _right(run), _first(run)),
+        body={**cells, "resolve": {"scale": {"color": "independent"}}},
     )
 
 
-def _of_the_weakest(given: FigureData, labels: Sequence[str], matrix: Sequence[Sequence[float]]) -> Figure:
-    """The matrix of the classes with the lowest recalls, the lowest first; all other classes are one column."""
+def _of_the_weakest(labels: Sequence[str], matrix: Sequence[Sequence[float]]) -> tuple[list[str], list[str], list[Row]]:
+    """The classes with the lowest recalls, the lowest first, columns in which all others are one, and the cells."""
     totals = [sum(row) for row in matrix]
     present = [place for place, total in enumerate(totals) if total]
     order = sorted(present, key=lambda place: matrix[place][place] / totals[place])[:_WEAKEST]
     names = [labels[place] for place in order]
-    (others,) = apart([*labels, _OTHERS])[len(labels) :]
-    # The last row and column are the classes that have none of their own.
+    columns = [*names, *apart([*labels, "any other class"])[len(labels) :]]
     small = [[*(matrix[a][b] for b in order), totals[a] - sum(matrix[a][b] for b in order)] for a in order]
-    places = range(len(order) + 1)
     # Empty cells are the ground, and so most of the matrix.
-    rows = [_row([*names, others], small, a, b) for a in range(len(order)) for b in places if small[a][b]]
-    look, count = given.look, len(order) + 1
-    upright = ("actual", "Actual", names)
-    return Figure(
-        title=f"Confusion matrix of the {len(order)} classes with the lowest recalls",
-        subtitle=(given.run.title, f"of {len(labels)}, the lowest first; share of the row in per cent"),
-        text=sentences(
-            f"Of {len(labels)} classes the {len(order)} with the lowest recalls, rows actual, columns predicted.",
-            _right(given.run),
-            _first(given.run),
-        ),
-        body={
-            **grid(
-                look,
-                rows,
-                [*_cells(look, count), *_texts(look, count, shares=False)],
-                upright,
-                ("predicted", "Predicted", [*names, others]),
-                large=(WITH_COUNTS, _LARGE_CELL),
-            ),
-            "resolve": {"scale": {"color": "independent"}},
-        },
-    )
-
-
-_OTHERS: Final = "any other class"
+    cells = [_row(columns, small, a, b) for a in range(len(order)) for b in range(len(columns)) if small[a][b]]
+    return names, columns, cells
 
 
 # A field, what it is called, and its values in order.
@@ -233,17 +208,15 @@ def ink_on_share(look: Look) -> Spec:
 
 
 def _row(labels: Sequence[str], matrix: Sequence[Sequence[float]], actual: int, predicted: int) -> Row:
-    count, whole_row = matrix[actual][predicted], sum(matrix[actual])
-    part = count / whole_row if whole_row else None
-    return {
-        "actual": labels[actual],
-        "predicted": labels[predicted],
-        "count": count,
-        "share": part,
-        "right": actual == predicted,
-        "percent": "" if part is None else in_percent(part),
-        "counted": whole(count),
-    }
+    sides = {"actual": labels[actual], "predicted": labels[predicted], "right": actual == predicted}
+    return sides | cell(matrix[actual][predicted], sum(matrix[actual]))
+
+
+def cell(count: float, of: float) -> Row:
+    """A count with its share of so many, as a cell of `grid` has them."""
+    part = count / of if of else None
+    percent = "" if part is None else in_percent(part)
+    return {"count": count, "share": part, "percent": percent, "counted": whole(count)}
 
 
 def in_percent(part: float) -> str:

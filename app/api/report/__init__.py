@@ -117,15 +117,7 @@ def colour_styles() -> str:
 
 
 def picture_of(plot: Plot, specification: bytes, svg: bytes | None, place: int, given: FigureData) -> Picture:
-    """Return a figure for a page.
-
-    Args:
-        plot: The figure.
-        specification: It as Vega-Lite.
-        svg: The drawing of it.
-        place: Among the figures of the page.
-        given: What it is made of; the page says whose it is.
-    """
+    """Return a figure for a page, at a place among its figures. Whose it is the page says."""
     found = orjson.loads(specification)
     subtitle = found["usermeta"]["subtitle"]
     return Picture(

@@ -1,6 +1,7 @@
 """Home: each dataset with its best model and what changed, the leaderboard of one, and the list of runs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from math import floor
 from typing import Annotated, Any, Final
@@ -124,19 +125,8 @@ def _ranked_by(kind: str) -> list[tuple[str, str]]:
 
 def _given(filters: Filters, metric: str | None) -> dict[str, Any]:
     """The filters as parameters of an address."""
-    given = {
-        "model": filters.model,
-        "model_version": filters.model_version,
-        "dataset": filters.dataset,
-        "dataset_version": filters.dataset_version,
-        "split": filters.split,
-        "tag": filters.tag,
-        "where": filters.where,
-        "created_after": None if filters.created_after is None else filters.created_after.isoformat(),
-        "created_before": None if filters.created_before is None else filters.created_before.isoformat(),
-        "metric": metric,
-    }
-    return {name: value for name, value in given.items() if value}
+    given = {**asdict(filters), "metric": metric}
+    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in given.items() if value}
 
 
 def _label(key: str) -> str:

@@ -66,10 +66,9 @@ async def get_comparison(
 
 
 @router.delete("/comparisons/{identifier}")
-async def delete_comparison(identifier: UUID, context: UseContext) -> Response:
+async def delete_comparison(identifier: UUID, context: UseContext) -> None:
     """Remove a comparison for good. The evaluations that it compares stay."""
     await context.services.comparisons.delete(context.project, identifier)
-    return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 @router.post("/comparisons/across-datasets", responses=written_as(COMPARISON, made(ModelComparison, *_READ)))

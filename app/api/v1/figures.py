@@ -182,14 +182,8 @@ def _title(name: str) -> str:
 async def pictures_of(
     context: Context, subject: Subject, names: Sequence[str], given: FigureData, first: int = 0
 ) -> list[Picture]:
-    """The figures, drawn where there is something that draws; those that there are not say why.
-
-    Args:
-        context: Of the request.
-        subject: What the figures are of.
-        names: Of the figures.
-        given: What they are made of.
-        first: Number of the first one in its page, so that no two parts of a page have one id.
+    """The figures, drawn where there is something that draws; those that there are not say why. The ``first`` one has
+    this number in its page: no two parts of a page have one id.
     """
     specifications = await context.services.compute.run(partial(drawn_or_why, subject, names, given))
     renderer = context.services.renderer

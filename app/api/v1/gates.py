@@ -75,10 +75,9 @@ async def list_gate_versions(name: GateName, context: UseContext) -> Response:
 
 
 @router.delete("/gates/{name}")
-async def delete_gate(name: GateName, context: UseContext) -> Response:
+async def delete_gate(name: GateName, context: UseContext) -> None:
     """Delete a gate: it checks nothing any more. Its versions and checks can still be read."""
     await context.services.gates.delete(context.project, name)
-    return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 @router.post("/gates/{name}/checks", responses=written_as(CHECK, made(CheckAnswer, ["getCheck"], _OF_A_CHECK)))

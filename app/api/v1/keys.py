@@ -56,11 +56,10 @@ async def rotate_key(identifier: UUID, request: Request, context: UseContext) ->
 
 
 @router.delete("/keys/{identifier}")
-async def revoke_key(identifier: UUID, context: UseContext) -> Response:
+async def revoke_key(identifier: UUID, context: UseContext) -> None:
     """Revoke a key: in this worker at once, in others within two seconds. It stays in the list."""
     await context.services.keys.revoke(context.project, identifier)
     context.services.guard.forget(identifier)
-    return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 @router.get("/audit", responses=answers(Listing[AuditEntry], name="AuditPage"))

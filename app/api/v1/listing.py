@@ -47,10 +47,6 @@ _CONDITION = re.compile(r"([^<>]+)(<=|>=|<|>)([^<>=]+)")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?", re.ASCII)
 
 
-# Filters that cursors know by other names.
-_IN_CURSORS = {"tag": "tags", "created_after": "after", "created_before": "before"}
-
-
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Filters of a list as they came; all of them must hold."""
@@ -66,11 +62,6 @@ class Filters:
     where: Conditions = None
     created_after: Annotated[Moment | None, Query(description="Only those made at this moment or later.")] = None
     created_before: Annotated[Moment | None, Query(description="Only those made before this moment.")] = None
-
-    @property
-    def given(self) -> Mapping[str, Any]:
-        """The filters that a cursor is bound to."""
-        return {_IN_CURSORS.get(name, name): value for name, value in asdict(self).items() if value or name != "where"}
 
     def query(self, **order: Any) -> EvaluationQuery:
         """Return the query for the services, with this order and page.
@@ -201,7 +192,7 @@ async def listed_evaluations(
         InvalidQuery: a filter, the order or the cursor is none.
     """
     metric, descending = _sort(sort)
-    given = {**filters.given, "sort": sort}
+    given = {**asdict(filters), "sort": sort}
     after = place_in(cursor, given, (UUID, float | int | None), _position)
     query = filters.query(sort_metric=metric, descending=descending, limit=limit, after=after)
     return listed(await context.services.evaluations.page(context.project, query), given)
@@ -212,7 +203,7 @@ async def delete_evaluations(context: UseContext, filters: UseFilters, *, dry_ru
     """Remove all evaluations that pass the filters; at least one filter is needed. Comparisons and checks that were
     made of them are saved.
     """
-    if not any(filters.given.values()):
+    if not any(asdict(filters).values()):
         detail = "expected a filter: without one everything would be removed"
         raise InvalidQuery.at("model", "no_filter", detail)
     query = filters.query()

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, cast
 
 import orjson
@@ -187,8 +186,7 @@ async def compare_elsewhere(
     if CARRIED_OUT_BY not in http.scope["state"]:
         check_allowed(data.source, asked.elsewhere)
         return await put_aside(http, context, body)
-    # Made here, so that it goes also where the process is ended that fills it.
-    with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
+    with data.room() as folder:
         again = DataAgain(data.source, data.engine, Path(folder), data.spill_bytes)
         reading = Rereading(again, data.memory_bytes, Path(folder), data.engine)
         answer = await context.services.comparisons.answer_elsewhere(context.project, asked, reading, data.compute)

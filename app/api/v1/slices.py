@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as Folder
-from tempfile import TemporaryDirectory
 from typing import Annotated, Final
 from uuid import UUID
 
@@ -169,7 +168,6 @@ async def _elsewhere(http: Request, context: Context, body: Body, samples: _Else
         await samples.check(context)
         return await put_aside(http, context, body)
     data = context.services.data
-    # Made here, so that it goes also where the process is ended that fills it.
-    with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
+    with data.room() as folder:
         work = partial(samples.judged, data.source, data.engine, folder, judged.written)
         return judged.view.response(await data.compute.run(work))

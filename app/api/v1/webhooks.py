@@ -57,10 +57,9 @@ async def get_webhook(name: WebhookName, context: UseContext) -> Response:
 
 
 @router.delete("/webhooks/{name}")
-async def delete_webhook(name: WebhookName, context: UseContext) -> Response:
+async def delete_webhook(name: WebhookName, context: UseContext) -> None:
     """Delete a webhook. Deliveries that are pending are not sent."""
     await context.services.webhooks.delete(context.project, name)
-    return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 @router.get("/webhooks/{name}/deliveries", responses=answers(Listing[Delivery], name="DeliveryPage"))

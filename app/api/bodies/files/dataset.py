@@ -139,14 +139,15 @@ class Dataset:
     spellings: Mapping[str, Spelling] = field(default_factory=dict)
     read: DataRows = field(default_factory=DataRows)
 
-    def names(self, *, mapped: bool) -> list[str]:
-        """The columns; without a mapping those of the filter are for the filter only."""
-        if mapped:
+    @property
+    def names(self) -> list[str]:
+        """The columns; where nobody says what they are called those of the filter are for the filter only."""
+        if self.columns is not None:
             return [*self.schema.names]
         aside = {*(self.condition.columns if self.condition else ()), *next(iter(self.folders.values()), ())}
         return [name for name in self.schema.names if name not in aside]
 
-    def described(self, *, mapped: bool) -> TableFile:
+    def described(self) -> TableFile:
         """The columns without any row, of which it can be said whether they fit."""
 
         def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
@@ -154,9 +155,9 @@ class Dataset:
             found = [self.schema.field(name) for name in numbers if name not in labels]
             return self._table(pa.schema([*self.batch_schema(labels, ()), *found]).empty_table(), labels, numbers)
 
-        return TableFile(self.names(mapped=mapped), load)
+        return TableFile(self.names, load)
 
-    def file(self, most_rows: int, *, mapped: bool) -> TableFile:
+    def file(self, most_rows: int) -> TableFile:
         """The columns with their rows.
 
         Raises:
@@ -168,15 +169,14 @@ class Dataset:
             batches = self._within_memory((labels, numbers), most_rows)
             return self._table(pa.Table.from_batches(batches, self.batch_schema(labels, numbers)), labels, numbers)
 
-        return TableFile(self.names(mapped=mapped), load)
+        return TableFile(self.names, load)
 
-    def counted(self, engine: OpenEngine, *, grouped: bool, mapped: bool) -> TableFile:
+    def counted(self, engine: OpenEngine, *, grouped: bool) -> TableFile:
         """The different rows of the columns of predictions; `read.tally` says how many each is.
 
         Args:
             engine: Holds the rows.
             grouped: Have they a column of groups?
-            mapped: Are columns named?
 
         Raises:
             InvalidInput, TooLarge: when it is loaded, as `counted.counted`.
@@ -193,12 +193,12 @@ class Dataset:
             )
             return self._table(table, labels, numbers)
 
-        return TableFile(self.names(mapped=mapped), load)
+        return TableFile(self.names, load)
 
-    def loaded(self, pick: Callable[[TableFile], object], *, mapped: bool) -> Columns:
+    def loaded(self, pick: Callable[[TableFile], object]) -> Columns:
         """Columns of labels and of numbers that ``pick`` loads of a file of these columns."""
         asked: list[Columns] = []
-        described = self.described(mapped=mapped)
+        described = self.described()
 
         def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
             asked.append(([*labels], [*numbers]))
@@ -207,9 +207,9 @@ class Dataset:
         pick(TableFile(described.names, load))
         return asked[-1]
 
-    def parts(self, columns: Columns, *, mapped: bool) -> Iterator[TableFile]:
+    def parts(self, columns: Columns) -> Iterator[TableFile]:
         """One file after another, each with some of the rows, for whoever loads these columns."""
-        names, before = self.names(mapped=mapped), 0
+        names, before = self.names, 0
         for batch in self.batches(columns):
             if batch.num_rows:
                 yield TableFile(names, partial(self._table, pa.Table.from_batches([batch]), before=before))

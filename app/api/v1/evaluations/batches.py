@@ -40,7 +40,7 @@ from app.domain.members import LEFT_OUT, typed
 from app.services.evaluate.evaluations import Evaluation
 from app.services.idempotency import KeyedWork, keep_under
 from app.services.ports import KeyTakenError
-from app.services.present import make_part, part_id
+from app.services.present import make_part
 from app.services.processes.worker import progressed
 
 _log = logging.getLogger("prevail.api")
@@ -208,10 +208,7 @@ class _Batch:
 
     async def _computed(self, piece: Sequence[int]) -> Computed | None:
         """Compute a piece in a compute process; return None if none is free."""
-        asked = [
-            (self._values[index][0], KeptAs(part_id(index) if self._keep else None, self._context.administers))
-            for index in piece
-        ]
+        asked = [(self._values[index][0], kept_as(self._context, keep=self._keep, place=index)) for index in piece]
         try:
             return await self._context.services.compute.run_piece(partial(_evaluate_piece, asked, self._view))
         except Overloaded:

@@ -181,7 +181,6 @@ async def change_tags(
 
 
 @router.delete("/evaluations/{identifier}")
-async def delete_evaluation(identifier: UUID, context: UseContext) -> Response:
+async def delete_evaluation(identifier: UUID, context: UseContext) -> None:
     """Remove an evaluation for good."""
     await context.services.evaluations.delete(context.project, identifier)
-    return Response(status_code=HTTPStatus.NO_CONTENT)

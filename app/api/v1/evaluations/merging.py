@@ -6,7 +6,6 @@ from functools import partial
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
@@ -50,8 +49,7 @@ async def merge_elsewhere(http: Request, context: Context, body: Body, merge: Me
             merge.check_streamed()
         require_names(merge.model, merge.dataset)
         return await put_aside(http, context, body)
-    # Made here, so that it goes also where the process is ended that fills it.
-    with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
+    with data.room() as folder:
         again = DataAgain(data.source, data.engine, Path(folder), data.spill_bytes)
         kept = kept_as(context, keep=True)
         work = partial(_evaluated, bytes(body), merge.records, again, data.memory_bytes, kept, view)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from fastapi import Request
@@ -91,8 +90,7 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
     together = request.models is not None
     view = json_view_of(http, EVALUATION) if together else view
     kept = [kept_as(context, keep=keep, place=place) for place in range(len(request.names))]
-    # Made here, so that it goes also where the process is ended that fills it.
-    with TemporaryDirectory(prefix="job-", dir=data.folder, ignore_cleanup_errors=True) as folder:
+    with data.room() as folder:
         work = partial(_evaluated, bytes(body), data.source, asked, data.engine, folder, request.names, kept, view)
         made = await data.compute.run(work)
     records = [record for _, record in made if record is not None]

@@ -1,28 +1,18 @@
 """Requests of keys and webhooks."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AwareDatetime, BeforeValidator, Field, Strict, StringConstraints, field_validator
+from pydantic import Field, StringConstraints, field_validator
 from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import Name
+from app.api.v1.requests.fields import KeptMoment, Name
 from app.domain.identifiers import PROJECT_NAME
 from app.domain.operations import NewKey, Scope
 from app.services.webhooks import is_secret
 
 _WEEK = 7 * 24 * 3600
-
-
-def _text(value: Any) -> Any:
-    if not isinstance(value, str) or value.isdecimal():
-        raise PydanticCustomError("wrong_value", "expected a date and a time, such as 2026-01-31T12:00:00Z")
-    return value
-
-
-# Text is the only form of a moment that JSON has; without an offset nobody knows which it is.
-End = Annotated[AwareDatetime, Strict(False), BeforeValidator(_text)]  # noqa: FBT003 - pydantic's signature
 
 
 class KeyRequest(Wire):
@@ -35,7 +25,7 @@ class KeyRequest(Wire):
     scopes: list[Scope] = Field(
         min_length=1, max_length=3, description="What it may do; `write` includes `read`, `admin` both."
     )
-    expires_at: End | None = Field(None, description="When it ends; with an offset from UTC.")
+    expires_at: KeptMoment | None = Field(None, description="When it ends; with an offset from UTC.")
     rate: Annotated[str, StringConstraints(min_length=1, max_length=100)] | None = Field(
         None, description="How often it may be used, such as `100/second; 10000/hour`; per worker of the service."
     )

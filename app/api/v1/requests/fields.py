@@ -127,12 +127,8 @@ def _in_utc(moment: datetime) -> datetime:
 # A bare number is no moment: 2026 would be taken for seconds since 1970.
 Moment = Annotated[datetime, BeforeValidator(_date_first)]
 # One that is kept: text is the only form that JSON has, and without an offset nobody knows which moment it is.
-PastMoment = Annotated[
-    AwareDatetime,
-    Strict(False),  # noqa: FBT003 - pydantic's signature
-    BeforeValidator(_written_date),
-    AfterValidator(_in_utc),
-]
+KeptMoment = Annotated[AwareDatetime, Strict(False), BeforeValidator(_written_date)]  # noqa: FBT003 - pydantic's
+PastMoment = Annotated[KeptMoment, AfterValidator(_in_utc)]
 # Of a name that something is looked for by, or none: what was stored before names were checked has to be found too.
 SOUGHT = AfterValidator(lambda value: None if value is None else normalized(value))
 Sought = Annotated[str, SOUGHT]
