@@ -47,9 +47,9 @@ from app.store.engine import DatabaseWatch, Disk, SchemaReadiness, create_engine
 from app.store.evaluations import PostgresEvaluationStore, PostgresInventory
 from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
-from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
+from app.store.jobs import PostgresJobStore, work_on_jobs
 from app.store.keys import PostgresKeyStore, PostgresUsageStore
-from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker, WorkerSettings
+from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker
 from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
 from app.store.writer import EvaluationWriter
 from app.telemetry import Telemetry, make_telemetry
@@ -129,7 +129,7 @@ async def build_services(
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)
     gates = PostgresGateStore(engine)
-    jobs = PostgresJobStore(engine, JobLimits(settings.job_limit, settings.job_limit_per_project))
+    jobs = PostgresJobStore(engine, overall=settings.job_limit, per_project=settings.job_limit_per_project)
     keys = PostgresKeyStore(engine)
     idempotency = IdempotencyService(
         PostgresIdempotencyStore(engine),
@@ -256,11 +256,7 @@ def _pool_of_data(settings: Settings) -> ComputePool:
 
 
 def _worker(url: str, settings: Settings, queue: Queue, at_once: int, grace_seconds: float) -> QueueWorker:
-    return QueueWorker(
-        url,
-        queue,
-        WorkerSettings(at_once=at_once, grace_seconds=grace_seconds, lost_seconds=settings.job_lost_seconds),
-    )
+    return QueueWorker(url, queue, at_once, grace_seconds, lost_seconds=settings.job_lost_seconds)
 
 
 def build_telemetry(settings: Settings, version: str) -> Telemetry:

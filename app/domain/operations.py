@@ -24,23 +24,6 @@ class Scope(StrEnum):
 _ORDER: Final = tuple(Scope)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewKey:
-    """A key that is to be made.
-
-    Attributes:
-        rate: How often it may be used, such as `100/second; 10000/hour`; None is what the service gives to all.
-        daily_quota: Requests per day (UTC); None is no limit.
-    """
-
-    name: str
-    project: str
-    scopes: Sequence[Scope]
-    expires_at: datetime | None = None
-    rate: str | None = None
-    daily_quota: int | None = None
-
-
 def key_prefix(identifier: UUID) -> str:
     """Return the beginning of a key, which identifies it and is no secret."""
     return f"pv_{identifier.hex}"

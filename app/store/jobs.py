@@ -1,7 +1,6 @@
 """Jobs in Postgres: the port `app.services.ports.JobStore`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from io import SEEK_END
@@ -43,20 +42,13 @@ _COUNTING_LOCK: Final = 7_313_025_762
 _OPEN: Final = jobs.c.finished_at.is_(None)
 
 
-@dataclass(frozen=True, slots=True)
-class JobLimits:
-    """The largest numbers of jobs that may wait."""
-
-    overall: int
-    per_project: int
-
-
 class PostgresJobStore:
     """The memory of jobs."""
 
-    def __init__(self, engine: AsyncEngine, limits: JobLimits) -> None:
+    def __init__(self, engine: AsyncEngine, *, overall: int, per_project: int) -> None:
+        """Take how many jobs may wait."""
         self._engine = engine
-        self._limits = limits
+        self._overall, self._per_project = overall, per_project
 
     async def require_room(self, project: str) -> None:
         async with reading(self._engine) as connection:
@@ -64,13 +56,13 @@ class PostgresJobStore:
 
     async def _require(self, connection: AsyncConnection, project: str, *, more: int) -> None:
         queued = select(func.count()).where(jobs.c.project == project, jobs.c.status == JobStatus.QUEUED.value)
-        if (await connection.scalar(queued) or 0) + more > self._limits.per_project:
-            detail = f"expected at most {self._limits.per_project} jobs of the project to wait; nothing was saved"
+        if (await connection.scalar(queued) or 0) + more > self._per_project:
+            detail = f"expected at most {self._per_project} jobs of the project to wait; nothing was saved"
             raise TooManyJobs(detail, retry_after=RETRY_SECONDS)
         # Of all projects, which a statement that is compiled may not ask.
         overall = await connection.scalar(text("SELECT count(*) FROM jobs WHERE status = 'queued'"))
-        if (overall or 0) + more > self._limits.overall:
-            detail = f"expected at most {self._limits.overall} jobs to wait; nothing was saved"
+        if (overall or 0) + more > self._overall:
+            detail = f"expected at most {self._overall} jobs to wait; nothing was saved"
             raise Overloaded(detail, retry_after=RETRY_SECONDS)
 
     async def add(self, project: str, job: NewJob, body: BinaryIO) -> Job:

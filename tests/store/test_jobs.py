@@ -17,8 +17,8 @@ from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.identifiers import id_at, new_id
 from app.domain.operations import Actor, Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
 from app.services.jobs import JobService
-from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
-from app.store.queue import JOBS, QueueWorker, WorkerSettings, libpq_url
+from app.store.jobs import PostgresJobStore, work_on_jobs
+from app.store.queue import JOBS, QueueWorker, libpq_url
 
 pytestmark = pytest.mark.anyio
 REQUEST = KeptRequest(
@@ -36,7 +36,7 @@ async def jobs(engine: AsyncEngine) -> PostgresJobStore:
     async with engine.begin() as connection:
         for table in ("jobs", "procrastinate.procrastinate_jobs", "procrastinate.procrastinate_workers"):
             await connection.execute(text(f"TRUNCATE {table} CASCADE"))
-    return PostgresJobStore(engine, JobLimits(overall=50, per_project=30))
+    return PostgresJobStore(engine, overall=50, per_project=30)
 
 
 def new_job() -> NewJob:
@@ -112,7 +112,7 @@ async def test_jobs_are_listed_latest_first(jobs: PostgresJobStore, project: str
 
 
 async def test_only_so_many_may_wait(engine: AsyncEngine, jobs: PostgresJobStore, project: str) -> None:
-    narrow = PostgresJobStore(engine, JobLimits(overall=3, per_project=2))
+    narrow = PostgresJobStore(engine, overall=3, per_project=2)
     made = [await add(narrow, project) for _ in range(2)]
     with pytest.raises(TooManyJobs, match="at most 2 jobs of the project"):
         await narrow.require_room(project)
@@ -130,7 +130,7 @@ async def test_only_so_many_may_wait(engine: AsyncEngine, jobs: PostgresJobStore
 
 
 async def test_many_at_once_do_not_pass_the_limit(engine: AsyncEngine, jobs: PostgresJobStore, project: str) -> None:
-    narrow = PostgresJobStore(engine, JobLimits(overall=50, per_project=5))
+    narrow = PostgresJobStore(engine, overall=50, per_project=5)
     outcomes = await asyncio.gather(*(add(narrow, project) for _ in range(12)), return_exceptions=True)
     assert sum(isinstance(one, UUID) for one in outcomes) == 5
     assert sum(isinstance(one, TooManyJobs) for one in outcomes) == 7
@@ -227,7 +227,7 @@ class Hands:
 @asynccontextmanager
 async def at_work(url: str, hands: Any, jobs: PostgresJobStore, **settings: Any) -> AsyncIterator[None]:
     usual: dict[str, Any] = {"at_once": 2, "grace_seconds": 0.0, "lost_seconds": 1.0}
-    worker = QueueWorker(url, JOBS, WorkerSettings(**(usual | settings)))
+    worker = QueueWorker(url, JOBS, **(usual | settings))
     async with worker.at_work(work_on_jobs(jobs, hands, keep_seconds=3600.0)):
         yield
 
