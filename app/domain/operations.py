@@ -245,24 +245,11 @@ class KeptRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
-    """A job that is to be done.
-
-    Attributes:
-        makes: The id of what it makes: whoever does the work again makes no second one.
-    """
-
-    id: UUID
-    makes: UUID
-    actor: Actor
-    request: KeptRequest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A job in the hand of somebody who works on it.
 
     Attributes:
+        makes: The id of what it makes: whoever does the work again makes no second one.
         run: How often work on it has begun, this time included. Only the last one may say how it ended.
         lost: How often whoever worked on it was never heard of again.
     """

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
@@ -15,8 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.identifiers import id_at, new_id
-from app.domain.operations import Actor, Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
+from app.domain.operations import Actor, Job, JobEnd, JobResult, JobStatus, KeptRequest, Task
 from app.services.jobs import JobService
+from app.services.present import act_as
 from app.store.jobs import PostgresJobStore, work_on_jobs
 from app.store.queue import JOBS, QueueWorker, libpq_url
 
@@ -39,12 +39,8 @@ async def jobs(engine: AsyncEngine) -> PostgresJobStore:
     return PostgresJobStore(engine, overall=50, per_project=30)
 
 
-def new_job() -> NewJob:
-    return NewJob(id=new_id(), makes=new_id(), actor=Actor("ci", new_id(), "request-1"), request=REQUEST)
-
-
 async def add(jobs: PostgresJobStore, project: str, body: bytes = b"{}") -> UUID:
-    return (await jobs.add(project, new_job(), BytesIO(body))).id
+    return (await jobs.add(project, REQUEST, BytesIO(body))).id
 
 
 async def read(jobs: PostgresJobStore, project: str, identifier: UUID) -> Job:
@@ -73,24 +69,29 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 async def test_a_job_is_kept_with_the_body_of_its_request(jobs: PostgresJobStore, project: str) -> None:
     body = bytes(range(256)) * 10_000
-    new = new_job()
-    job = await jobs.add(project, new, BytesIO(body))
-    assert (job.id, job.kind, job.status, job.progress) == (new.id, "createEvaluation", JobStatus.QUEUED, 0.0)
+    who = Actor("ci", new_id(), "request-1")
+    act_as(who)
+    job = await jobs.add(project, REQUEST, BytesIO(body))
+    assert (job.kind, job.status, job.progress) == ("createEvaluation", JobStatus.QUEUED, 0.0)
     assert (job.started_at, job.finished_at, job.result, job.problem) == (None, None, None, None)
     assert await jobs.get(project, job.id) == job
     assert b"".join([piece async for piece in jobs.body(project, job.id)]) == body
     task = await begin(jobs, project, job.id)
-    assert (task.makes, task.actor, task.request, task.run, task.lost) == (new.makes, new.actor, REQUEST, 1, 0)
+    assert (task.actor, task.request, task.run, task.lost) == (who, REQUEST, 1, 0)
+    assert task.makes != job.id
     assert await jobs.get("another", job.id) is None
     assert [piece async for piece in jobs.body("another", job.id)] == []
     assert await jobs.begin("another", job.id) is None
     assert await jobs.cancel("another", job.id) is None
 
 
-async def test_a_clock_that_was_set_back_since_a_job_was_made(jobs: PostgresJobStore, project: str) -> None:
+async def test_a_clock_that_was_set_back_since_a_job_was_made(
+    jobs: PostgresJobStore, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing of it is said to be earlier than itself."""
     later = id_at(datetime.now(UTC) + timedelta(seconds=60), new_id())
-    await jobs.add(project, replace(new_job(), id=later), BytesIO(b"{}"))
+    monkeypatch.setattr("app.store.jobs.new_id", lambda: later)
+    await add(jobs, project)
     task = await begin(jobs, project, later)
     await jobs.end(task, JobEnd(status=JobStatus.SUCCEEDED, result="/v1/evaluations/1"))
     job = await read(jobs, project, later)

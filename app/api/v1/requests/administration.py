@@ -41,6 +41,7 @@ class KeyRequest(Wire):
     )
     daily_quota: int | None = Field(None, ge=1, le=2**53, description="Requests per day (UTC), over all workers.")
 
+
 class RotationRequest(Wire):
     """Options of the rotation of a key's secret."""
 
