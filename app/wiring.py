@@ -5,22 +5,22 @@ import contextlib
 import logging
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from app.api.deps import NamedData, Services
 from app.api.problems import PROBLEM_TYPES
 from app.api.ui.web import load_pages
 from app.domain.errors import SchemaOutdated
-from app.domain.operations import SendResult
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.outbound.addresses import can_be_reached
 from app.outbound.data import DataPlaces
 from app.outbound.duckdb_rows import DuckEngine
+from app.outbound.posting import WebhookPoster
 from app.outbound.spark_rows import SparkEngine
 from app.outbound.spilling import spill_folder
 from app.services.access import Guard, KeyService, Quotas
@@ -33,7 +33,7 @@ from app.services.history import ChangeWatch, HistoryService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService, Retention
 from app.services.jobs import JobRunner, JobService, Requests
-from app.services.ports import Engine, Poster
+from app.services.ports import Engine
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.processes.worker import Limits
@@ -62,22 +62,6 @@ _WARM_UP_AFTER_SECONDS = 1.0
 _DELIVERIES_AT_ONCE = 8
 # Whether a request needs a key; None: as soon as there is one.
 _REQUIRED = {Authentication.auto: None, Authentication.keys: True, Authentication.off: False}
-
-
-class _PosterWhenNeeded:
-    """Sends to webhooks. The client of HTTP and its certificates are loaded for the first one: most have none."""
-
-    def __init__(self, *, private: bool) -> None:
-        self._private = private
-
-    @cached_property
-    def _poster(self) -> Poster:
-        from app.outbound.posting import WebhookPoster
-
-        return WebhookPoster(private=self._private)
-
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
-        return await self._poster.post(url, headers, body)
 
 
 @asynccontextmanager
@@ -216,7 +200,7 @@ async def build_services(
                 on_jobs = work_on_jobs(jobs, runner.run, keep_seconds=keep_seconds)
                 worker = _worker(url, settings, JOBS, settings.job_concurrency, job_grace_seconds)
                 await stack.enter_async_context(worker.at_work(on_jobs))
-                poster = _PosterWhenNeeded(private=settings.webhook_private_addresses)
+                poster = WebhookPoster(private=settings.webhook_private_addresses)
                 sender = Sender(webhooks, poster, telemetry.observers)
                 keep = timedelta(days=settings.webhook_keep_days)
                 on_deliveries = work_on_deliveries(
