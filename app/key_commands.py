@@ -13,7 +13,7 @@ import httpx
 
 from app.domain.identifiers import is_project_name
 from app.domain.members import as_json
-from app.domain.operations import DEFAULT_PROJECT, Actor, KeyMade, NewKey, Scope
+from app.domain.operations import DEFAULT_PROJECT, Actor, Scope
 from app.services.access import KeyService
 from app.services.present import act_as
 from app.store.engine import create_engine
@@ -105,7 +105,7 @@ def run_at(url: str, key: str | None, chosen: argparse.Namespace) -> str:
 
 
 async def _create(keys: KeyService, chosen: argparse.Namespace) -> str:
-    new = NewKey(
+    made = await keys.create(
         name=chosen.name,
         project=chosen.project,
         scopes=[Scope(one) for one in chosen.scopes],
@@ -113,7 +113,7 @@ async def _create(keys: KeyService, chosen: argparse.Namespace) -> str:
         rate=chosen.rate,
         daily_quota=chosen.quota,
     )
-    return _shown_once(await keys.create(new))
+    return f"{made.key}\n"
 
 
 async def _list(keys: KeyService, chosen: argparse.Namespace) -> str:
@@ -143,7 +143,7 @@ def _listed(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 async def _rotate(keys: KeyService, chosen: argparse.Namespace) -> str:
-    return _shown_once(await keys.rotate(chosen.project, chosen.id, chosen.overlap))
+    return f"{(await keys.rotate(chosen.project, chosen.id, chosen.overlap)).key}\n"
 
 
 async def _revoke(keys: KeyService, chosen: argparse.Namespace) -> str:
@@ -161,10 +161,6 @@ _TASKS: dict[str, Callable[[KeyService, argparse.Namespace], Awaitable[str]]] = 
     "rotate": _rotate,
     "revoke": _revoke,
 }
-
-
-def _shown_once(made: KeyMade) -> str:
-    return f"{made.key}\n"
 
 
 def _shown(moment: str | None) -> str:

@@ -5,22 +5,22 @@ import contextlib
 import logging
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from app.api.deps import NamedData, Services
 from app.api.problems import PROBLEM_TYPES
 from app.api.ui.web import load_pages
 from app.domain.errors import SchemaOutdated
-from app.domain.operations import SendResult
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.outbound.addresses import can_be_reached
 from app.outbound.data import DataPlaces
 from app.outbound.duckdb_rows import DuckEngine
+from app.outbound.posting import WebhookPoster
 from app.outbound.spark_rows import SparkEngine
 from app.outbound.spilling import spill_folder
 from app.services.access import Guard, KeyService, Quotas
@@ -33,7 +33,7 @@ from app.services.history import ChangeWatch, HistoryService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService, Retention
 from app.services.jobs import JobRunner, JobService, Requests
-from app.services.ports import Engine, Poster
+from app.services.ports import Engine
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.processes.worker import Limits
@@ -47,9 +47,9 @@ from app.store.engine import DatabaseWatch, Disk, SchemaReadiness, create_engine
 from app.store.evaluations import PostgresEvaluationStore, PostgresInventory
 from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
-from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
+from app.store.jobs import PostgresJobStore, work_on_jobs
 from app.store.keys import PostgresKeyStore, PostgresUsageStore
-from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker, WorkerSettings
+from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker
 from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
 from app.store.writer import EvaluationWriter
 from app.telemetry import Telemetry, make_telemetry
@@ -62,22 +62,6 @@ _WARM_UP_AFTER_SECONDS = 1.0
 _DELIVERIES_AT_ONCE = 8
 # Whether a request needs a key; None: as soon as there is one.
 _REQUIRED = {Authentication.auto: None, Authentication.keys: True, Authentication.off: False}
-
-
-class _PosterWhenNeeded:
-    """Sends to webhooks. The client of HTTP and its certificates are loaded for the first one: most have none."""
-
-    def __init__(self, *, private: bool) -> None:
-        self._private = private
-
-    @cached_property
-    def _poster(self) -> Poster:
-        from app.outbound.posting import WebhookPoster
-
-        return WebhookPoster(private=self._private)
-
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
-        return await self._poster.post(url, headers, body)
 
 
 @asynccontextmanager
@@ -129,7 +113,7 @@ async def build_services(
     admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)
     gates = PostgresGateStore(engine)
-    jobs = PostgresJobStore(engine, JobLimits(settings.job_limit, settings.job_limit_per_project))
+    jobs = PostgresJobStore(engine, overall=settings.job_limit, per_project=settings.job_limit_per_project)
     keys = PostgresKeyStore(engine)
     idempotency = IdempotencyService(
         PostgresIdempotencyStore(engine),
@@ -216,7 +200,7 @@ async def build_services(
                 on_jobs = work_on_jobs(jobs, runner.run, keep_seconds=keep_seconds)
                 worker = _worker(url, settings, JOBS, settings.job_concurrency, job_grace_seconds)
                 await stack.enter_async_context(worker.at_work(on_jobs))
-                poster = _PosterWhenNeeded(private=settings.webhook_private_addresses)
+                poster = WebhookPoster(private=settings.webhook_private_addresses)
                 sender = Sender(webhooks, poster, telemetry.observers)
                 keep = timedelta(days=settings.webhook_keep_days)
                 on_deliveries = work_on_deliveries(
@@ -256,11 +240,7 @@ def _pool_of_data(settings: Settings) -> ComputePool:
 
 
 def _worker(url: str, settings: Settings, queue: Queue, at_once: int, grace_seconds: float) -> QueueWorker:
-    return QueueWorker(
-        url,
-        queue,
-        WorkerSettings(at_once=at_once, grace_seconds=grace_seconds, lost_seconds=settings.job_lost_seconds),
-    )
+    return QueueWorker(url, queue, at_once, grace_seconds, lost_seconds=settings.job_lost_seconds)
 
 
 def build_telemetry(settings: Settings, version: str) -> Telemetry:

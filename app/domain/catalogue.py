@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from app.domain.errors import DomainError, InvalidExpression, NotFound, UnknownMetric
 from app.domain.expressions.expressions import parse_for_any_classes, suggest
@@ -38,10 +38,6 @@ TASKS: Mapping[str, str] = {
     **{task.value: units.judged for task, units in sorted(UNIT_KINDS.items(), key=lambda pair: [*Task].index(pair[0]))},
 }
 INPUTS: Sequence[str] = tuple(one.value for one in Inputs)
-# Members of cards that are told in another form than they are declared.
-_TOLD_OTHERWISE: Final = frozenset(
-    {"symbol", "aliases", "tasks", "range", "parameters", "undefined", "references", "weighted"}
-)
 
 
 def metric_by_name(name: str, task: str | None = None) -> AnyMetric:
@@ -339,13 +335,15 @@ def combinations() -> tuple[Combination, ...]:
     """Return all functions of metrics."""
     return tuple(
         Combination(
-            **_same(Combination, card),
-            range=None if card.range is None else Ends(*card.range),
-            non_negative_parts=card.of_positives is not None,
-            parts=card.arity,
-            weighted=card.weighted is not None,
-            parameters=[_parameter(parameter) for parameter in card.parameters],
-            references=[REFERENCES[reference] for reference in card.references],
+            **{
+                **_same(Combination, card),
+                "range": None if card.range is None else Ends(*card.range),
+                "non_negative_parts": card.of_positives is not None,
+                "parts": card.arity,
+                "weighted": card.weighted is not None,
+                "parameters": [_parameter(parameter) for parameter in card.parameters],
+                "references": [REFERENCES[reference] for reference in card.references],
+            }
         )
         for card in COMBINATIONS.values()
     )
@@ -363,28 +361,29 @@ def describe_metric(metric: AnyMetric) -> MetricCard:
     """Return the card of a metric."""
     card = metric.card
     return MetricCard(
-        **_same(MetricCard, card),
-        symbol=card.symbol or None,
-        aliases={"names": card.aliases, **card.elsewhere},
-        tasks=tasks(card),
-        range=Ends(*card.range),
-        comparable=card.orientation is not Orientation.DESCRIPTIVE,
-        ordered_classes=card.ordered,
-        proper=card.inference.proper,
-        parameters=[_parameter(parameter) for parameter in card.parameters],
-        undefined=[UndefinedWhen(one.code, one.reason.replace("{label}", "X")) for one in card.undefined],
-        interpretation=[
-            VerbalScale(scale.name, [Band(*band) for band in scale.bands], REFERENCES[scale.reference])
-            for scale in card.scales
-        ],
-        references=[REFERENCES[reference] for reference in card.references],
+        **{
+            **_same(MetricCard, card),
+            "symbol": card.symbol or None,
+            "aliases": {"names": card.aliases, **card.elsewhere},
+            "tasks": tasks(card),
+            "range": Ends(*card.range),
+            "comparable": card.orientation is not Orientation.DESCRIPTIVE,
+            "ordered_classes": card.ordered,
+            "proper": card.inference.proper,
+            "parameters": [_parameter(parameter) for parameter in card.parameters],
+            "undefined": [UndefinedWhen(one.code, one.reason.replace("{label}", "X")) for one in card.undefined],
+            "interpretation": [
+                VerbalScale(scale.name, [Band(*band) for band in scale.bands], REFERENCES[scale.reference])
+                for scale in card.scales
+            ],
+            "references": [REFERENCES[reference] for reference in card.references],
+        }
     )
 
 
 def _same(kind: type, declared: Any) -> dict[str, Any]:
-    """What is told as it is declared, by name; what is told in another form is not among it."""
-    names = [one.name for one in fields(kind) if one.name not in _TOLD_OTHERWISE and hasattr(declared, one.name)]
-    return {name: getattr(declared, name) for name in names}
+    """What is told under the name that it is declared by."""
+    return {one.name: getattr(declared, one.name) for one in fields(kind) if hasattr(declared, one.name)}
 
 
 def _parameter(parameter: Parameter) -> NumberParameter | ChoiceParameter | DecisionParameter:

@@ -24,23 +24,6 @@ class Scope(StrEnum):
 _ORDER: Final = tuple(Scope)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewKey:
-    """A key that is to be made.
-
-    Attributes:
-        rate: How often it may be used, such as `100/second; 10000/hour`; None is what the service gives to all.
-        daily_quota: Requests per day (UTC); None is no limit.
-    """
-
-    name: str
-    project: str
-    scopes: Sequence[Scope]
-    expires_at: datetime | None = None
-    rate: str | None = None
-    daily_quota: int | None = None
-
-
 def key_prefix(identifier: UUID) -> str:
     """Return the beginning of a key, which identifies it and is no secret."""
     return f"pv_{identifier.hex}"
@@ -262,24 +245,11 @@ class KeptRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
-    """A job that is to be done.
-
-    Attributes:
-        makes: The id of what it makes: whoever does the work again makes no second one.
-    """
-
-    id: UUID
-    makes: UUID
-    actor: Actor
-    request: KeptRequest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """A job in the hand of somebody who works on it.
 
     Attributes:
+        makes: The id of what it makes: whoever does the work again makes no second one.
         run: How often work on it has begun, this time included. Only the last one may say how it ended.
         lost: How often whoever worked on it was never heard of again.
     """

@@ -1,16 +1,21 @@
-"""Posts to webhooks: the port `app.services.ports.Poster`."""
+"""Posts to webhooks: the port `app.services.ports.Poster`.
+
+The client of HTTP and its certificates are loaded for the first one: most services have none.
+"""
 
 import asyncio
 import contextlib
 import ssl
 from collections.abc import Mapping
+from functools import cached_property
 from http import HTTPStatus
-from typing import Final
-
-import httpx
+from typing import TYPE_CHECKING, Final
 
 from app.domain.operations import SendResult
 from app.outbound.addresses import AddressRefused, addresses_of
+
+if TYPE_CHECKING:
+    import httpx
 
 _SECONDS: Final = 15.0
 _CONNECT_SECONDS: Final = 5.0
@@ -24,13 +29,18 @@ class WebhookPoster:
     def __init__(self, *, private: bool) -> None:
         """Take whether it may send to private networks and to this machine."""
         self._private = private
-        self._tls = ssl.create_default_context()
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
         """Send a body. Whatever happens is an answer, not an error.
 
         Nothing of what comes back is read but the status; it can lead nowhere else, and takes so long and no longer.
         """
+        import httpx
+
         try:
             async with asyncio.timeout(_SECONDS):
                 status = await self._post(httpx.URL(url), headers, body)
@@ -43,7 +53,9 @@ class WebhookPoster:
         good = HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
         return SendResult(status, None if good else f"expected a status of 200 to 299, got {status}")
 
-    async def _post(self, url: httpx.URL, headers: Mapping[str, str], body: bytes) -> int:
+    async def _post(self, url: "httpx.URL", headers: Mapping[str, str], body: bytes) -> int:
+        import httpx
+
         port = url.port or _PORTS[url.scheme]
         addresses = (await addresses_of(url.host, port, private=self._private))[:_MOST_TRIED]
         for address in addresses[:-1]:
@@ -51,8 +63,10 @@ class WebhookPoster:
                 return await self._post_to(address, url, headers, body)
         return await self._post_to(addresses[-1], url, headers, body)
 
-    async def _post_to(self, address: str, url: httpx.URL, headers: Mapping[str, str], body: bytes) -> int:
+    async def _post_to(self, address: str, url: "httpx.URL", headers: Mapping[str, str], body: bytes) -> int:
         """Send to the address that was looked at: nobody asks again where the name leads."""
+        import httpx
+
         sent = {**headers, "Host": url.netloc.decode(), "Content-Type": "application/json", "User-Agent": "Prevail"}
         # The certificate has to be that of the name.
         extensions = {"sni_hostname": url.host} if url.scheme == "https" else {}
@@ -73,6 +87,8 @@ class WebhookPoster:
 
 def _worded(error: Exception) -> str:
     """Why nothing came back, without what the network here looks like."""
+    import httpx
+
     match error:
         case httpx.ConnectTimeout() | httpx.ReadTimeout() | httpx.WriteTimeout():
             return "no answer in time"

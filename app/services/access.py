@@ -6,7 +6,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -36,7 +36,6 @@ from app.domain.operations import (
     AuditEntry,
     KeyFacts,
     KeyMade,
-    NewKey,
     QuotaUse,
     Scope,
     Usage,
@@ -405,28 +404,37 @@ class KeyService:
     def __init__(self, store: KeyStore) -> None:
         self._store = store
 
-    async def create(self, new: NewKey) -> KeyMade:
-        """Make a key.
+    async def create(
+        self,
+        *,
+        name: str,
+        project: str,
+        scopes: Sequence[Scope],
+        expires_at: datetime | None = None,
+        rate: str | None = None,
+        daily_quota: int | None = None,
+    ) -> KeyMade:
+        """Make a key; see `KeyFacts`.
 
         Raises:
             InvalidInput: it would be expired already, or its rate is none.
         """
-        if new.expires_at is not None and new.expires_at <= datetime.now(UTC):
+        if expires_at is not None and expires_at <= datetime.now(UTC):
             raise InvalidInput.at("/expires_at", "past", "expected a moment in the future")
-        if new.rate is not None and not is_rate(new.rate):
+        if rate is not None and not is_rate(rate):
             detail = "expected a rate such as 100/second, or several such as 100/second; 10000/hour"
             raise InvalidInput.at("/rate", "invalid_rate", detail)
         identifier = new_id()
         text, digest = make_token(identifier)
         key = KeyFacts(
             id=identifier,
-            name=new.name,
-            project=new.project,
-            scopes=tuple(dict.fromkeys(new.scopes)),
+            name=name,
+            project=project,
+            scopes=tuple(dict.fromkeys(scopes)),
             digest=digest,
-            expires_at=new.expires_at,
-            rate=new.rate,
-            daily_quota=new.daily_quota,
+            expires_at=expires_at,
+            rate=rate,
+            daily_quota=daily_quota,
         )
         await self._store.add(key)
         return KeyMade(key=text, facts=key)

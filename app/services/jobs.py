@@ -10,10 +10,9 @@ from uuid import UUID
 
 from app.domain.errors import DomainError, JobEnded, JobLost, NotFound
 from app.domain.evaluation import Page
-from app.domain.identifiers import new_id
-from app.domain.operations import Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task, Used
+from app.domain.operations import Job, JobEnd, JobResult, JobStatus, KeptRequest, Task, Used
 from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
-from app.services.present import act_as, actor, begin_tally, make_as
+from app.services.present import act_as, begin_tally, make_as
 from app.services.processes.worker import tell_progress
 
 # Seconds after which whoever waits for a job looks again.
@@ -37,9 +36,7 @@ class JobService:
 
     async def take(self, project: str, request: KeptRequest, body: BinaryIO) -> Job:
         """Keep a request and answer it later, for whoever acts now. Raises as `require_room`."""
-        # What it makes has another id, so that nobody takes one for the other.
-        new = NewJob(id=new_id(), makes=new_id(), actor=actor(), request=request)
-        return await self._store.add(project, new, body)
+        return await self._store.add(project, request, body)
 
     async def read(self, project: str, identifier: UUID, seconds: float = 0.0) -> Job:
         """One job. With ``seconds``, as soon as it has ended, or after so long."""

@@ -39,9 +39,9 @@ from app.domain.operations import (
     JobEnd,
     JobResult,
     JobStatus,
+    KeptRequest,
     KeptResult,
     KeyFacts,
-    NewJob,
     Order,
     Outgoing,
     SendResult,
@@ -404,8 +404,10 @@ class JobStore(Protocol):
             Overloaded: too many of all do.
         """
 
-    async def add(self, project: str, job: NewJob, body: BinaryIO) -> Job:
-        """Keep a job with the body of its request, and put it into the queue, all or nothing. Raises as above too."""
+    async def add(self, project: str, request: KeptRequest, body: BinaryIO) -> Job:
+        """Keep a request with its body as a job of whoever acts, and put it into the queue, all or nothing. Raises as
+        above too.
+        """
 
     async def get(self, project: str, identifier: UUID) -> Job | None:
         """Return a job of the project."""

@@ -160,9 +160,8 @@ def is_full(error: BaseException) -> bool:
     """Tell whether an error says that the disk of the database, or what it may use of it, is full: the transaction left
     nothing.
     """
-    found = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    state = _state(found)
-    return state == _DISK_FULL or (state == _INTERNAL and _QUOTA in str(found))
+    state = state_of(error)
+    return state == _DISK_FULL or (state == _INTERNAL and _QUOTA in str(error))
 
 
 def state_of(error: BaseException) -> str | None:

@@ -45,7 +45,7 @@ from app.store.audit import note, who
 from app.store.engine import read_rows, reading, require_room, translated, write_json, writing
 from app.store.idempotency import keep_result, mark_values
 from app.store.lists import find_scope
-from app.store.names import NameIds, Names, NameTable, Ref
+from app.store.names import Names, NameTable, Ref
 from app.store.samples import (
     add_report,
     add_samples,
@@ -64,8 +64,15 @@ _WIDEST_COUNT = np.dtype("<i8")
 _WEIGHT = np.dtype("<f8")
 
 
+async def row_of(names: Names, project: str, record: EvaluationRecord) -> dict[str, Any]:
+    """Return the row of a record, whose names and metrics are added where they are new; see `encode_record`."""
+    with translated():
+        ids = await names.resolve(project, record.model, record.dataset)
+        return encode_record(project, record, ids=ids, slots=await names.slots_of(record.values))
+
+
 def encode_record(
-    project: str, record: EvaluationRecord, *, names: NameIds, slots: Mapping[str, int]
+    project: str, record: EvaluationRecord, *, ids: Mapping[str, int], slots: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return the row of a record, keyed by column, JSON columns as text, and who makes it."""
     stored = _type_to_store(record)
@@ -73,9 +80,7 @@ def encode_record(
         "id": record.id,
         "entry_id": new_id(),
         "project": project,
-        "model_id": names.model_id,
-        "model_name_id": names.model_name_id,
-        "dataset_id": names.dataset_id,
+        **ids,
         "n_classes": record.n_classes,
         "positive": record.positive,
         "n_samples": record.n_samples,
@@ -373,7 +378,7 @@ class PostgresEvaluationStore:
         watched = await self._listeners.want(project, Event.MODEL_CHANGED)
         if record.samples is not None or record.part is not None or told or watched:
             return await self.add_all(project, [record])
-        row, mark = await self._row(project, record), present_mark()
+        row, mark = await row_of(self._names, project, record), present_mark()
         try:
             await self._writer.add(row if mark is None else row | mark_values(mark))
         except (UniqueViolationError, IntegrityError):
@@ -382,18 +387,12 @@ class PostgresEvaluationStore:
 
     async def add_all(self, project: str, records: Sequence[EvaluationRecord]) -> None:
         require_room(self._engine)
-        rows = [await self._row(project, record) for record in records]
+        rows = [await row_of(self._names, project, record) for record in records]
         try:
             await self._add_alone(project, list(zip(records, rows, strict=True)))
         except (UniqueViolationError, IntegrityError):
             if not await self._are_kept(project, records):
                 raise
-
-    async def _row(self, project: str, record: EvaluationRecord) -> dict[str, Any]:
-        with translated():
-            names = await self._names.resolve(project, record.model, record.dataset)
-            slots = await self._names.slots_of(record.values)
-        return encode_record(project, record, names=names, slots=slots)
 
     async def _are_kept(self, project: str, records: Sequence[EvaluationRecord]) -> bool:
         """A job that is carried out again finds what it stored the time before."""

@@ -1,7 +1,7 @@
 """Jobs in Postgres: the port `app.services.ports.JobStore`."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict
 from datetime import datetime
 from http import HTTPStatus
 from io import SEEK_END
@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.evaluation import Page
-from app.domain.identifiers import time_of
+from app.domain.identifiers import new_id, time_of
 from app.domain.operations import (
     Actor,
     Change,
@@ -24,12 +24,11 @@ from app.domain.operations import (
     JobStatus,
     KeptRequest,
     Kind,
-    NewJob,
     Task,
     WebhookEvent,
 )
 from app.store import queue
-from app.store.audit import note
+from app.store.audit import note, who
 from app.store.engine import made_of, read_one, read_page, reading, writing
 from app.store.idempotency import keep_result
 from app.store.queue import Work
@@ -43,20 +42,13 @@ _COUNTING_LOCK: Final = 7_313_025_762
 _OPEN: Final = jobs.c.finished_at.is_(None)
 
 
-@dataclass(frozen=True, slots=True)
-class JobLimits:
-    """The largest numbers of jobs that may wait."""
-
-    overall: int
-    per_project: int
-
-
 class PostgresJobStore:
     """The memory of jobs."""
 
-    def __init__(self, engine: AsyncEngine, limits: JobLimits) -> None:
+    def __init__(self, engine: AsyncEngine, *, overall: int, per_project: int) -> None:
+        """Take how many jobs may wait."""
         self._engine = engine
-        self._limits = limits
+        self._overall, self._per_project = overall, per_project
 
     async def require_room(self, project: str) -> None:
         async with reading(self._engine) as connection:
@@ -64,32 +56,37 @@ class PostgresJobStore:
 
     async def _require(self, connection: AsyncConnection, project: str, *, more: int) -> None:
         queued = select(func.count()).where(jobs.c.project == project, jobs.c.status == JobStatus.QUEUED.value)
-        if (await connection.scalar(queued) or 0) + more > self._limits.per_project:
-            detail = f"expected at most {self._limits.per_project} jobs of the project to wait; nothing was saved"
+        if (await connection.scalar(queued) or 0) + more > self._per_project:
+            detail = f"expected at most {self._per_project} jobs of the project to wait; nothing was saved"
             raise TooManyJobs(detail, retry_after=RETRY_SECONDS)
         # Of all projects, which a statement that is compiled may not ask.
         overall = await connection.scalar(text("SELECT count(*) FROM jobs WHERE status = 'queued'"))
-        if (overall or 0) + more > self._limits.overall:
-            detail = f"expected at most {self._limits.overall} jobs to wait; nothing was saved"
+        if (overall or 0) + more > self._overall:
+            detail = f"expected at most {self._overall} jobs to wait; nothing was saved"
             raise Overloaded(detail, retry_after=RETRY_SECONDS)
 
-    async def add(self, project: str, job: NewJob, body: BinaryIO) -> Job:
-        size = body.seek(0, SEEK_END)
+    async def add(self, project: str, request: KeptRequest, body: BinaryIO) -> Job:
+        identifier, size = new_id(), body.seek(0, SEEK_END)
         body.seek(0)
         async with writing(self._engine, size) as connection:
-            queue_id = await queue.add(connection, queue.JOBS, {"project": project, "identifier": job.id})
-            await connection.execute(insert(jobs).values(_row(project, job, queue_id)))
+            queue_id = await queue.add(connection, queue.JOBS, {"project": project, "identifier": identifier})
+            row = {"id": identifier, "project": project, "queue_id": queue_id, **who(), **asdict(request)}
+            # What it makes has another id, so that nobody takes one for the other.
+            begin = {"makes": new_id(), "status": JobStatus.QUEUED.value, "progress": 0.0}
+            await connection.execute(
+                insert(jobs).values(row | begin | {"runs": 0, "lost": 0, "cancel_requested": False})
+            )
             place = 0
             while piece := body.read(_PIECE):
-                row = {"project": project, "job_id": job.id, "place": place, "content": piece}
+                row = {"project": project, "job_id": identifier, "place": place, "content": piece}
                 await connection.execute(insert(job_bodies).values(row))
                 place += 1
-            await keep_result(connection, Kind.JOB, job.id, status=HTTPStatus.ACCEPTED)
-            await note(connection, project, Change.CREATED, Kind.JOB, job.id)
+            await keep_result(connection, Kind.JOB, identifier, status=HTTPStatus.ACCEPTED)
+            await note(connection, project, Change.CREATED, Kind.JOB, identifier)
             await connection.execute(select(func.pg_advisory_xact_lock(_COUNTING_LOCK)))
             # This one is among them.
             await self._require(connection, project, more=0)
-            return await _read(connection, project, job.id)
+            return await _read(connection, project, identifier)
 
     async def get(self, project: str, identifier: UUID) -> Job | None:
         return await read_one(self._engine, select(jobs).where(*_mine(project, identifier)), _job)
@@ -247,28 +244,6 @@ async def _end(connection: AsyncConnection, project: str, identifier: UUID, end:
 
 async def _read(connection: AsyncConnection, project: str, identifier: UUID) -> Job:
     return _job((await connection.execute(select(jobs).where(*_mine(project, identifier)))).one())
-
-
-def _row(project: str, job: NewJob, queue_id: int) -> Mapping[str, Any]:
-    return {
-        "id": job.id,
-        "makes": job.makes,
-        "project": project,
-        "queue_id": queue_id,
-        "key_id": job.actor.key,
-        "actor": job.actor.name,
-        "request_id": job.actor.request,
-        "status": JobStatus.QUEUED.value,
-        "kind": job.request.kind,
-        "method": job.request.method,
-        "path": job.request.path,
-        "query": job.request.query,
-        "headers": dict(job.request.headers),
-        "progress": 0.0,
-        "runs": 0,
-        "lost": 0,
-        "cancel_requested": False,
-    }
 
 
 def _job(row: Row[Any]) -> Job:

@@ -22,15 +22,6 @@ class ModelName:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class NameIds:
-    """Ids of the names of an evaluation."""
-
-    model_id: int
-    model_name_id: int
-    dataset_id: int
-
-
 Ref = TypeVar("Ref", ModelRef, DatasetRef, ModelName)
 
 _CACHE_LIMIT = 65_536
@@ -114,8 +105,8 @@ class Names:
         self._slots: dict[str, int] = {}
         self._keys: dict[int, str] = {}
 
-    async def resolve(self, project: str, model: ModelRef, dataset: DatasetRef) -> NameIds:
-        """Return the ids of a model and a dataset; new names are committed before the evaluation that brings them."""
+    async def resolve(self, project: str, model: ModelRef, dataset: DatasetRef) -> Mapping[str, int]:
+        """Return the columns of a model and a dataset. New names are committed before the evaluation that has them."""
         name = ModelName(model.name)
         model_id, dataset_id = self.models.known(project, model), self.datasets.known(project, dataset)
         name_id = self.model_names.known(project, name)
@@ -127,7 +118,7 @@ class Names:
             self.model_names.remember(project, name, name_id)
             self.models.remember(project, model, model_id)
             self.datasets.remember(project, dataset, dataset_id)
-        return NameIds(model_id, name_id, dataset_id)
+        return {"model_id": model_id, "model_name_id": name_id, "dataset_id": dataset_id}
 
     async def slots_of(self, keys: Collection[str]) -> Mapping[str, int]:
         """Return the slot of every metric known, those of `keys` among them; new keys get the next free slots."""

@@ -101,29 +101,22 @@ class Work:
     forget: Callable[[], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """Limits of a worker.
+@dataclass(frozen=True, slots=True)
+class QueueWorker:
+    """One worker of a queue.
 
     Attributes:
+        url: Of the database, in SQLAlchemy's form.
         at_once: How many this process has in hand at most.
         grace_seconds: What one in hand may still take when the process is to end; then it waits again.
         lost_seconds: After so long without a sign of life a worker is taken for lost.
     """
 
+    url: str
+    queue: Queue
     at_once: int
     grace_seconds: float
     lost_seconds: float
-
-
-class QueueWorker:
-    """One worker of a queue."""
-
-    def __init__(self, url: str, queue: Queue, settings: WorkerSettings) -> None:
-        """``url`` is that of the database, in SQLAlchemy's form."""
-        self._queue = queue
-        self._settings = settings
-        self._url = libpq_url(url)
 
     @contextlib.asynccontextmanager
     async def at_work(self, work: Work) -> AsyncIterator[None]:
@@ -132,21 +125,21 @@ class QueueWorker:
         try:
             yield
         finally:
-            await _end(working, self._settings.grace_seconds + 1.0)
+            await _end(working, self.grace_seconds + 1.0)
 
     async def _work_on(self, work: Work) -> NoReturn:
         while True:
             try:
                 await self._work(work)
             except _UNREACHABLE as error:
-                _log.warning("the queue %s cannot be worked on: %s", self._queue.name, error.__cause__ or error)
+                _log.warning("the queue %s cannot be worked on: %s", self.queue.name, error.__cause__ or error)
             except Exception:  # noqa: BLE001 - a fault of ours or of the library; the work is to go on
-                _log.exception("the queue %s is started again", self._queue.name)
+                _log.exception("the queue %s is started again", self.queue.name)
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _work(self, work: Work) -> None:
-        settings, queue = self._settings, self._queue
-        app = App(connector=_connector(self._url, settings.at_once))
+        queue = self.queue
+        app = App(connector=_connector(libpq_url(self.url), self.at_once))
 
         @app.task(name=queue.task, queue=queue.name, pass_context=True, retry=_Again())
         async def one(context: JobContext, /, **given: Any) -> None:
@@ -159,14 +152,14 @@ class QueueWorker:
             try:
                 await app.run_worker_async(
                     queues=[queue.name],
-                    concurrency=settings.at_once,
+                    concurrency=self.at_once,
                     fetch_job_polling_interval=_POLL_SECONDS,
                     abort_job_polling_interval=_POLL_SECONDS,
-                    shutdown_graceful_timeout=settings.grace_seconds,
+                    shutdown_graceful_timeout=self.grace_seconds,
                     delete_jobs=DeleteJobCondition.ALWAYS,
                     install_signal_handlers=False,
-                    update_heartbeat_interval=settings.lost_seconds / 4,
-                    stalled_worker_timeout=settings.lost_seconds,
+                    update_heartbeat_interval=self.lost_seconds / 4,
+                    stalled_worker_timeout=self.lost_seconds,
                 )
             finally:
                 # Whatever becomes of it: an error from here would take the place of what ends the work.
@@ -179,16 +172,16 @@ class QueueWorker:
         while True:
             try:
                 lost = await app.job_manager.get_stalled_jobs(
-                    queue=self._queue.name, seconds_since_heartbeat=self._settings.lost_seconds
+                    queue=self.queue.name, seconds_since_heartbeat=self.lost_seconds
                 )
                 for job in lost:
                     await _retry(app, work, job)
                 await work.forget()
             except _UNREACHABLE as error:
-                _log.warning("the queue %s cannot be tidied up: %s", self._queue.name, error.__cause__ or error)
+                _log.warning("the queue %s cannot be tidied up: %s", self.queue.name, error.__cause__ or error)
             except Exception:  # noqa: BLE001 - a fault of ours or of the library; the work is to go on
-                _log.exception("the queue %s cannot be tidied up", self._queue.name)
-            await asyncio.sleep(self._settings.lost_seconds / 4)
+                _log.exception("the queue %s cannot be tidied up", self.queue.name)
+            await asyncio.sleep(self.lost_seconds / 4)
 
 
 async def _end(task: asyncio.Task[Any], patience: float) -> None:

@@ -18,8 +18,8 @@ from app.domain.operations import Change, Kind
 from app.services.ports import ArchiveConflictError, Archived, ArchiveKind, SampleColumn
 from app.store import lists
 from app.store.audit import note
-from app.store.engine import reading, translated, writing
-from app.store.evaluations import decode_record, encode_record
+from app.store.engine import reading, writing
+from app.store.evaluations import decode_record, row_of
 from app.store.lists import SearchScope
 from app.store.names import Names
 from app.store.samples import COLUMN_NAMES, PackedSamples, StoredColumn, add_report, add_samples, pack, unpack
@@ -176,8 +176,7 @@ class PostgresArchive:
         async with reading(self._engine) as connection:
             there = await _there(connection, project, [one.record.id for one in found])
         new = [one for one in found if one.record.id not in there]
-        with translated():
-            rows = {one.record.id: await self._row(project, one) for one in new}
+        rows = {one.record.id: await row_of(self._names, project, one.record) for one in new}
         # Those with samples one by one: columns are locked in one order within an evaluation only.
         added = await self._add(project, [one for one in new if not one.columns], rows, {})
         for one in new:
@@ -185,12 +184,6 @@ class PostgresArchive:
                 packed = await asyncio.to_thread(_packed, one, column)
                 added += await self._add(project, [one], rows, {one.record.id: packed})
         return added
-
-    async def _row(self, project: str, one: Archived) -> Mapping[str, Any]:
-        record = one.record
-        names = await self._names.resolve(project, record.model, record.dataset)
-        slots = await self._names.slots_of(record.values)
-        return encode_record(project, record, names=names, slots=slots)
 
     async def _add(
         self,

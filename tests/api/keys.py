@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from app.domain.operations import KeyMade, NewKey, Scope
+from app.domain.operations import KeyMade, Scope
 from app.services.access import KeyService
 from app.store.engine import create_engine
 from app.store.keys import PostgresKeyStore
@@ -19,8 +19,8 @@ def make_key(url: str, project: str, *scopes: str, **members: Any) -> KeyMade:
     async def make() -> None:
         engine = create_engine(url, pool_size=1)
         service = KeyService(PostgresKeyStore(engine))
-        new = NewKey(**{"name": "tests", "project": project, "scopes": [Scope(one) for one in scopes], **members})
-        made.append(await service.create(new))
+        new: dict[str, Any] = {"name": "tests", "project": project, "scopes": [Scope(one) for one in scopes]}
+        made.append(await service.create(**new | members))
         await engine.dispose()
 
     run_coroutine(make())

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
@@ -15,10 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.identifiers import id_at, new_id
-from app.domain.operations import Actor, Job, JobEnd, JobResult, JobStatus, KeptRequest, NewJob, Task
+from app.domain.operations import Actor, Job, JobEnd, JobResult, JobStatus, KeptRequest, Task
 from app.services.jobs import JobService
-from app.store.jobs import JobLimits, PostgresJobStore, work_on_jobs
-from app.store.queue import JOBS, QueueWorker, WorkerSettings, libpq_url
+from app.services.present import act_as
+from app.store.jobs import PostgresJobStore, work_on_jobs
+from app.store.queue import JOBS, QueueWorker, libpq_url
 
 pytestmark = pytest.mark.anyio
 REQUEST = KeptRequest(
@@ -36,15 +36,11 @@ async def jobs(engine: AsyncEngine) -> PostgresJobStore:
     async with engine.begin() as connection:
         for table in ("jobs", "procrastinate.procrastinate_jobs", "procrastinate.procrastinate_workers"):
             await connection.execute(text(f"TRUNCATE {table} CASCADE"))
-    return PostgresJobStore(engine, JobLimits(overall=50, per_project=30))
-
-
-def new_job() -> NewJob:
-    return NewJob(id=new_id(), makes=new_id(), actor=Actor("ci", new_id(), "request-1"), request=REQUEST)
+    return PostgresJobStore(engine, overall=50, per_project=30)
 
 
 async def add(jobs: PostgresJobStore, project: str, body: bytes = b"{}") -> UUID:
-    return (await jobs.add(project, new_job(), BytesIO(body))).id
+    return (await jobs.add(project, REQUEST, BytesIO(body))).id
 
 
 async def read(jobs: PostgresJobStore, project: str, identifier: UUID) -> Job:
@@ -73,24 +69,29 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 async def test_a_job_is_kept_with_the_body_of_its_request(jobs: PostgresJobStore, project: str) -> None:
     body = bytes(range(256)) * 10_000
-    new = new_job()
-    job = await jobs.add(project, new, BytesIO(body))
-    assert (job.id, job.kind, job.status, job.progress) == (new.id, "createEvaluation", JobStatus.QUEUED, 0.0)
+    who = Actor("ci", new_id(), "request-1")
+    act_as(who)
+    job = await jobs.add(project, REQUEST, BytesIO(body))
+    assert (job.kind, job.status, job.progress) == ("createEvaluation", JobStatus.QUEUED, 0.0)
     assert (job.started_at, job.finished_at, job.result, job.problem) == (None, None, None, None)
     assert await jobs.get(project, job.id) == job
     assert b"".join([piece async for piece in jobs.body(project, job.id)]) == body
     task = await begin(jobs, project, job.id)
-    assert (task.makes, task.actor, task.request, task.run, task.lost) == (new.makes, new.actor, REQUEST, 1, 0)
+    assert (task.actor, task.request, task.run, task.lost) == (who, REQUEST, 1, 0)
+    assert task.makes != job.id
     assert await jobs.get("another", job.id) is None
     assert [piece async for piece in jobs.body("another", job.id)] == []
     assert await jobs.begin("another", job.id) is None
     assert await jobs.cancel("another", job.id) is None
 
 
-async def test_a_clock_that_was_set_back_since_a_job_was_made(jobs: PostgresJobStore, project: str) -> None:
+async def test_a_clock_that_was_set_back_since_a_job_was_made(
+    jobs: PostgresJobStore, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing of it is said to be earlier than itself."""
     later = id_at(datetime.now(UTC) + timedelta(seconds=60), new_id())
-    await jobs.add(project, replace(new_job(), id=later), BytesIO(b"{}"))
+    monkeypatch.setattr("app.store.jobs.new_id", lambda: later)
+    await add(jobs, project)
     task = await begin(jobs, project, later)
     await jobs.end(task, JobEnd(status=JobStatus.SUCCEEDED, result="/v1/evaluations/1"))
     job = await read(jobs, project, later)
@@ -112,7 +113,7 @@ async def test_jobs_are_listed_latest_first(jobs: PostgresJobStore, project: str
 
 
 async def test_only_so_many_may_wait(engine: AsyncEngine, jobs: PostgresJobStore, project: str) -> None:
-    narrow = PostgresJobStore(engine, JobLimits(overall=3, per_project=2))
+    narrow = PostgresJobStore(engine, overall=3, per_project=2)
     made = [await add(narrow, project) for _ in range(2)]
     with pytest.raises(TooManyJobs, match="at most 2 jobs of the project"):
         await narrow.require_room(project)
@@ -130,7 +131,7 @@ async def test_only_so_many_may_wait(engine: AsyncEngine, jobs: PostgresJobStore
 
 
 async def test_many_at_once_do_not_pass_the_limit(engine: AsyncEngine, jobs: PostgresJobStore, project: str) -> None:
-    narrow = PostgresJobStore(engine, JobLimits(overall=50, per_project=5))
+    narrow = PostgresJobStore(engine, overall=50, per_project=5)
     outcomes = await asyncio.gather(*(add(narrow, project) for _ in range(12)), return_exceptions=True)
     assert sum(isinstance(one, UUID) for one in outcomes) == 5
     assert sum(isinstance(one, TooManyJobs) for one in outcomes) == 7
@@ -227,7 +228,7 @@ class Hands:
 @asynccontextmanager
 async def at_work(url: str, hands: Any, jobs: PostgresJobStore, **settings: Any) -> AsyncIterator[None]:
     usual: dict[str, Any] = {"at_once": 2, "grace_seconds": 0.0, "lost_seconds": 1.0}
-    worker = QueueWorker(url, JOBS, WorkerSettings(**(usual | settings)))
+    worker = QueueWorker(url, JOBS, **(usual | settings))
     async with worker.at_work(work_on_jobs(jobs, hands, keep_seconds=3600.0)):
         yield
 

@@ -12,7 +12,6 @@ from app.domain.inputs.content import Content
 from app.services.ports import StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
 from app.store.evaluations import encode_record
-from app.store.names import NameIds
 from app.store.tables import evaluations
 from app.store.writer import ENTRY_ID, INSERT, KEYED_INSERT, EvaluationWriter
 from tests.store.conftest import MakeRecord
@@ -31,7 +30,9 @@ async def writer(engine: AsyncEngine) -> AsyncIterator[EvaluationWriter]:
 def make_row(make_record: MakeRecord, project: str) -> Any:
     def make(**fields: Any) -> dict[str, Any]:
         slots = {"accuracy": 1, "h_mean": 4}
-        return encode_record(project, make_record(**fields), names=NameIds(1, 1, 1), slots=slots)
+        return encode_record(
+            project, make_record(**fields), ids={"model_id": 1, "model_name_id": 1, "dataset_id": 1}, slots=slots
+        )
 
     return make
 

@@ -31,7 +31,8 @@ def _shown_once(key: KeyMade) -> Response:
 async def create_key(request: Request, context: UseContext) -> Response:
     """Make an API key. The answer is the only place where it is shown."""
     asked = parse_body(await read_body(request), requests.KeyRequest)
-    return _shown_once(await context.services.keys.create(asked.to_domain(context.project)))
+    given = asked.model_dump() | {"project": asked.project or context.project}
+    return _shown_once(await context.services.keys.create(**given))
 
 
 @router.get("/keys", responses=answers(Listing[KeyFacts], name="KeyPage"))

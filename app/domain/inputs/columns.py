@@ -54,31 +54,19 @@ def read_numbers(
     *,
     missing: float | None = None,
 ) -> NDArray[np.float64]:
-    """Return finite numbers (n) between two bounds.
-
-    Args:
-        column: With ``missing``, entries may be None, or NaN in an array.
-        pointer: To it.
-        lowest: See above.
-        highest: See above.
-        missing: What stands for entries that are not there; None where all have to be.
-
-    Raises:
-        InvalidInput: an entry is no such number.
+    """Return finite numbers (n) between two bounds, and what is ``missing`` for entries that are None, or NaN in an
+    array; without it none may be so. Raises InvalidInput.
     """
-    if missing is not None:
-        gaps = np.array([one is None for one in column]) if isinstance(column, list) else np.isnan(column)
-        # Any number that may be stands where there is none while the others are read.
-        some = max(lowest, 0.0)
-        filled = [some if one is None else one for one in column] if isinstance(column, list) else column.copy()
-        if isinstance(filled, np.ndarray):
-            filled[gaps] = some
-        values = read_numbers(filled, pointer, lowest, highest)
-        return np.where(gaps, missing, values)
-    values = _doubles(column, pointer)
-    check_finite(values, pointer)
-    check_range(values, pointer, lowest, highest)
-    return values
+    if missing is None:
+        values = _doubles(column, pointer)
+        check_finite(values, pointer)
+        check_range(values, pointer, lowest, highest)
+        return values
+    listed = [math.nan if one is None else one for one in column] if isinstance(column, list) else column
+    values = _doubles(listed, pointer)
+    gaps = np.isnan(values)
+    # Any number that may be stands where there is none while the others are looked at.
+    return np.where(gaps, missing, read_numbers(np.where(gaps, max(lowest, 0.0), values), pointer, lowest, highest))
 
 
 def read_weights(column: Numbers, pointer: str) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import KeptMoment, Name
 from app.domain.identifiers import PROJECT_NAME
-from app.domain.operations import NewKey, Scope
+from app.domain.operations import Scope
 from app.services.webhooks import is_secret
 
 _WEEK = 7 * 24 * 3600
@@ -30,10 +30,6 @@ class KeyRequest(Wire):
         None, description="How often it may be used, such as `100/second; 10000/hour`; per worker of the service."
     )
     daily_quota: int | None = Field(None, ge=1, le=2**53, description="Requests per day (UTC), over all workers.")
-
-    def to_domain(self, project: str) -> NewKey:
-        """The domain's name for it; ``project`` when it names none."""
-        return self.filled(NewKey, project=self.project or project)
 
 
 class RotationRequest(Wire):
