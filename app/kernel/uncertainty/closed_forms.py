@@ -241,7 +241,7 @@ def headlines(design: Design, level: float = 0.95) -> Headlines:
         gradients = stack([gradient(table) for _, gradient in known])
         smooth = _smooth_intervals(design, known, _smooth_ends(design, known, gradients, level))
         parts = (*_shares(design, level), *_recall_means(design, recalls, worth, level), *smooth)
-    of_rates = RateIntervals(rates.limited, given, *limits_of_rates, _method(Method.WILSON, design))
+    of_rates = RateIntervals(rates.keys, given, *limits_of_rates, _method(Method.WILSON, design))
     return Headlines(level, tuple(zip(*parts, strict=True)), of_rates, recalls, gradients)
 
 

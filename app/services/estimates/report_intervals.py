@@ -251,7 +251,7 @@ def matrix_metrics(options: Options) -> list[AnyMetric]:
     if options.intervals is IntervalChoice.ALL:
         # Those about the sample have a reason in place of limits.
         return everything
-    rates = catalogue_rates().limited
+    rates = catalogue_rates().keys
     return [metric for metric in everything if metric.card.inference.headline or metric.key in rates]
 
 
@@ -260,7 +260,7 @@ def unit_metrics(metrics: Sequence[Reported], task: Task, options: Options) -> l
     everything = sorted(metrics, key=lambda one: one.card.scope is Scope.CLASS)
     if options.intervals is IntervalChoice.ALL:
         return everything
-    rates = catalogue_rates().limited
+    rates = catalogue_rates().keys
     return [
         metric
         for metric in everything

@@ -44,11 +44,11 @@ from app.kernel.streamed.metrics import error_of_chance
 from app.kernel.streamed.rankings import StreamedRanking
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval, equal_share_headlines, headlines
-from app.kernel.uncertainty.designs import Design, Grouped, Independent, RatesInGroups, Weighted
+from app.kernel.uncertainty.designs import Design, DesignedSums, Grouped, Independent, Weighted
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation, UnitInfluences
 from app.kernel.uncertainty.simulation import Drawn
-from app.kernel.uncertainty.units import LabelUnits, Run, Units, WeightedLabels
+from app.kernel.uncertainty.units import LabelUnits, Run, Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.stored import inputs_of_all, scores_of, stored_input
 
@@ -290,7 +290,7 @@ class RunData:
             return units.influences()
         if not isinstance(units, LabelUnits):
             return None
-        design: WeightedLabels | RatesInGroups | None = None
+        design: DesignedSums | None = None
         if self.grouping is not None:
             design = units.in_groups(self.grouping, self.weights)
         elif self.weights is not None:
