@@ -107,12 +107,14 @@ class CatalogueRates:
         keys: Of R metrics.
         rates: (R) what each is a line of, as of one of many classes.
         given: (R) what limits of each take as fixed.
+        turned: Places of those that are what is missing of the rate to 1.
         overlaps: (O) the rising maps of the last of them, from that share.
     """
 
     keys: tuple[str, ...]
     rates: tuple[Rate, ...]
     given: tuple[Given, ...]
+    turned: NDArray[np.intp]
     overlaps: tuple[Callable[[Array], Array], ...]
 
     def place(self, rate: Rate) -> int:
@@ -125,7 +127,7 @@ class CatalogueRates:
 
     def limits(self, low: Array, high: Array) -> Limits:
         """Limits (R, ...) of the metrics, from those of the rates (R, ...)."""
-        turned = [rate.line.slope < 0.0 for rate in self.rates]
+        turned = self.turned
         low[turned], high[turned] = 1.0 - high[turned], 1.0 - low[turned]
         for place, of in enumerate(self.overlaps, start=len(self.keys) - len(self.overlaps)):
             low[place], high[place] = of(low[place]), of(high[place])
@@ -142,7 +144,8 @@ def catalogue_rates() -> CatalogueRates:
     overlaps = {key: fact.overlap for key, fact in facts.items() if fact.overlap is not None}
     of_all = (*rates.values(), *(_BOTH for _ in overlaps))
     given = tuple(GIVEN[rate.among] for rate in of_all)
-    return CatalogueRates((*rates, *overlaps), of_all, given, tuple(overlaps.values()))
+    turned = np.flatnonzero([rate.line.slope < 0.0 for rate in of_all])
+    return CatalogueRates((*rates, *overlaps), of_all, given, turned, tuple(overlaps.values()))
 
 
 def counts_of(rates: Sequence[Rate], table: Table | LabelTable) -> Counts:

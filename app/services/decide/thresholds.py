@@ -210,7 +210,9 @@ class _Search:
             seed=question.seed,
             guarantee=question.guarantee,
         )
-        return self._answer(identifier, found, required=found.required, curve=self._curve(found))
+        guaranteed = found.required if question.guarantee is not None else ()
+        required = [one.maximum if one.minimum is None else one.minimum for one in guaranteed]
+        return self._answer(identifier, found, required=required, curve=self._curve(found))
 
     def _curve(self, found: ThresholdRule) -> RuleCurve:
         defined = np.isfinite(found.objectives)
@@ -272,7 +274,7 @@ class _Search:
         identifier: UUID | None,
         found: ThresholdRule | WeightRule,
         *,
-        required: Sequence[Constraint] = (),
+        required: Sequence[float | None] = (),
         curve: RuleCurve | None = None,
     ) -> DecisionRule:
         each, together = self._chances(found)
@@ -293,7 +295,7 @@ class _Search:
                     value=value,
                     default=numbers(self.run.of(constraint.expression))[0],
                     probability=chance,
-                    required=self._required(required, index),
+                    required=required[index] if required else None,
                 )
                 for index, (limit, constraint, value, chance) in enumerate(
                     zip(self.question.limits, self.constraints, numbers(found.held), each, strict=True)
@@ -321,19 +323,12 @@ class _Search:
             corrected=found.corrected,
         )
 
-    def _required(self, required: Sequence[Constraint], index: int) -> float | None:
-        if self.question.guarantee is None:
-            return None
-        constraint = required[index]
-        return constraint.maximum if constraint.minimum is None else constraint.minimum
-
     def _chances(self, found: ThresholdRule | WeightRule) -> tuple[Sequence[float | None], float | None]:
         """Return the probabilities that the population meets each constraint, and all of them."""
         placed = any(one.placed is not None for one in self.constraints)
         if not self.constraints or placed or found.optimism is None or not _independent(self.source):
             return [None] * len(self.constraints), None
-        chances = constraint_probabilities(found.counts, self.constraints, found.optimism, self.question.seed)
-        return chances.each, chances.all
+        return constraint_probabilities(found.counts, self.constraints, found.optimism, self.question.seed)
 
     def _notes(self, corrected: Corrected | None, together: float | None) -> list[str]:
         notes = ["The rule was chosen on the samples that its value is computed from, so the value is optimistic."]

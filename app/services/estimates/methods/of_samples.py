@@ -48,7 +48,8 @@ _METRICS_OF_A_LOAD = 8
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """An estimand that is a sum over the samples, or over other units such as queries; None for others."""
     expression = estimand.expression
-    if isinstance(expression, Measure) and expression.metric in _OF_ONE_ORDER and _are_alike(run):
+    alike = run.units.at_hand and run.grouping is None and run.scores.weights is None
+    if isinstance(expression, Measure) and expression.metric in _OF_ONE_ORDER and alike:
         codes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
         classes = [code for code in codes if code is not None]
         if expression.metric is roc_auc:
@@ -59,11 +60,6 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
         return tuple(_at_rate(expression, code, value, run, settings) for code, value in values)
     found = linearised(expression, run.influences)
     return None if found is None else tuple(of_sum(linear, run, settings) for linear in found)
-
-
-def _are_alike(run: RunData) -> bool:
-    """Are its samples at hand, independent and of one weight?"""
-    return run.units.at_hand and run.grouping is None and run.scores.weights is None
 
 
 def _at_rate(expression: Measure, code: int, value: float, run: RunData, settings: LimitSettings) -> Estimate:
