@@ -35,7 +35,7 @@ from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import Limits, ProportionInterval, ValueWithEnds
 from app.services.estimands import Estimand, estimands_in, part_of
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
-from app.services.estimates.methods import of_labels, of_matrix, of_samples, of_streamed, shifted
+from app.services.estimates.methods import of_matrix, of_samples, of_streamed, shifted
 from app.services.estimates.run_data import RunData
 
 _DEFAULTS = LimitSettings()
@@ -195,7 +195,7 @@ def _without_simulation(
 
 def _in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     if estimand.task is not None:
-        return of_labels.in_closed_form(estimand, run, settings) or of_samples.in_closed_form(estimand, run, settings)
+        return of_samples.of_labels(estimand, run, settings) or of_samples.in_closed_form(estimand, run, settings)
     if estimand.scored:
         if run.streamed is not None:
             return of_streamed.in_closed_form(estimand, run, settings)
