@@ -57,8 +57,9 @@ _METRICS_OF_A_LOAD = 8
 def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     """An estimand that is a sum over the samples, or over other units such as queries; None for others."""
     expression = estimand.expression
-    alike = run.units.at_hand and run.grouping is None and run.scores.weights is None
-    if isinstance(expression, Measure) and expression.metric in _OF_ONE_ORDER and alike:
+    independent = run.units.at_hand and run.grouping is None
+    in_order = isinstance(expression, Measure) and expression.metric in _OF_ONE_ORDER and independent
+    if isinstance(expression, Measure) and in_order and run.scores.weights is None:
         codes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
         classes = [code for code in codes if code is not None]
         if expression.metric is roc_auc:
