@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from functools import partial
 from itertools import combinations
 from math import isfinite, isnan, nan
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -37,7 +38,7 @@ from app.kernel.uncertainty.draws import Alternative, chosen_seed
 from app.kernel.uncertainty.intervals import ProportionInterval
 from app.services.estimands import Better, Estimand, Preference, preference, ranked_by, stored_key
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
-from app.services.estimates.estimates import estimate, why_uncounted, work_of
+from app.services.estimates.estimates import estimate, work_of
 from app.services.estimates.run_data import RunData, run_data, single_value
 from app.services.ports import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
@@ -216,7 +217,7 @@ def rank_candidates(
         better=better.better,
         level=query.level,
         items=tuple(lines),
-        notes=(*_notes(entrants, ranked), *_chosen_by(query, lines)),
+        notes=_notes(query, entrants, ranked),
     )
     return _judged(board, better, entrants, kept, query, beyond) if entrants else board
 
@@ -243,7 +244,7 @@ def _value(
         if not (at_hand if stored is None else not estimand.scored or is_scored(record)):
             return None, f"{estimand.text} {missing_outputs(record)}"
         return None, (NoLimits.UNDEFINED_FOR_SAMPLES if estimand.scored else NoLimits.UNDEFINED).value
-    reason: str | None = why_uncounted(run)
+    reason: str | None = run.uncounted
     if reason is None and not at_hand:
         too_many = "the runs have more samples than can be used together"
         reason = too_many if kept.too_many else f"it {missing_outputs(record)}"
@@ -260,7 +261,9 @@ def _best_first(values: Sequence[float | None], better: Preference) -> list[int]
     return sorted(range(len(values)), key=key)
 
 
-def _notes(entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]) -> tuple[str, ...]:
+def _notes(
+    query: LeaderboardQuery, entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]
+) -> tuple[str, ...]:
     notes = []
     if len({record.labels for record in records}) > 1:
         notes.append("the runs do not all have the same classes: their values may not mean the same")
@@ -278,18 +281,12 @@ def _notes(entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]) ->
         )
     if len({record.dataset for record in records}) > 1:
         notes.append("the runs are of several versions or splits of the dataset")
+    if query.where and records:
+        notes.append(
+            f"only model versions whose latest evaluation has {' and '.join(map(str, query.where))} are ranked; limits "
+            "and groups do not take into account that they were chosen by their values"
+        )
     return tuple(notes)
-
-
-def _chosen_by(query: LeaderboardQuery, lines: Sequence[LeaderboardLine]) -> tuple[str, ...]:
-    """Return the caution about model versions that were selected by their values."""
-    if not (query.where and lines):
-        return ()
-    conditions = " and ".join(map(str, query.where))
-    return (
-        f"only model versions whose latest evaluation has {conditions} are ranked; limits and groups do not take into "
-        "account that they were chosen by their values",
-    )
 
 
 def _judged(
@@ -304,7 +301,9 @@ def _judged(
     settings = LimitSettings(level=query.level, proportions=query.proportion_interval, alternative=query.alternative)
     lines = list(board.items)
     for entrant, own in zip(entrants, _estimates(entrants, settings), strict=True):
-        lines[entrant.place] = _with_interval(lines[entrant.place], own)
+        limits: dict[str, Any] = {"low": number(own.low), "high": number(own.high), "method": own.method}
+        known = limits if own.reason is None else {"reason": f"no interval: {own.reason}"}
+        lines[entrant.place] = replace(lines[entrant.place], **known)
     side = None if query.alternative is Alternative.TWO_SIDED else query.alternative
     board = replace(board, items=tuple(lines), design=LeaderboardDesign(level=query.level, alternative=side))
     if len(entrants) < 2:
@@ -429,12 +428,6 @@ def _estimates(entrants: Sequence[_Entrant], settings: LimitSettings) -> list[Es
     if sum(work_of(entrant.estimand, entrant.run, settings) for entrant in entrants) > 1.0:
         return [Estimate(value=nan, level=settings.level, reason=NoLimits.TOO_MANY_RUNS)] * len(entrants)
     return [estimate([entrant.estimand], entrant.run, settings)[0][0] for entrant in entrants]
-
-
-def _with_interval(line: LeaderboardLine, own: Estimate) -> LeaderboardLine:
-    if own.reason is None:
-        return replace(line, low=number(own.low), high=number(own.high), method=own.method)
-    return replace(line, reason=f"no interval: {own.reason}")
 
 
 def _luck(runs: int, value: float, corrected: float, fresh: tuple[float, float]) -> str:

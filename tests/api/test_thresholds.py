@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.api.answers import answer_model
-from app.services.decide.answers import DecisionRule
+from app.services.decide.thresholds import DecisionRule
 from tests.api.answers import check_json, check_problem, create, evaluation
 from tests.api.test_probabilities import make, make_scores
 from tests.witnesses import sk

@@ -15,8 +15,7 @@ from app.domain.slices import restricted
 from app.kernel.decide.rules import Correction
 from app.kernel.matrix.table import confusion_counts
 from app.services.decide import thresholds
-from app.services.decide.answers import DecisionRule
-from app.services.decide.thresholds import Limit, RuleQuestion, best_rule
+from app.services.decide.thresholds import DecisionRule, Limit, RuleQuestion, best_rule
 from tests.kernel.probability.problems import softmax_problem
 from tests.services.slicing import classified
 

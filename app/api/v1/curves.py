@@ -16,7 +16,6 @@ from app.api.jobs import deferrable
 from app.api.v1.requests import questions as requests
 from app.api.v1.requests.fields import SOUGHT, Level
 from app.domain.errors import UnknownClass
-from app.services.decide.answers import DecisionRule, LabelRules
 from app.services.decide.curves import (
     BandForm,
     CalibrationForm,
@@ -27,7 +26,7 @@ from app.services.decide.curves import (
     curve_of,
     curves_of,
 )
-from app.services.decide.thresholds import rules_of
+from app.services.decide.thresholds import DecisionRule, LabelRules, rules_of
 
 router = routes("evaluations")
 

@@ -187,18 +187,10 @@ def _mean(values: Sequence[float]) -> float:
 _DRAWS = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintProbabilities:
-    """Probabilities that the population meets each constraint, and all of them."""
-
-    each: tuple[float, ...]
-    all: float
-
-
 def constraint_probabilities(
     counts: Array, constraints: Sequence[Constraint], optimism: Array, seed: int
-) -> ConstraintProbabilities:
-    """Probabilities that a rule with a matrix (K, K) of counts meets constraints in the population.
+) -> tuple[tuple[float, ...], float]:
+    """Probabilities that a rule with a matrix (K, K) of counts meets each constraint in the population, and all.
 
     Args:
         counts: Counts of the independent samples on which the rule was chosen.
@@ -215,4 +207,4 @@ def constraint_probabilities(
         found = float(scalar(constraint.expression, Table(counts)))
         # The draws keep their spread; their mean is shifted by the optimism.
         row[:] = constraint.keeps(drawn + (found - luck - float(present.mean()) if present.size else 0.0))
-    return ConstraintProbabilities(tuple(met.mean(axis=1).tolist()), float(met.all(axis=0).mean()))
+    return tuple(met.mean(axis=1).tolist()), float(met.all(axis=0).mean())

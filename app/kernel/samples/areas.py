@@ -208,24 +208,6 @@ def area_variance(ranking: Ranking) -> float:
     return of_members / members + _spread(*_above_others(ranking)) / others
 
 
-def precision_variance(ranking: Ranking) -> float:
-    """Variance of the average precision of one class, the sum of the squares of `precision_influence`, from the counts
-    along its cuts without another sort.
-
-    Args:
-        ranking: Unweighted, with members.
-    """
-    tp, fp, held = ranking.tp, ranking.fp, ranking.tp - ranking.tp_before
-    slopes = np.stack([fp, tp]) * (held / (tp + fp) ** 2)
-    gained, lost = slopes.sum(axis=1, keepdims=True) - (np.cumsum(slopes, axis=1) - slopes)
-    members = tp / (tp + fp) - float(ranking.average_precision) + gained
-    # Non-members stand at a cut or above it, below the cut before; those below all cuts move nothing.
-    others = np.diff(fp, prepend=0.0)
-    size = ranking.members.size
-    spread = float(held @ (members * members) + others @ (lost * lost)) / float(ranking.positives) ** 2
-    return spread * size / max(size - 1, 1)
-
-
 def _spread(values: Array, counts: Array) -> float:
     """Variance over n - 1 of values with multiplicities."""
     size = float(counts.sum())

@@ -26,9 +26,9 @@ from app.kernel.streamed.metrics import linearised
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.streamed.together import joined
-from app.kernel.uncertainty.designs import RatesInGroups
+from app.kernel.uncertainty.designs import RatesInGroups, WeightedTables
 from app.kernel.uncertainty.influence import LabelInfluences, Linearisation
-from app.kernel.uncertainty.units import Units, WeightedLabels
+from app.kernel.uncertainty.units import Units
 
 # Cells from this one on are those of samples that have the label.
 _ACTUAL: Final = 2
@@ -161,10 +161,10 @@ class LabelMoments(WeightedProducts):
         return _table(self.plain.sums)
 
     @property
-    def weighted(self) -> WeightedLabels | None:
+    def weighted(self) -> WeightedTables | None:
         """The tables of samples that have weights; None without."""
         squares = _table(self.centred.products[0])
-        return WeightedLabels(self.table, squares, _table(self.used)) if self.is_weighted else None
+        return WeightedTables(self.table, squares, _table(self.used)) if self.is_weighted else None
 
 
 def _table(sums: Array) -> LabelTable:

@@ -241,7 +241,7 @@ def headlines(design: Design, level: float = 0.95) -> Headlines:
         gradients = stack([gradient(table) for _, gradient in known])
         smooth = _smooth_intervals(design, known, _smooth_ends(design, known, gradients, level))
         parts = (*_shares(design, level), *_recall_means(design, recalls, worth, level), *smooth)
-    of_rates = RateIntervals(rates.limited, given, *limits_of_rates, _method(Method.WILSON, design))
+    of_rates = RateIntervals(rates.keys, given, *limits_of_rates, _method(Method.WILSON, design))
     return Headlines(level, tuple(zip(*parts, strict=True)), of_rates, recalls, gradients)
 
 
@@ -374,7 +374,9 @@ def _smooth_intervals(design: Design, smooth: SmoothMetrics, found: _Ends) -> It
     empty = (design.table.actual[design.of].reshape(-1, design.table.n_classes) == 0).any(axis=-1).tolist()
     parts = (part.tolist() for part in (found.values, found.low, found.high, found.moved))
     for (metric, _), *ends in zip(smooth, *parts, strict=True):
-        plain = Method.DELTA_FISHER_Z if _is_signed(metric) else Method.DELTA_LOGIT
+        lowest = metric.card.range[0]
+        # Of values below 0, as correlations have, the logit scale of the range is Fisher's z.
+        plain = Method.DELTA_FISHER_Z if lowest is None or lowest < 0.0 else Method.DELTA_LOGIT
         made = []
         for value, low, high, moved, lacks in zip(*ends, empty, strict=True):
             refusal = None
@@ -441,12 +443,6 @@ def spread_of_errors(counts: Array, classes: NDArray[np.intp]) -> Array:
     return shares
 
 
-def _is_signed(metric: Metric[Table]) -> bool:
-    """Has it values below 0, as correlations have? On the logit scale of its range that is Fisher's z."""
-    low = metric.card.range[0]
-    return low is None or low < 0.0
-
-
 def equal_share_headlines(table: Table, found: Headlines) -> tuple[tuple[OverallInterval, ...], ...]:
     """For each pair of matrices (B, 2, K, K), the second with its rows scaled to equal totals, the intervals of the
     headline metrics that prevalence moves, of the second.
@@ -509,15 +505,6 @@ def _interval(metric: Metric[Table], value: float, below: float, above: float) -
         low = high = float("nan")
         refusal = NoLimits.DEGENERATE
     return OverallInterval(metric.key, low, high, Method.MOVER.value, Given.ACTUAL, refusal)
-
-
-_FEW = 5
-
-
-def few_samples(actual: Array) -> Mask:
-    """Mask (K) of the classes that have some samples, but fewer than five, from their numbers (K)."""
-    few: Mask = (actual > 0) & (actual < _FEW)
-    return few
 
 
 def curvature(counts: Array) -> float:

@@ -14,7 +14,15 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.matrix.table import AdditiveGradient, Table, WeightedCounts, additive_variance, recall_gradient, stack
+from app.kernel.matrix.table import (
+    AdditiveGradient,
+    LabelTable,
+    Table,
+    WeightedCounts,
+    additive_variance,
+    recall_gradient,
+    stack,
+)
 from app.kernel.metrics.card import Gradient, Mean, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Proportion, Rate
@@ -24,7 +32,7 @@ from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.draws import MOST_UNDEFINED
 from app.kernel.uncertainty.groups import GroupedCounts, group_variance
-from app.kernel.uncertainty.intervals import Spread, correlated, independent, two_sided_z
+from app.kernel.uncertainty.intervals import Limits, Spread, correlated, independent, two_sided_z
 
 # Hits and numbers of samples for intervals of proportions, each (...).
 Counts = tuple[Array, Array]
@@ -87,57 +95,41 @@ GIVEN = {
 
 
 RECALL = Rate(ConfusionCells.TP, ConfusionCells.ACTUAL, None)
+_BOTH = Rate(ConfusionCells.TP, ConfusionCells.UNION, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CatalogueRates:
-    """The rates of the catalogue, and the F quantities that they are: a rate, or what is missing of it to 1.
+    """The rates of single classes in the catalogue, then what follows from the share of actual and predicted members
+    that are both (F1 = 2 J / (1 + J)).
 
     Attributes:
-        keys: R of them.
-        given: What limits of each take as fixed, then those of the overlaps.
-        numerators: Of each quantity, a property of a table.
-        denominators: The same.
-        places: Which quantity each rate is, then which each of the overlaps follows from (R + O).
-        turned: The rates that are what is missing of that, by place.
-        overlaps: By key, the O rising maps to metrics that follow from the share of actual and predicted members that
-            are both (F1 = 2 J / (1 + J)): the last of the quantities.
+        keys: Of R metrics.
+        rates: (R) what each is a line of, as of one of many classes.
+        given: (R) what limits of each take as fixed.
+        turned: Places of those that are what is missing of the rate to 1.
+        overlaps: (O) the rising maps of the last of them, from that share.
     """
 
     keys: tuple[str, ...]
+    rates: tuple[Rate, ...]
     given: tuple[Given, ...]
-    numerators: tuple[str, ...]
-    denominators: tuple[str, ...]
-    places: NDArray[np.intp]
     turned: NDArray[np.intp]
-    overlaps: Mapping[str, Callable[[Array], Array]]
+    overlaps: tuple[Callable[[Array], Array], ...]
 
-    @property
-    def limited(self) -> tuple[str, ...]:
-        """Keys (R + O) of what has limits: rates, then overlaps."""
-        return (*self.keys, *self.overlaps)
-
-    def quantity(self, rate: Rate) -> int:
-        """The place of a rate among the quantities.
+    def place(self, rate: Rate) -> int:
+        """The first place of the same samples above and below.
 
         Raises:
             ValueError: no metric of the catalogue is that rate.
         """
-        pairs = list(zip(self.numerators, self.denominators, strict=True))
-        return pairs.index((rate.hits.column, rate.among.column))
+        return [(one.hits, one.among) for one in self.rates].index((rate.hits, rate.among))
 
-    @property
-    def of_recall(self) -> int:
-        """The place of the recall among the quantities."""
-        return self.quantity(RECALL)
-
-    def limits(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Limits (R + O, ...) of the rates and the overlaps, from those of the quantities (F, ...): complements have
-        mirrored ones.
-        """
-        low, high, turned = low[self.places], high[self.places], self.turned
+    def limits(self, low: Array, high: Array) -> Limits:
+        """Limits (R, ...) of the metrics, from those of the rates (R, ...)."""
+        turned = self.turned
         low[turned], high[turned] = 1.0 - high[turned], 1.0 - low[turned]
-        for place, of in enumerate(self.overlaps.values(), start=len(self.keys)):
+        for place, of in enumerate(self.overlaps, start=len(self.keys) - len(self.overlaps)):
             low[place], high[place] = of(low[place]), of(high[place])
         return low, high
 
@@ -149,18 +141,20 @@ def catalogue_rates() -> CatalogueRates:
     declared = ((key, fact.proportion) for key, fact in facts.items())
     # Of more classes than two: with two, rates of different classes are one quantity, with the same counts.
     rates = {key: each.at(3, 0) for key, each in declared if each is not None and each.is_plain}
-    pairs = [(rate.hits.column, rate.among.column) for rate in rates.values()]
-    distinct = list(dict.fromkeys(pairs))
     overlaps = {key: fact.overlap for key, fact in facts.items() if fact.overlap is not None}
-    return CatalogueRates(
-        keys=tuple(rates),
-        given=(*(GIVEN[rate.among] for rate in rates.values()), *(Given.SAMPLES for _ in overlaps)),
-        numerators=(*(numerator for numerator, _ in distinct), "tp"),
-        denominators=(*(denominator for _, denominator in distinct), "union"),
-        places=np.array([*map(distinct.index, pairs), *(len(distinct) for _ in overlaps)]),
-        turned=np.flatnonzero([rate.line.slope < 0.0 for rate in rates.values()]),
-        overlaps=overlaps,
+    of_all = (*rates.values(), *(_BOTH for _ in overlaps))
+    given = tuple(GIVEN[rate.among] for rate in of_all)
+    turned = np.flatnonzero([rate.line.slope < 0.0 for rate in of_all])
+    return CatalogueRates((*rates, *overlaps), of_all, given, turned, tuple(overlaps.values()))
+
+
+def counts_of(rates: Sequence[Rate], table: Table | LabelTable) -> Counts:
+    """Hits and samples (R, ..., K) of rates, whatever class they are of."""
+    hits, among = (
+        np.array([getattr(table, cells.column) for cells in each])
+        for each in ([rate.hits for rate in rates], [rate.among for rate in rates])
     )
+    return hits, among
 
 
 SmoothMetrics = tuple[tuple[Metric[Table], Gradient], ...]
@@ -295,15 +289,6 @@ class DesignedRate:
             effective = among[0] ** 2 / among[1]
         return cls(rate, variance, samples, effective, effective)
 
-    @classmethod
-    def of(cls, rate: Rate, weighted: WeightedCounts) -> Self:
-        """Make it from one rate of a matrix."""
-        sums, squares, samples = (
-            rate.counts(Table(part)) for part in (weighted.counts, weighted.squares, weighted.samples)
-        )
-        hits, among = (np.array(pair) for pair in zip(sums, squares, strict=True))
-        return cls.of_sums(hits, among, np.asarray(samples[1]))
-
     def as_counts(self, level: float) -> Counts:
         """Hits and samples (...) for intervals of proportions; NaN where all is in one group."""
         worth = worth_of(self.rate, self.variance, self.samples, self.effective, level=level, at_edge=self.at_edge)
@@ -311,7 +296,41 @@ class DesignedRate:
         return self.rate * worth, worth
 
 
-class RatesInGroups:
+class DesignedSums(ABC):
+    """What rates of classes, or of labels, have as their values and variances in a design."""
+
+    @abstractmethod
+    def ratios(self, rates: Sequence[Rate]) -> DesignedRate:
+        """Rates (R, L) of every class, whatever class ``rates`` are of."""
+
+    def rates(self, rate: Rate) -> DesignedRate:
+        """One rate of every class (L)."""
+        found = self.ratios([rate])
+        return DesignedRate(*(getattr(found, name)[0] for name in found.__slots__))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WeightedTables(DesignedSums):
+    """Tables of samples with weights.
+
+    Attributes:
+        sums: Of weights.
+        squares: Of squared weights.
+        samples: Numbers of samples with a weight above 0.
+    """
+
+    sums: Table | LabelTable
+    squares: Table | LabelTable
+    samples: Table | LabelTable
+
+    def ratios(self, rates: Sequence[Rate]) -> DesignedRate:
+        """Rates (R, L) of every class or label."""
+        sums, squares, samples = (counts_of(rates, table) for table in (self.sums, self.squares, self.samples))
+        hits, among = (np.array(pair) for pair in zip(sums, squares, strict=True))
+        return DesignedRate.of_sums(hits, among, samples[1])
+
+
+class RatesInGroups(DesignedSums):
     """Samples with labels in groups: products of the sums within groups of what lies in the cells of a label.
 
     A rate h/s of a label is a ratio of sums over the groups, so the sum of the squares (h - r s)^2 follows from the
@@ -363,15 +382,9 @@ class RatesInGroups:
         self._products[label] += cells @ cells.T
         self._patterns[label] += np.bincount(_BITS @ (cells > 0), minlength=16)
 
-    def rates(self, rate: Rate) -> DesignedRate:
-        """One rate of every label (L), whatever label ``rate`` is of."""
-        found = self.ratios([rate.hits.column], [rate.among.column])
-        return DesignedRate(*(getattr(found, name)[0] for name in found.__slots__))
-
-    def ratios(self, numerators: Sequence[str], denominators: Sequence[str]) -> DesignedRate:
-        """Ratios (R, L) of counts of a table, by the names of these."""
-        basis = Table(_BASIS)
-        hits, among = (np.array([getattr(basis, name)[:, 1] for name in names]) for names in (numerators, denominators))
+    def ratios(self, rates: Sequence[Rate]) -> DesignedRate:
+        """Rates (R, L) of every label."""
+        hits, among = (counts[..., 1] for counts in counts_of(rates, Table(_BASIS)))
         inside = (np.arange(16)[:, None] & _BITS) > 0
         present = ((inside @ among.T) > 0).T @ self._patterns.T
         with silently():
@@ -408,7 +421,7 @@ class Design(ABC):
 
     @abstractmethod
     def rates(self, level: float) -> Counts:
-        """Hits and samples (F, ..., K) of the catalogue's quantities (``catalogue_rates``) of each class."""
+        """Hits and samples (R, ..., K) of the catalogue's rates (``catalogue_rates``) of each class."""
 
     @abstractmethod
     def variances(self, gradients: AdditiveGradient) -> Array:
@@ -422,14 +435,14 @@ class Design(ABC):
         """Hits and samples of one rate for intervals of proportions."""
         if rate.of is None:
             return self.accuracy(level)
-        place = catalogue_rates().quantity(rate)
+        place = catalogue_rates().place(rate)
         hits, among = self.rates(level)
         return hits[place, ..., rate.of], among[place, ..., rate.of]
 
     def recalls(self, level: float) -> Counts:
         """Hits and samples (..., K) of the recalls."""
         hits, among = self.rates(level)
-        place = catalogue_rates().of_recall
+        place = catalogue_rates().place(RECALL)
         return hits[place], among[place]
 
     @property
@@ -466,13 +479,9 @@ class Independent(Design):
         return hits[self.of], among[self.of]
 
     def rates(self, level: float) -> Counts:  # noqa: ARG002 - every sample is worth one
-        """Hits and samples (F, ..., K)."""
-        rates = catalogue_rates()
-        hits, among = (
-            np.array([getattr(self.matrices, name)[self.of] for name in names])
-            for names in (rates.numerators, rates.denominators)
-        )
-        return hits, among
+        """Hits and samples (R, ..., K)."""
+        hits, among = counts_of(catalogue_rates().rates, self.matrices)
+        return hits[:, *self.of], among[:, *self.of]
 
     def recalls(self, level: float) -> Counts:  # noqa: ARG002 - every sample is worth one
         """Hits and samples (..., K) of the recalls."""
@@ -504,18 +513,18 @@ class Weighted(Design):
 
     def accuracy(self, level: float) -> Counts:
         """Right answers and all samples, as many as they are worth."""
-        return DesignedRate.of(ACCURACY, self.sums).as_counts(level)
+        sums, squares, samples = (ACCURACY.counts(table) for table in self._tables)
+        hits, among = (np.array(pair) for pair in zip(sums, squares, strict=True))
+        return DesignedRate.of_sums(hits, among, samples[1]).as_counts(level)
 
     @kept
     def rates(self, level: float) -> Counts:
-        """Hits and samples (F, K), as many as they are worth."""
-        rates = catalogue_rates()
-        tables = [Table(part) for part in (self.sums.counts, self.sums.squares, self.sums.samples)]
-        hits, among = (
-            np.array([[getattr(table, name) for name in names] for table in tables])
-            for names in (rates.numerators, rates.denominators)
-        )
-        return DesignedRate.of_sums(hits[:2], among[:2], among[2]).as_counts(level)
+        """Hits and samples (R, K), as many as they are worth."""
+        return WeightedTables(*self._tables).ratios(catalogue_rates().rates).as_counts(level)
+
+    @property
+    def _tables(self) -> tuple[Table, Table, Table]:
+        return self.table, Table(self.sums.squares), Table(self.sums.samples)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Sum w^2 (g - g_)^2 / (sum w)^2 with the weighted mean g_ of the derivatives of the samples."""
@@ -561,14 +570,13 @@ class Grouped(Design):
 
     @kept
     def rates(self, level: float) -> Counts:
-        """Hits and samples (F, K), as many as they are worth."""
+        """Hits and samples (R, K), as many as they are worth."""
         return self._ratios.as_counts(level)
 
     @cached_property
     def _ratios(self) -> DesignedRate:
-        """The catalogue's quantities (F, K)."""
-        rates = catalogue_rates()
-        return RatesInGroups.of(self.runs).ratios(rates.numerators, rates.denominators)
+        """The catalogue's rates (R, K)."""
+        return RatesInGroups.of(self.runs).ratios(catalogue_rates().rates)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Variances of sums over the groups of the influences of their samples, with G/(G-1)."""
@@ -582,7 +590,7 @@ class Grouped(Design):
     @property
     def spread(self) -> Spread:
         """Function from the moves of single recalls to the move of their sum, whose errors groups correlate."""
-        errors = np.sqrt(self._ratios.variance[catalogue_rates().of_recall])
+        errors = np.sqrt(self._ratios.variance[catalogue_rates().place(RECALL)])
         return correlated(
             errors, lambda rows: self.variances(stack([recall_gradient(self.table, row) for row in rows]))
         )

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -142,8 +142,6 @@ MOST_UNDEFINED = 0.05
 # Parts of a standard deviation that a shift of the draws must reach to be undone: less costs no coverage worth naming.
 _NEGLIGIBLE = 0.1
 
-_CELLS_PER_PIECE = 1 << 18
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
@@ -177,19 +175,10 @@ def evaluate_draws(batches: Iterable[Array | Table], functionals: Sequence[Funct
         batches: of matrices (d, ..., K, K), D in all, however they are batched.
         functionals: the metrics; all see the same matrices.
     """
+    tables = (batch if isinstance(batch, Table) else Table(batch) for batch in batches)
     with silently():
-        found = [
-            [np.moveaxis(functional(table), 0, -1) for functional in functionals]
-            for batch in batches
-            for table in ([batch] if isinstance(batch, Table) else _pieces(batch))
-        ]
+        found = [[np.moveaxis(functional(table), 0, -1) for functional in functionals] for table in tables]
     return [np.moveaxis(np.concatenate(blocks, axis=-1), -1, 0) for blocks in zip(*found, strict=True)]
-
-
-def _pieces(batch: Array) -> Iterator[Table]:
-    """Yield the matrices of a batch (d, ..., K, K), as many at a time as stay in the cache."""
-    size = max(1, _CELLS_PER_PIECE * len(batch) // batch.size)
-    return (Table(batch[start : start + size]) for start in range(0, len(batch), size))
 
 
 def summarise(draws: Array, estimate: Array, level: float = 0.95, *, center: Array | None = None) -> Summary:

@@ -21,7 +21,7 @@ from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW, moved_both_ways
-from app.kernel.uncertainty.designs import RECALL, RatesInGroups, surer, worth_of
+from app.kernel.uncertainty.designs import RECALL, DesignedSums, surer, worth_of
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.intervals import (
     ProportionInterval,
@@ -31,7 +31,6 @@ from app.kernel.uncertainty.intervals import (
     proportion_limits,
     two_sided_z,
 )
-from app.kernel.uncertainty.units import WeightedLabels
 
 Bounds = tuple[float | None, float | None]
 
@@ -451,7 +450,7 @@ class LabelInfluences(UnitInfluences):
     """
 
     pairs: PairsOfLabels
-    designed: WeightedLabels | RatesInGroups | None = None
+    designed: DesignedSums | None = None
 
     @property
     def table(self) -> LabelTable:

@@ -132,19 +132,6 @@ def _of_gaps(expression: Measure, gaps: Gaps) -> Resampled:
     return Resampled(values, read, "bootstrap_inverted")
 
 
-@dataclass(frozen=True, slots=True)
-class ShiftedShares:
-    """Class shares that values are wanted at.
-
-    Attributes:
-        point: (K).
-        spread: (1, K) the same in all resamples, or those of each (D, K).
-    """
-
-    point: Array
-    spread: Array
-
-
 def at_shares(run: Units, weights: Array | None, shares: Array, chosen: Codes | None = None) -> Array:
     """Weights (..., n) of units, of which classes have these shares (..., K); NaN where a class with a share has none.
 
@@ -254,7 +241,7 @@ def replicated(
     drawn: Resamples,
     estimates: Sequence[Array],
     weighting: Array | None = None,
-    shares: ShiftedShares | None = None,
+    shares: tuple[Array, Array] | None = None,
 ) -> list[Array]:
     """Values (D, V) of every functional in resamples.
 
@@ -264,7 +251,8 @@ def replicated(
         drawn: The resamples.
         estimates: Values (V) of every functional of the run.
         weighting: (n) what each sample weighs besides.
-        shares: Class shares that values are wanted at; None leaves classes as they are drawn.
+        shares: Class shares (K) that values are wanted at, and those of each resample (D, K), or (1, K) where all have
+            the same; None leaves classes as they are drawn.
     """
     values: list[list[Array]] = [[] for _ in functionals]
     done = 0
@@ -276,14 +264,15 @@ def replicated(
             if base is not None:
                 # What a subset is off the data is no sampling error of the data.
                 here = base if own is None else base * own
-                here = here if shares is None else at_shares(run, here, shares.point, chosen)
+                here = here if shares is None else at_shares(run, here, shares[0], chosen)
                 off = values_of(part, functionals, here)
                 shifts = [whole - some for whole, some in zip(estimates, off, strict=True)]
             for weights in batches:
                 here = weights if own is None else weights * own
                 if shares is not None:
                     rows = slice(done, done + len(weights))
-                    here = at_shares(run, here, shares.spread[rows if len(shares.spread) > 1 else slice(None)], chosen)
+                    spread = shares[1]
+                    here = at_shares(run, here, spread[rows] if len(spread) > 1 else spread, chosen)
                 done += len(weights)
                 subject = part.subject(here)
                 for found, functional, shift in zip(values, functionals, shifts, strict=True):
@@ -300,10 +289,6 @@ def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summ
     return replace(found, low=low, high=high, extended=np.zeros_like(found.extended))
 
 
-def _batch(made: Plan, run: Units) -> int:
-    return max(1, _AT_ONCE // (made.subset * run.width))
-
-
 def resamples(run: Units, made: Plan, seed: int, shares: Shares, grouping: Grouping | None = None) -> Resamples:
     """Subsets of samples (b), what each stands for (b), and batches of weights (d, b).
 
@@ -312,7 +297,7 @@ def resamples(run: Units, made: Plan, seed: int, shares: Shares, grouping: Group
     """
     random = generator(seed)
     y, fixed = run.strata, shares is Shares.OBSERVED
-    batch = _batch(made, run)
+    batch = max(1, _AT_ONCE // (made.subset * run.width))
     if grouping is not None:
         yield None, None, grouping.weights(draws=made.draws, random=random, batch=batch)
         return

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from app.kernel.matrix.table import LabelTable, Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
-from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, Mask, kish_effective_n
 from app.kernel.samples.contingency import CellPlaces, Contingency, DecisionTable
 from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes, sums_by_code
 from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.designs import DesignedRate, RatesInGroups
+from app.kernel.uncertainty.designs import RatesInGroups, WeightedTables
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.units.overlaps import Overlaps
 from app.kernel.units.queries import Queries
@@ -178,29 +177,6 @@ class OverlapUnits(Units):
 _COUNTED = 16
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedLabels:
-    """Tables of the labels for samples with weights.
-
-    Attributes:
-        sums: Of weights.
-        squares: Of squared weights.
-        samples: Numbers of samples with a weight above 0.
-    """
-
-    sums: LabelTable
-    squares: LabelTable
-    samples: LabelTable
-
-    def rates(self, rate: Rate) -> DesignedRate:
-        """One rate of every label (L), whatever label ``rate`` is of."""
-        (hits, among), (hit_squares, all_squares), (_, samples) = (
-            (getattr(table, rate.hits.column), getattr(table, rate.among.column))
-            for table in (self.sums, self.squares, self.samples)
-        )
-        return DesignedRate.of_sums(np.array([hits, hit_squares]), np.array([among, all_squares]), samples)
-
-
 @dataclass(frozen=True, eq=False)
 class LabelUnits(Units):
     """Samples with their labels.
@@ -252,10 +228,10 @@ class LabelUnits(Units):
         columns = [self.members & self.predicted, self.members, self.predicted]
         return np.concatenate(columns, axis=1).astype(np.float64)
 
-    def weighted(self, weights: Array) -> "WeightedLabels":
+    def weighted(self, weights: Array) -> WeightedTables:
         """The tables of the labels of samples in weights (n) of their own."""
         used = (weights > 0).astype(np.float64)
-        return WeightedLabels(self._table(weights), self._table(weights * weights), self._table(used))
+        return WeightedTables(self._table(weights), self._table(weights * weights), self._table(used))
 
     def in_groups(self, grouping: Grouping, weights: Array | None) -> RatesInGroups:
         """Rates of the labels of samples in groups, perhaps in weights (n) of their own."""

@@ -1,10 +1,12 @@
 """The decision rule that is best for a metric: a threshold for two classes, a weight per class for more."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.division import divided
 from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotComparable
@@ -13,7 +15,7 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
 from app.domain.inputs.samples import DecidedBy
-from app.domain.members import numbers
+from app.domain.members import LEFT_OUT, numbers, typed
 from app.domain.slices import Places, places_of, refuse_unknown_slices, restricted
 from app.domain.wording import chance, number, percent
 from app.kernel.decide.class_weights import WeightRule, search_weights, simplex_size, weight_surface
@@ -21,13 +23,138 @@ from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, Place
 from app.kernel.decide.rules import Correction as Correction
 from app.kernel.decide.thresholds import ThresholdRule, search_threshold
 from app.kernel.metrics.expression import Combination, Expression, OverSlices, Sliced, is_list, is_of_slices
+from app.kernel.numerics.arrays import Array
 from app.kernel.samples.curves import Curve, thin
 from app.kernel.samples.scores import Scores
-from app.services.decide.answers import DecisionRule, LabelRules, RuleConstraint, RuleCurve, RuleObjective, RuleSurface
 from app.services.estimands import Better, preference
 from app.services.estimates.estimate import NoLimits
 from app.services.estimates.run_data import RunData
 from app.services.stored import scores_of
+
+_MATRIX = typed(list[list[float]])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleObjective:
+    """The objective under the rule, and under the one that the evaluation was made with.
+
+    Attributes:
+        gain: How much better the rule is; never negative without constraints.
+        corrected: The value less what the search itself contributed.
+    """
+
+    expression: str
+    value: float | None
+    default: float | None
+    better: Better
+    gain: float | None
+    corrected: Corrected | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleConstraint:
+    """A constraint under both rules.
+
+    Attributes:
+        probability: Probability that the population meets it under the rule, corrected for chance on these samples;
+            null where that is not known.
+        required: With a guarantee, the value that the rule had to show on these samples.
+    """
+
+    metric: str
+    value: float | None
+    default: float | None
+    probability: float | None
+    required: float | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleCurve:
+    """The objective at every threshold.
+
+    Attributes:
+        feasible: Are the constraints met there on these samples?
+    """
+
+    x: Array = field(metadata=typed(list[float]))
+    y: Array = field(metadata=typed(list[float]))
+    feasible: NDArray[np.bool_] = field(metadata=typed(list[bool]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RuleSurface:
+    """The objective for every class weight of a grid, and the best trade-offs between the recalls.
+
+    Attributes:
+        steps: Weights are positive multiples of 1 / steps with sum 1.
+        weights: P points, in the order of the labels.
+        objective: At each point; `null` where it has no value.
+        feasible: Are the constraints met there on these samples?
+        recalls: At each point, in the order of the labels; `null` for a class without samples.
+        front: The points that no other one beats in one recall without losing in another, by their places.
+        best_index: The place of the feasible point with the best objective; `null` where there is none.
+    """
+
+    steps: int
+    labels: Sequence[str]
+    weights: Array = field(metadata=_MATRIX)
+    objective: Sequence[float | None]
+    feasible: NDArray[np.bool_] = field(metadata=typed(list[bool]))
+    recalls: Sequence[Sequence[float | None]]
+    front: Sequence[int]
+    best_index: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelRules:
+    """A threshold for each label.
+
+    Attributes:
+        thresholds: In the order of the labels, as an input takes them; `null` for a label without a rule.
+        rules: By label; `null` where there is none.
+        undefined: Why, by label.
+    """
+
+    evaluation_id: UUID | None
+    thresholds: Sequence[float | None]
+    rules: Mapping[str, "DecisionRule | None"]
+    undefined: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DecisionRule:
+    """A decision rule, what it gains, and how much of that is due to chance.
+
+    Attributes:
+        evaluation_id: `null` for an input that is not saved.
+        rule: `argmax`: of weight times probability.
+        threshold: Two classes: predict the positive one from here on.
+        low: The middle 95 % of the thresholds found in resamples.
+        weights: More classes: their geometric mean is 1.
+        constraints_probability: Probability that the population meets all of the constraints; null where that is not
+            known.
+        guarantee: The probability with which a rule chosen like this one meets all constraints in the population.
+        surface: Where it was asked for: all rules of a grid of class weights.
+        note: What to expect on new data.
+    """
+
+    evaluation_id: UUID | None
+    rule: DecidedBy
+    threshold: float | None
+    low: float | None
+    high: float | None
+    default_threshold: float | None
+    weights: Mapping[str, float] | None
+    objective: RuleObjective
+    constraints: Sequence[RuleConstraint]
+    constraints_probability: float | None
+    guarantee: float | None = field(default=None, metadata=LEFT_OUT)
+    confusion_matrix: Array = field(metadata=_MATRIX)
+    default_confusion_matrix: NDArray[Any] = field(metadata=_MATRIX)
+    curve: RuleCurve | None
+    surface: RuleSurface | None = field(default=None, metadata=LEFT_OUT)
+    note: str
+
 
 # Most probabilities, times slices, for which a search for class weights is repeated in resamples: some seconds.
 MOST_RESAMPLED = 60_000
@@ -210,7 +337,9 @@ class _Search:
             seed=question.seed,
             guarantee=question.guarantee,
         )
-        return self._answer(identifier, found, required=found.required, curve=self._curve(found))
+        guaranteed = found.required if question.guarantee is not None else ()
+        required = [one.maximum if one.minimum is None else one.minimum for one in guaranteed]
+        return self._answer(identifier, found, required=required, curve=self._curve(found))
 
     def _curve(self, found: ThresholdRule) -> RuleCurve:
         defined = np.isfinite(found.objectives)
@@ -272,7 +401,7 @@ class _Search:
         identifier: UUID | None,
         found: ThresholdRule | WeightRule,
         *,
-        required: Sequence[Constraint] = (),
+        required: Sequence[float | None] = (),
         curve: RuleCurve | None = None,
     ) -> DecisionRule:
         each, together = self._chances(found)
@@ -293,7 +422,7 @@ class _Search:
                     value=value,
                     default=numbers(self.run.of(constraint.expression))[0],
                     probability=chance,
-                    required=self._required(required, index),
+                    required=required[index] if required else None,
                 )
                 for index, (limit, constraint, value, chance) in enumerate(
                     zip(self.question.limits, self.constraints, numbers(found.held), each, strict=True)
@@ -321,19 +450,12 @@ class _Search:
             corrected=found.corrected,
         )
 
-    def _required(self, required: Sequence[Constraint], index: int) -> float | None:
-        if self.question.guarantee is None:
-            return None
-        constraint = required[index]
-        return constraint.maximum if constraint.minimum is None else constraint.minimum
-
     def _chances(self, found: ThresholdRule | WeightRule) -> tuple[Sequence[float | None], float | None]:
         """Return the probabilities that the population meets each constraint, and all of them."""
         placed = any(one.placed is not None for one in self.constraints)
         if not self.constraints or placed or found.optimism is None or not _independent(self.source):
             return [None] * len(self.constraints), None
-        chances = constraint_probabilities(found.counts, self.constraints, found.optimism, self.question.seed)
-        return chances.each, chances.all
+        return constraint_probabilities(found.counts, self.constraints, found.optimism, self.question.seed)
 
     def _notes(self, corrected: Corrected | None, together: float | None) -> list[str]:
         notes = ["The rule was chosen on the samples that its value is computed from, so the value is optimistic."]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from math import isfinite, isnan, nan
-from typing import TypeGuard
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from app.domain.options import IntervalMethod
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import (
     Combination,
-    Expression,
     OverSlices,
     Sliced,
     is_about_sample,
@@ -37,7 +35,7 @@ from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import Limits, ProportionInterval, ValueWithEnds
 from app.services.estimands import Estimand, estimands_in, part_of
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
-from app.services.estimates.methods import of_labels, of_matrix, of_samples, of_streamed, shifted
+from app.services.estimates.methods import of_matrix, of_samples, of_streamed, shifted
 from app.services.estimates.run_data import RunData
 
 _DEFAULTS = LimitSettings()
@@ -187,8 +185,9 @@ def _without_simulation(
     if reason is not None and shares is not None:
         form = Estimate(value=np.nan, level=settings.level).without_limits(reason)
         return [form.of_values(values) for values in values_at_shares(estimand, run, shares)]
-    if _follows_from_parts(estimand.expression):
-        return [*_of_parts(estimand, estimand.expression, run, shares, settings)]
+    expression = estimand.expression
+    if isinstance(expression, Combination) and (expression.card.picks is not None or is_of_slices(expression)):
+        return [*_of_parts(estimand, expression, run, shares, settings)]
     if shares is not None:
         return shifted.in_closed_form(estimand, run, shares, settings)
     return [_in_closed_form(estimand, run, settings)]
@@ -196,7 +195,7 @@ def _without_simulation(
 
 def _in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
     if estimand.task is not None:
-        return of_labels.in_closed_form(estimand, run, settings) or of_samples.in_closed_form(estimand, run, settings)
+        return of_samples.of_labels(estimand, run, settings) or of_samples.in_closed_form(estimand, run, settings)
     if estimand.scored:
         if run.streamed is not None:
             return of_streamed.in_closed_form(estimand, run, settings)
@@ -206,29 +205,13 @@ def _in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -
     return None if settings.simulate else of_matrix.in_closed_form(estimand, run, settings)
 
 
-def _follows_from_parts(expression: Expression) -> TypeGuard[Combination]:
-    """Do its limits follow from those of its parts?"""
-    return isinstance(expression, Combination) and (expression.card.picks is not None or is_of_slices(expression))
-
-
 def _refusal(estimand: Estimand, run: RunData) -> NoLimits | None:
     if not run.is_counted and needs_counts(estimand.expression):
         return NoLimits.NO_COUNTS
-    reason = why_uncounted(run)
+    reason = run.uncounted
     if reason is None and is_about_sample(estimand.expression):
         return NoLimits.ABOUT_SAMPLE
     return reason or (NoLimits.EMPTY_CLASS if _averages_an_empty_class(estimand, run) else None)
-
-
-def why_uncounted(run: RunData) -> NoLimits | None:
-    """Return why nothing is known of the sampling error of a run; None where it is."""
-    if not run.has_sampling_error:
-        return NoLimits.NO_COUNTS
-    if run.lacks_weights:
-        return NoLimits.NO_WEIGHTS
-    if run.lacks_groups:
-        return NoLimits.NO_GROUPS
-    return NoLimits.ONE_GROUP if run.is_one_group else None
 
 
 def _averages_an_empty_class(estimand: Estimand, run: RunData) -> bool:
@@ -260,16 +243,16 @@ def _of_parts(
     values = run.values(estimand)[None] if shares is None else values_at_shares(estimand, run, shares)
     of_any = settings.of_any(sum(len(part.names) for part in parts))
     together = [_flat(one) for one in zip(*estimate_at(parts, run, shares, of_any), strict=True)]
-    if pick is None:
-        return [
-            (_mean(estimand, expression, float(value[0]), far, settings),)
-            for value, far in zip(values, together, strict=True)
-        ]
-    alone = [_flat(one) for one in zip(*estimate_at(parts, run, shares, settings), strict=True)]
-    return [
-        (_pick(estimand, pick, float(value[0]), one, far, settings),)
-        for value, one, far in zip(values, alone, together, strict=True)
-    ]
+    if pick is not None:
+        alone = [_flat(one) for one in zip(*estimate_at(parts, run, shares, settings), strict=True)]
+        points = zip(values[:, 0].tolist(), alone, together, strict=True)
+        return [(_pick(estimand, pick, value, one, far, settings),) for value, one, far in points]
+    found: list[Estimates] = []
+    for value, far in zip(values[:, 0].tolist(), together, strict=True):
+        # Of limits that hold for all parts together (Bonferroni).
+        low, high = (float(expression.card.compute(end, **expression.parameters)) for end in _limits(far))
+        found.append((_from_several(estimand, (value, low, high), far, (), settings, _NOTE_OF_MEAN),))
+    return found
 
 
 def _slices_at(estimand: Estimand, run: RunData, shares: ClassShares | None) -> tuple[Estimand, Sequence[RunData]]:
@@ -364,7 +347,9 @@ def picked_of(
     further = tuple(one for one in of_each(far) if isfinite(one.value))
     if card.picks is not None:
         return replace(_pick(estimand, card.picks, value, known, further, settings), level=settings.level)
-    return _of_pairs(estimand, _OF_PAIRS[card.ends], value, known, further, settings)
+    of_pairs = _OF_PAIRS[card.ends]
+    _, low, high = of_pairs(np.array([one.value for one in known]), *map(_limits, (known, further)))
+    return _from_several(estimand, (value, float(low), float(high)), known, further, settings, _NOTE_OF_PAIRS)
 
 
 def _flat(found: Iterable[Estimates]) -> Estimates:
@@ -386,22 +371,6 @@ def _pick(
     lower, upper = (alone, together) if pick is min else (together, alone)
     ends = pick(one.low for one in lower), pick(one.high for one in upper)
     return _from_several(estimand, (value, *ends), alone, together, settings, _NOTES[pick])
-
-
-def _of_pairs(
-    estimand: Estimand, of_pairs: OfPairs, value: float, alone: Estimates, together: Estimates, settings: LimitSettings
-) -> Estimate:
-    """The distance or the ratio of the largest and the smallest of P values."""
-    _, low, high = of_pairs(np.array([one.value for one in alone]), *map(_limits, (alone, together)))
-    return _from_several(estimand, (value, float(low), float(high)), alone, together, settings, _NOTE_OF_PAIRS)
-
-
-def _mean(
-    estimand: Estimand, expression: Combination, value: float, together: Estimates, settings: LimitSettings
-) -> Estimate:
-    """The mean of P values of any samples, from limits that hold for all of them together (Bonferroni)."""
-    low, high = (float(expression.card.compute(end, **expression.parameters)) for end in _limits(together))
-    return _from_several(estimand, (value, low, high), together, (), settings, _NOTE_OF_MEAN)
 
 
 def _limits(found: Estimates) -> Limits:

@@ -40,7 +40,6 @@ from app.kernel.uncertainty.closed_forms import (
     curvature,
     edge_pull,
     equal_share_headlines,
-    few_samples,
     headlines,
 )
 from app.kernel.uncertainty.designs import Given, Independent, catalogue_rates
@@ -251,7 +250,7 @@ def matrix_metrics(options: Options) -> list[AnyMetric]:
     if options.intervals is IntervalChoice.ALL:
         # Those about the sample have a reason in place of limits.
         return everything
-    rates = catalogue_rates().limited
+    rates = catalogue_rates().keys
     return [metric for metric in everything if metric.card.inference.headline or metric.key in rates]
 
 
@@ -260,7 +259,7 @@ def unit_metrics(metrics: Sequence[Reported], task: Task, options: Options) -> l
     everything = sorted(metrics, key=lambda one: one.card.scope is Scope.CLASS)
     if options.intervals is IntervalChoice.ALL:
         return everything
-    rates = catalogue_rates().limited
+    rates = catalogue_rates().keys
     return [
         metric
         for metric in everything
@@ -351,8 +350,12 @@ def caution_findings(counts: Array, labels: Sequence[str], prior: Prior = Prior.
         )
 
 
+# Samples of a class.
+_FEW = 5
+
+
 def _few_samples(actual: Array, labels: Sequence[str]) -> Iterator[Finding]:
-    few = [label for label, is_few in zip(labels, few_samples(actual), strict=True) if is_few]
+    few = [label for label, size in zip(labels, actual.tolist(), strict=True) if 0 < size < _FEW]
     if few:
         yield Finding.warning(
             "intervals_of_few_samples",
@@ -383,11 +386,6 @@ def everything_findings(found: ReportEstimates, run: RunData, options: Options) 
     return (*cautious, *stretched_findings(found.by_name))
 
 
-def _is_overlap(estimand: Estimand) -> bool:
-    """Does it follow from a rate, whose limits these cautions are not about?"""
-    return isinstance(estimand.expression, Measure) and estimand.expression.metric.card.inference.overlap is not None
-
-
 def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Finding]:
     """Return the warnings of a report about the limits of some values, each with the metrics that it bears on."""
     if run.source.task is not None:
@@ -395,7 +393,11 @@ def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Fi
     found = {one: estimates for one, estimates in found.items() if not is_of_slices(one.expression)}
     of_matrix = [one for one in found if not one.scored and one.rates is None]
     simulated = [one for one in of_matrix if any(each.seed is not None for each in found[one])]
-    closed = [one for one in of_matrix if one not in simulated and not _is_overlap(one)]
+    # What follows from a rate has its limits, which these cautions are not about.
+    follows = [
+        isinstance(one.expression, Measure) and one.expression.metric.card.inference.overlap for one in of_matrix
+    ]
+    closed = [one for one, rate in zip(of_matrix, follows, strict=True) if one not in simulated and not rate]
     said: list[tuple[Iterable[Finding], Sequence[Estimand]]] = []
     if closed:
         said.append((headline_cautions(run.source, Options()), closed))

@@ -44,11 +44,11 @@ from app.kernel.streamed.metrics import error_of_chance
 from app.kernel.streamed.rankings import StreamedRanking
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval, equal_share_headlines, headlines
-from app.kernel.uncertainty.designs import Design, Grouped, Independent, RatesInGroups, Weighted
+from app.kernel.uncertainty.designs import Design, DesignedSums, Grouped, Independent, NoLimits, Weighted
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation, UnitInfluences
 from app.kernel.uncertainty.simulation import Drawn
-from app.kernel.uncertainty.units import LabelUnits, Run, Units, WeightedLabels
+from app.kernel.uncertainty.units import LabelUnits, Run, Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.stored import inputs_of_all, scores_of
 
@@ -99,17 +99,19 @@ class RunData:
         return self.source.content is Content.counts
 
     @property
-    def has_sampling_error(self) -> bool:
-        """Does one follow from what is known: numbers of samples, or the weight of each?"""
-        return self.is_counted or self.source.is_weighted
-
-    @property
-    def lacks_weights(self) -> bool:
-        """Have its samples weights that are not at hand, and were not added up?"""
-        if isinstance(self._units, StreamedLabels):
-            return False
+    def uncounted(self) -> NoLimits | None:
+        """Why nothing is known of its sampling error; None where it is."""
         samples = self.source.samples
-        return self.source.is_weighted and (samples is None or samples.weights is None)
+        if not (self.is_counted or self.source.is_weighted):
+            return NoLimits.NO_COUNTS
+        # Those of streamed labels were added up.
+        known = isinstance(self._units, StreamedLabels) or (samples is not None and samples.weights is not None)
+        if self.source.is_weighted and not known:
+            return NoLimits.NO_WEIGHTS
+        if self.source.is_grouped and (samples is None or samples.groups is None):
+            return NoLimits.NO_GROUPS
+        # As all samples of a slice may be.
+        return NoLimits.ONE_GROUP if self.source.facts.get(GROUPS_FACT) == 1 else None
 
     @property
     def has_outputs(self) -> bool:
@@ -118,17 +120,6 @@ class RunData:
             form = units_of(self.source.kind, self.source.facts)
             return self.source.samples is not None or (form is not None and not form.needs_samples(self.source.facts))
         return self.source.samples is not None and self.source.samples.outputs is not None
-
-    @property
-    def lacks_groups(self) -> bool:
-        """Do its samples come in groups that are not at hand?"""
-        samples = self.source.samples
-        return self.source.is_grouped and (samples is None or samples.groups is None)
-
-    @property
-    def is_one_group(self) -> bool:
-        """Are all of its samples in one group, as those of a slice may be?"""
-        return self.source.facts.get(GROUPS_FACT) == 1
 
     def in_design(self, method: str, groups: str = "grouped") -> str:
         """Name of a method by the design of the samples: in groups, in weights, or neither."""
@@ -290,7 +281,7 @@ class RunData:
             return units.influences()
         if not isinstance(units, LabelUnits):
             return None
-        design: WeightedLabels | RatesInGroups | None = None
+        design: DesignedSums | None = None
         if self.grouping is not None:
             design = units.in_groups(self.grouping, self.weights)
         elif self.weights is not None:

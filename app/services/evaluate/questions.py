@@ -134,7 +134,7 @@ def decided(costs: Costs, scores: Scores, labels: Sequence[str]) -> dict[str, An
 
 @cache
 def _quick_names() -> frozenset[str]:
-    return frozenset((*HEADLINE, *catalogue_rates().limited))
+    return frozenset((*HEADLINE, *catalogue_rates().keys))
 
 
 # How matrices of weighted samples can be simulated, or have limits by derivatives.

@@ -22,7 +22,7 @@ from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares, Estimates, LimitSettings, NoLimits
-from app.services.estimates.estimates import estimate_at, values_at_shares, why_uncounted
+from app.services.estimates.estimates import estimate_at, values_at_shares
 from app.services.estimates.methods import shifted
 from app.services.estimates.report_intervals import caution_findings
 from app.services.runs.aligned import Runs
@@ -410,7 +410,7 @@ class ProjectedRun:
 
     def limits_of_prevalence(self, estimand: Estimand, shares: ClassShares) -> list[tuple[float, float]]:
         """Limits of what one point makes of each value of an estimand; NaN where they are not known."""
-        if self.scenario.recalibrate or why_uncounted(self._run) is not None:
+        if self.scenario.recalibrate or self._run.uncounted is not None:
             return [(nan, nan)] * len(estimand.names)
         settings = replace(self._settings, alternative=Alternative.TWO_SIDED)
         return [(one.low, one.high) for one in shifted.moved_by(estimand, self._run, shares, settings)]
@@ -450,7 +450,7 @@ class ProjectedRun:
 
     def _design(self, shares: ClassShares, *, from_samples: bool) -> ProjectionDesign:
         """Design of what is simulated of the matrix, or of the samples."""
-        if why_uncounted(self._run) is not None:
+        if self._run.uncounted is not None:
             return ProjectionDesign(level=self.scenario.level, draws=0)
         form = shifted.simulation(self._run, shares, self._settings, from_samples=from_samples)
         return ProjectionDesign(
@@ -469,8 +469,11 @@ class ProjectedRun:
         if still:
             notes.append(f"Prevalence does not move {', '.join(one.text for one in still)}.")
         moved = [estimand for estimand in self.estimands if estimand not in still]
-        if why_uncounted(self._run) is not None:
-            notes.append(self._why_uncounted())
+        source, reason = self._run.source, self._run.uncounted
+        if reason is NoLimits.NO_COUNTS and source.task is None:
+            notes.append(f"No intervals: they need numbers of samples, and the matrix holds {source.content}.")
+        elif reason is not None:
+            notes.append(f"No intervals: {reason}.")
         else:
             for from_samples in (False, True):
                 some = [one for one in self.estimands if shares.from_samples(one) is from_samples]
@@ -482,12 +485,6 @@ class ProjectedRun:
                     "truth more often than their level says."
                 )
         return [*notes, _FITTED] if shares.calibrated_to is not None else notes
-
-    def _why_uncounted(self) -> str:
-        source, reason = self._run.source, why_uncounted(self._run)
-        if reason is NoLimits.NO_COUNTS and source.task is None:
-            return f"No intervals: they need numbers of samples, and the matrix holds {source.content}."
-        return f"No intervals: {reason}."
 
     def _cautions(self, estimands: Sequence[Estimand], shares: ClassShares, *, from_samples: bool) -> list[str]:
         """Cautions about the limits of what comes from the samples, or from the matrix."""

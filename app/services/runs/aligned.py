@@ -22,6 +22,7 @@ from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.designs import NoLimits
 from app.kernel.uncertainty.draws import chosen_seed
 from app.kernel.uncertainty.groups import Grouping
 from app.services.estimands import Estimand
@@ -261,7 +262,7 @@ class Runs:
     @cached_property
     def weighted(self) -> tuple[WeightedCounts | None, ...]:
         """Weighted matrix of each run of classes; None for a run without weights."""
-        return tuple(None if one.lacks_weights else one.weighted for one in self.data)
+        return tuple(None if one.uncounted is NoLimits.NO_WEIGHTS else one.weighted for one in self.data)
 
     @property
     def lacking_weights(self) -> EvaluationRecord | None:

@@ -37,7 +37,7 @@ from app.kernel.metrics.expression import Measure, needs_counts
 from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, kept, silently
-from app.kernel.uncertainty.designs import DesignedRate
+from app.kernel.uncertainty.designs import Weighted
 from app.kernel.uncertainty.draws import (
     Alternative,
     Functional,
@@ -458,7 +458,7 @@ class MatrixDraws(Resampling):
         plain = np.array([rate.counts(table) for rate in rates], dtype=np.float64).T
         worth = plain
         if own is not None:
-            worth = np.array([DesignedRate.of(rate, own).as_counts(_USUAL_LEVEL) for rate in rates]).T
+            worth = np.array([Weighted(own).counts(rate, _USUAL_LEVEL) for rate in rates]).T
         with silently():
             found = Reach.of(partial(wilson_at, *worth), worth[0] / worth[1], level)
         slopes = np.array([_slope(rate, size) for rate, size in zip(rates, plain[1].tolist(), strict=True)])

@@ -298,7 +298,8 @@ class _Judgement:
         measured: list[_Measured] = []
         left_out: list[SliceLeftOut] = []
         for held in (self._one_held(part, named) for part in parts):
-            if any(side.run.is_one_group for side in (held.own, held.rest if held.contained else held.other)):
+            sides = held.own, held.rest if held.contained else held.other
+            if any(side.run.uncounted is NoLimits.ONE_GROUP for side in sides):
                 left_out.append(SliceLeftOut(held.where, held.own.size, IN_ONE_GROUP))
             else:
                 measured.append(self._measured(held, explained))

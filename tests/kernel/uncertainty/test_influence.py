@@ -9,7 +9,7 @@ from scipy import stats
 from app.kernel.metrics.card import Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.areas import area_influences, area_variance, precision_influence, precision_variance
+from app.kernel.samples.areas import area_influences, area_variance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import (
@@ -57,17 +57,6 @@ def found(scores: Scores, key: str, code: int | None = None) -> Linearisation:
 def numbers(limit: LinearLimits | None) -> tuple[float, float]:
     assert limit is not None
     return limit.low, limit.high
-
-
-@each("problem", [softmax_problem, tied_problem])
-def test_the_variance_of_precision_follows_from_its_cuts(problem: Problem) -> None:
-    """Without a sort of its own; perfect and reversed orders too."""
-    y, p = problem(200, 3, 5)
-    for rows in (p, np.eye(3)[y], 1.0 - np.eye(3)[y]):
-        scores = Scores(y, rows / rows.sum(axis=1, keepdims=True))
-        for code in range(3):
-            expected = float(np.square(precision_influence(scores, code)).sum())
-            assert precision_variance(scores.ranking(code)) == pytest.approx(expected, rel=1e-12, abs=1e-30)
 
 
 def test_which_metrics_have_a_closed_form() -> None:

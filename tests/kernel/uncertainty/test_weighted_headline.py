@@ -7,11 +7,17 @@ import pytest
 
 from app.kernel.matrix.table import Table, WeightedCounts, stack
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.proportion import ACCURACY
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import closed_forms
 from app.kernel.uncertainty.closed_forms import Headlines, headlines
-from app.kernel.uncertainty.designs import DesignedRate, Independent, Weighted, design_effects, headline_metrics
+from app.kernel.uncertainty.designs import (
+    DesignedRate,
+    Independent,
+    Weighted,
+    WeightedTables,
+    design_effects,
+    headline_metrics,
+)
 from app.kernel.uncertainty.draws import Shares, generator
 from app.kernel.uncertainty.simulation import RowPosterior
 from tests.witnesses import sm
@@ -53,21 +59,27 @@ def test_samples_of_one_weight_have_the_limits_of_those_without(n_classes: int, 
     assert design_effects(Weighted(weighted))["accuracy"] == pytest.approx(1.0, rel=1e-12)
 
 
+def rate_of(key: str, weighted: WeightedCounts, of: int) -> DesignedRate:
+    """A rate of one class."""
+    proportion = catalogue().of_matrices.by_name[key].card.inference.proportion
+    assert proportion is not None
+    tables = (Table(weighted.counts), Table(weighted.squares), Table(weighted.samples))
+    found = WeightedTables(*tables).rates(proportion.at(3, of))
+    return DesignedRate(*(np.broadcast_to(getattr(found, name), len(weighted.counts))[of] for name in found.__slots__))
+
+
 def test_variances_of_rates_are_those_of_statsmodels() -> None:
     truth, predicted, weights = samples(3, 150)
     weighted = WeightedCounts.of(truth, predicted, weights, 3)
     everyone = np.ones(truth.size, dtype=bool)
-    rates = {metric.key: metric.card.inference.proportion for metric in catalogue().of_matrices.metrics}
     asked = {
-        "accuracy": (truth == predicted, everyone),
+        "accuracy": ((truth == 1) == (predicted == 1), everyone),
         "recall": (predicted == 1, truth == 1),
         "precision": (truth == 1, predicted == 1),
         "specificity": (predicted != 1, truth != 1),
     }
     for key, (hit, among) in asked.items():
-        proportion = rates[key]
-        assert proportion is not None
-        found = DesignedRate.of(proportion.at(3, None if key == "accuracy" else 1), weighted)
+        found = rate_of(key, weighted, 1)
         value, error = sandwich(hit, among, weights)
         size = float(among.sum())
         assert float(found.rate) == pytest.approx(value, rel=1e-12)
@@ -133,8 +145,8 @@ def test_samples_without_weight_are_not_there() -> None:
 def test_rates_at_an_edge_are_worth_kish_effective_samples() -> None:
     weights = np.array([1.0, 1.0, 4.0, 2.0])
     truth = np.zeros(4, dtype=np.intp)
-    found = DesignedRate.of(ACCURACY, WeightedCounts.of(truth, truth, weights, 2))
-    assert float(found.as_counts(0.95)[1]) == pytest.approx(64.0 / 22.0)
+    found = Weighted(WeightedCounts.of(truth, truth, weights, 2)).accuracy(0.95)
+    assert float(found[1]) == pytest.approx(64.0 / 22.0)
 
 
 def test_draws_have_the_mean_and_the_variance_of_the_weighted_samples() -> None:
@@ -143,9 +155,7 @@ def test_draws_have_the_mean_and_the_variance_of_the_weighted_samples() -> None:
     draws = RowPosterior(weighted.counts, squares=weighted.squares).matrices(40_000, generator(1))
     np.testing.assert_allclose(draws.sum(axis=-1), np.broadcast_to(weighted.counts.sum(axis=-1), (40_000, 2)))
     recalls = Table(draws).recall[:, 1]
-    proportion = next(m for m in catalogue().of_matrices.metrics if m.key == "recall").card.inference.proportion
-    assert proportion is not None
-    rate = DesignedRate.of(proportion.at(2, 1), weighted)
+    rate = rate_of("recall", weighted, 1)
     assert recalls.mean() == pytest.approx(float(rate.rate), abs=0.002)
     assert recalls.var() == pytest.approx(float(rate.variance), rel=0.04)
 

@@ -24,7 +24,6 @@ from app.kernel.uncertainty.draws import Shares, chosen_seed, generator, summari
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping, expanded_level
 from app.kernel.uncertainty.intervals import ValueWithEnds, clopper_pearson, jeffreys, ratio_limits, share_limits
 from app.kernel.uncertainty.resampling import (
-    ShiftedShares,
     at_shares,
     replicated,
     resamples,
@@ -309,8 +308,8 @@ def _resampled(
     found: dict[int, Array] = {}
     for still in (False, True):
         some = {place: one.functional for place, one in enumerate(estimands) if one.insensitive is still}
-        moved = None if at is None or still else ShiftedShares(*at)
-        weights = run.weights if moved is None else at_shares(units, run.weights, moved.point)
+        moved = None if still else at
+        weights = run.weights if moved is None else at_shares(units, run.weights, moved[0])
         drawn = resamples(units, made, seed, Shares.OBSERVED, run.grouping)
         if some:
             own = values_of(units, [*some.values()], weights)

@@ -16,7 +16,7 @@ from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.averages import accuracy
 from app.kernel.numerics.arrays import Array, kish_effective_n
 from app.kernel.streamed.labels import StreamedLabelInfluences
-from app.kernel.uncertainty.designs import design_effects
+from app.kernel.uncertainty.designs import NoLimits, design_effects
 from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.kernel.uncertainty.influence import LabelInfluences, UnitInfluences
 from app.services.estimates.report_intervals import (
@@ -146,7 +146,7 @@ def group_section(question: Question, run: RunData) -> Section:
         raise ValueError("expected samples in groups")
     sizes = run.grouping.sizes()
     design = _group_design(sizes)
-    if not run.has_sampling_error:
+    if run.uncounted is NoLimits.NO_COUNTS:
         return Section(details={**design})
     known = design_effects(run.design)
     effects = dict(zip(known, numbers(np.array(list(known.values()))), strict=True))
