@@ -341,7 +341,7 @@ class EvaluationService:
     async def compute(self, new: NewEvaluation) -> Evaluation | EvaluationHeadline:
         """Compute and save nothing."""
         first = await self._reports.values_first(new.source, new.asked, brief=new.brief)
-        return _answer(new, new, await first.report)
+        return _answer(new, new, await first.report())
 
     async def to_merge(self, project: str, new: NewMerge) -> Merge:
         """Return a request for one evaluation of the data of several, with these.
@@ -376,12 +376,12 @@ class EvaluationService:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
         brief = new.brief and not _needs_samples(new.source, new.options)
         first = await self._reports.values_first(new.source, new.asked, brief=brief)
-        sections = (await first.report).of_samples if keeps_sections(new) else None
+        sections = (await first.report()).of_samples if keeps_sections(new) else None
         record = record_of(new.identifier(), new, model, dataset, first.values, sections)
         kept = asyncio.create_task(self.keep(project, record))
         try:
             # While the database commits, the rest of the report is made.
-            return PendingWrite(_answer(record, new, await first.report), kept)
+            return PendingWrite(_answer(record, new, await first.report()), kept)
         except BaseException:
             kept.cancel()
             raise
@@ -464,7 +464,7 @@ class EvaluationService:
         if not is_quick(ask(source, options)):
             source, options, kept = await self._asked_again(project, record, options)
         first = await self._reports.values_first(source, options, kept, brief=True)
-        return EvaluationHeadline(**_names(record), headline=(await first.report).headline)
+        return EvaluationHeadline(**_names(record), headline=(await first.report()).headline)
 
     async def names(self, project: str, identifier: UUID) -> RunNames:
         """Return the model and the dataset of an evaluation."""
