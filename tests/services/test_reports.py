@@ -168,9 +168,8 @@ def test_a_caller_that_leaves_is_not_computed_for(compute: ComputePool, sizes: l
 def test_there_are_values_before_there_is_a_report(compute: ComputePool) -> None:
     async def work() -> tuple[bool, Any, Report]:
         first = await Reports(compute).values_first(source(3), PLAIN)
-        assert isinstance(first.report, asyncio.Future)
-        before = first.report.done()
-        return before, first.values, await first.report
+        before = first.reports.done()
+        return before, first.values, await first.report()
 
     ready, values, report = run(work)
     assert not ready

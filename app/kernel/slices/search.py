@@ -241,7 +241,7 @@ def find_weak(
     while left.any():
         some, own = [column[left] for column in columns], losses.taken(left)
         counts = own.counts()
-        tables = _tables(some, counts, depth, fewest)
+        tables = [_joined(parts, size) for size, parts in enumerate(_slices(some, counts, depth, fewest), start=1)]
         # What is left holds fewer slices; those looked at first count throughout.
         numbers = numbers or tuple(len(table.facts) for table in tables)
         best = _clearest(tables, numbers, counts)
@@ -304,14 +304,6 @@ def _widened(
     return best
 
 
-def _tables(columns: Sequence[Codes], counts: SliceTables, depth: int, fewest: int) -> list[_Table]:
-    """Slices with enough samples, by the number of their conditions."""
-    found: list[list[_Table]] = [[] for _ in range(depth)]
-    rows = np.arange(columns[0].size if columns else 0)
-    _extend((), np.zeros((1, 0), dtype=np.intp), np.zeros_like(rows), columns, rows, counts, fewest, found)
-    return [_joined(parts, conditions) for conditions, parts in enumerate(found, start=1)]
-
-
 def _joined(parts: Sequence[_Table], conditions: int) -> _Table:
     none = np.zeros((0, conditions), dtype=np.intp)
     if not parts:
@@ -319,49 +311,39 @@ def _joined(parts: Sequence[_Table], conditions: int) -> _Table:
     return _Table(*(np.concatenate([getattr(one, name) for one in parts]) for name in ("columns", "values", "facts")))
 
 
-def _extend(
-    chosen: tuple[int, ...],
-    values: Codes,
-    slices: Codes,
-    columns: Sequence[Codes],
-    rows: Codes,
-    counts: SliceTables,
-    fewest: int,
-    found: Sequence[list[_Table]],
-) -> None:
-    """Add the slices that a further column divides these into.
-
-    Args:
-        chosen: Columns of the slices so far, rising.
-        values: (S, d) their values in these.
-        slices: (m) slice of each sample.
-        columns: (m) codes of each column.
-        rows: (m) which of all samples they are.
-        counts: Of all samples.
-        fewest: Samples of a slice. Smaller ones hold no larger ones, so nothing is made of them.
-        found: By the number of conditions, what is added to.
+def _slices(columns: Sequence[Codes], counts: SliceTables, depth: int, fewest: int) -> list[list[_Table]]:
+    """Slices with enough samples, by the number of their conditions. Smaller ones hold no larger ones, so nothing is
+    made of them.
     """
-    for place in range(chosen[-1] + 1 if chosen else 0, len(columns)):
-        inside = columns[place] >= 0
-        own = columns[place][inside]
-        n_values = int(own.max(initial=-1)) + 1
-        cells, here = slices[inside] * n_values + own, rows[inside]
-        if len(values) * n_values > _SPARSE * cells.size:
-            names, cells = np.unique(cells, return_inverse=True)
-        else:
-            names = np.arange(len(values) * n_values)
-        facts = counts.table(here, cells, names.size)
-        kept = np.flatnonzero(counts.enough(facts, fewest))
-        if not kept.size:
-            continue
-        of_cells = np.column_stack([values[names[kept] // n_values], names[kept] % n_values])
-        both = (*chosen, place)
-        found[len(chosen)].append(_Table(np.tile(both, (kept.size, 1)), of_cells, facts[kept]))
-        if len(both) < len(found):
-            renamed = np.full(names.size, -1, dtype=np.intp)
-            renamed[kept] = np.arange(kept.size)
-            large = renamed[cells]
-            stay = large >= 0
-            places = np.flatnonzero(inside)[stay]
-            later = [*columns[: place + 1], *(column[places] for column in columns[place + 1 :])]
-            _extend(both, of_cells, large[stay], later, here[stay], counts, fewest, found)
+    found: list[list[_Table]] = [[] for _ in range(depth)]
+
+    def extend(chosen: tuple[int, ...], values: Codes, slices: Codes, rows: Codes) -> None:
+        """Add what a further column divides slices into: of ``chosen`` columns, rising, with values (S, d) in these,
+        and the slice (m) of each of some samples (m).
+        """
+        for place in range(chosen[-1] + 1 if chosen else 0, len(columns)):
+            own = columns[place][rows]
+            inside = own >= 0
+            own, here = own[inside], rows[inside]
+            n_values = int(own.max(initial=-1)) + 1
+            cells = slices[inside] * n_values + own
+            if len(values) * n_values > _SPARSE * cells.size:
+                names, cells = np.unique(cells, return_inverse=True)
+            else:
+                names = np.arange(len(values) * n_values)
+            facts = counts.table(here, cells, names.size)
+            kept = np.flatnonzero(counts.enough(facts, fewest))
+            if not kept.size:
+                continue
+            of_cells = np.column_stack([values[names[kept] // n_values], names[kept] % n_values])
+            both = (*chosen, place)
+            found[len(chosen)].append(_Table(np.tile(both, (kept.size, 1)), of_cells, facts[kept]))
+            if len(both) < depth:
+                renamed = np.full(names.size, -1, dtype=np.intp)
+                renamed[kept] = np.arange(kept.size)
+                large = renamed[cells]
+                extend(both, of_cells, large[large >= 0], here[large >= 0])
+
+    rows = np.arange(columns[0].size if columns else 0)
+    extend((), np.zeros((1, 0), dtype=np.intp), np.zeros_like(rows), rows)
+    return found

@@ -23,7 +23,7 @@ from app.domain.evaluation import (
     ShownValue,
 )
 from app.domain.expressions.conditions import Slice
-from app.domain.findings import Finding, FindingMark, Severity
+from app.domain.findings import Finding, Severity
 from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT, DataFacts, why_not_saved
 from app.domain.inputs.kinds import units_of
@@ -166,44 +166,20 @@ def normalized_counts(counts: Array, by: Normalized) -> Array:
         return ratio(counts, whole)
 
 
-def marks_of(records: Sequence[EvaluationRecord]) -> dict[UUID, list[FindingMark]]:
+def findings_by_id(records: Sequence[EvaluationRecord]) -> dict[UUID, tuple[Finding, ...]]:
     """Return findings on the matrix of each evaluation of classes; findings on samples, which would have to be read,
     are left out.
     """
     return {
-        record.id: [found.mark for found in findings_of(ask(*stored_request(record)), record.values, None)]
-        for record in records
-        if record.task is None
-    }
-
-
-def gravest_of(records: Sequence[EvaluationRecord]) -> dict[UUID, Finding]:
-    """Return the gravest finding on the matrix of each evaluation of classes that has one."""
-    found = {
         record.id: findings_of(ask(*stored_request(record)), record.values, None)
         for record in records
         if record.task is None
     }
-    return {
-        identifier: min(some, key=lambda one: _GRAVEST.index(one.severity))
-        for identifier, some in found.items()
-        if some
-    }
-
-
-_GRAVEST: Final = tuple(Severity)
 
 
 def tables_of(records: Sequence[EvaluationRecord], chosen: tuple[str, ...]) -> dict[UUID, Any]:
     """Return the values of each evaluation of a list."""
     return {record.id: listed_values(record, chosen) for record in records}
-
-
-def _table(
-    source: MatrixInput, options: Options, chosen: tuple[str, ...] | None, report: Report
-) -> dict[str, ShownValue] | None:
-    """The table of values of a report, where one is wanted."""
-    return None if chosen is None else shown_values(report, ask(source, options), chosen)
 
 
 # Cells and samples that are merged in a moment, without a process for it.
@@ -364,7 +340,7 @@ class EvaluationService:
     async def compute(self, new: NewEvaluation) -> Evaluation | EvaluationHeadline:
         """Compute and save nothing."""
         first = await self._reports.values_first(new.source, new.asked, brief=new.brief)
-        return _answer(new, new, await first.report)
+        return _answer(new, new, await first.report())
 
     async def to_merge(self, project: str, new: NewMerge) -> Merge:
         """Return a request for one evaluation of the data of several, with these.
@@ -399,12 +375,12 @@ class EvaluationService:
         """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
         brief = new.brief and not _needs_samples(new.source, new.options)
         first = await self._reports.values_first(new.source, new.asked, brief=brief)
-        sections = (await first.report).of_samples if keeps_sections(new) else None
+        sections = (await first.report()).of_samples if keeps_sections(new) else None
         record = record_of(new.identifier(), new, model, dataset, first.values, sections)
         kept = asyncio.create_task(self.keep(project, record))
         try:
             # While the database commits, the rest of the report is made.
-            return PendingWrite(_answer(record, new, await first.report), kept)
+            return PendingWrite(_answer(record, new, await first.report()), kept)
         except BaseException:
             kept.cancel()
             raise
@@ -448,7 +424,7 @@ class EvaluationService:
         if chosen:
             options = with_chosen(source, options, chosen, samples=options.retain is Retain.FULL)
         report = await self._report_again(project, record, options)
-        return Evaluation(**_names(record), report=report, values=_table(source, options, chosen, report))
+        return Evaluation(**_names(record), report=report, values=_values(report, source, options, chosen))
 
     async def read_shown(
         self, project: str, identifier: UUID, read: Callable[[Evaluation], Result], first: Collection[str] | None = None
@@ -487,7 +463,7 @@ class EvaluationService:
         if not is_quick(ask(source, options)):
             source, options, kept = await self._asked_again(project, record, options)
         first = await self._reports.values_first(source, options, kept, brief=True)
-        return EvaluationHeadline(**_names(record), headline=(await first.report).headline)
+        return EvaluationHeadline(**_names(record), headline=(await first.report()).headline)
 
     async def names(self, project: str, identifier: UUID) -> RunNames:
         """Return the model and the dataset of an evaluation."""
@@ -640,12 +616,14 @@ class EvaluationService:
 
     async def with_findings(self, project: str, items: Sequence[EvaluationSummary]) -> list[EvaluationSummary]:
         """Evaluations of a list with what there is to say of each matrix."""
-        marks = await self._of_each(project, items, marks_of)
+        found = await self._of_each(project, items, findings_by_id)
+        marks = {identifier: [one.mark for one in some] for identifier, some in found.items()}
         return [replace(item, findings=marks.get(item.id)) for item in items]
 
     async def gravest_findings(self, project: str, items: Sequence[EvaluationSummary]) -> Mapping[UUID, Finding]:
         """The gravest finding on the matrix of each evaluation of a list, where there is one."""
-        return await self._of_each(project, items, gravest_of)
+        found, order = await self._of_each(project, items, findings_by_id), [*Severity]
+        return {key: min(some, key=lambda one: order.index(one.severity)) for key, some in found.items() if some}
 
     async def with_values(
         self, project: str, items: Sequence[EvaluationSummary], chosen: tuple[str, ...]
@@ -751,9 +729,14 @@ def _answer(
 
 
 def _whole(of: EvaluationRecord | NewEvaluation, new: NewEvaluation, report: Report) -> Evaluation:
-    # The table of values, where one is wanted.
-    values = None if new.chosen is None else shown_values(report, ask(new.source, new.asked), new.chosen)
-    return Evaluation(**_names(of), report=report, values=values)
+    return Evaluation(**_names(of), report=report, values=_values(report, new.source, new.asked, new.chosen))
+
+
+def _values(
+    report: Report, source: MatrixInput, options: Options, chosen: tuple[str, ...] | None
+) -> dict[str, ShownValue] | None:
+    """The table of values of a report, where one is wanted."""
+    return None if chosen is None else shown_values(report, ask(source, options), chosen)
 
 
 def _record(new: NewEvaluation, identifier: UUID | None, report: Report | Brief) -> EvaluationRecord | None:

@@ -1,6 +1,6 @@
 """An input and the question about it, understood, and refused where it makes no sense."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -73,18 +73,6 @@ def _refused(where: str, words: str) -> InvalidInput:
 
 def _has_probabilities(source: MatrixInput) -> bool:
     return source.is_scored and not source.has_scores
-
-
-def asked_of(costs: Costs, texts: Sequence[str], source: MatrixInput) -> tuple[str, ...]:
-    """Expressions, and what costs let ask besides."""
-    found = _OF_CLASSES if _are_of_classes(costs, source) else ()
-    keys = [metric.key for metric in found] + ([minimum_cost.key] if _has_probabilities(source) else [])
-    return tuple(dict.fromkeys((*texts, *keys)))
-
-
-def assumed_costs(costs: Costs) -> Mapping[str, Any]:
-    """Return the costs for metrics of costs that name none."""
-    return {COSTS.name: costs.matrix}
 
 
 def refuse_no_classes(expression: Expression, costs: Costs, source: MatrixInput) -> None:
@@ -241,13 +229,17 @@ def ask(source: MatrixInput, options: Options, *, sliceable: bool = True) -> Que
         _refuse_without_intervals(options, "/options/alternative")
     if options.costs is not None:
         costs = checked(options.costs, source)
-        options = replace(options, costs=costs, metrics=asked_of(costs, options.metrics, source))
+        more = [*(_OF_CLASSES if _are_of_classes(costs, source) else ())]
+        more += [minimum_cost] if _has_probabilities(source) else []
+        keys = dict.fromkeys((*options.metrics, *(metric.key for metric in more)))
+        options = replace(options, costs=costs, metrics=tuple(keys))
     return Question(source, options, _parsed(options, source, sliceable=sliceable) if options.metrics else ())
 
 
 def _parsed(options: Options, source: MatrixInput, *, sliceable: bool) -> tuple[Expression, ...]:
     inputs = inputs_of(source)
-    assumed = {} if options.costs is None else assumed_costs(options.costs)
+    # For metrics of costs that name none.
+    assumed = {} if options.costs is None else {COSTS.name: options.costs.matrix}
 
     def understood(text: str) -> Expression:
         expression = parse(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -358,7 +358,20 @@ class OverallValues:
     """
 
     values: Mapping[str, Value]
-    report: "asyncio.Future[Any]"
+    reports: "asyncio.Future[Sequence[Any]]"
+    place: int = 0
+
+    @classmethod
+    def of(cls, made: Report | Brief) -> Self:
+        """Return those of a report that is there."""
+        reports = asyncio.get_running_loop().create_future()
+        reports.set_result([made])
+        return cls(made.values, reports)
+
+    async def report(self) -> Any:
+        """The report, or the `Brief` in its place."""
+        # Others wait for theirs, whoever leaves.
+        return (await asyncio.shield(self.reports))[self.place]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -385,7 +398,7 @@ class Reports:
             InvalidExpression: one of the metric expressions is none.
             Overloaded: too many large inputs are being computed.
         """
-        report: Report = await (await self.values_first(source, options, kept)).report
+        report: Report = await (await self.values_first(source, options, kept)).report()
         return report
 
     async def values_first(
@@ -400,8 +413,7 @@ class Reports:
         kept = {} if brief else kept
         if is_light(question, kept):
             return await self._together(question, briefly=brief)
-        made = await self._compute.run(partial(report_alone, question, kept))
-        return OverallValues(made.values, _done(made))
+        return OverallValues.of(await self._compute.run(partial(report_alone, question, kept)))
 
     async def _together(self, question: Question, *, briefly: bool) -> OverallValues:
         """The answer to a light question, in one pass with all that arrive during the next turns."""
@@ -438,9 +450,10 @@ def _answer_group(group: Sequence[_Waiting], observers: Observers, *, briefly: b
         with _told(observers, tallies):
             found = batch_values([one.question for one in group])
             if briefly:
-                answers = [OverallValues(one.values, _done(one)) for one in briefs(found)]
+                answers = [*map(OverallValues.of, briefs(found))]
             else:
-                answers = _reported_later(found, tallies, observers)
+                reports = asyncio.ensure_future(_reported_later(found, tallies, observers))
+                answers = [OverallValues(values, reports, place) for place, values in enumerate(found.values)]
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
         if len(group) == 1:
             group[0].answer.set_exception(error)
@@ -452,32 +465,14 @@ def _answer_group(group: Sequence[_Waiting], observers: Observers, *, briefly: b
         one.answer.set_result(answer)
 
 
-def _reported_later(found: BatchValues, tallies: Sequence[Tally | None], observers: Observers) -> list[OverallValues]:
-    """Values whose reports are made once the store has been given these."""
-    loop = asyncio.get_running_loop()
-    reports: list[asyncio.Future[Report]] = [loop.create_future() for _ in found.values]
-
-    def make() -> None:
-        try:
-            with _told(observers, tallies):
-                made = matrix_reports(found)
-        except Exception as error:  # noqa: BLE001 - it belongs to the callers
-            for one in reports:
-                if not one.done():
-                    one.set_exception(error)
-            return
-        for one, report in zip(reports, made, strict=True):
-            if not one.done():
-                one.set_result(report)
-
-    _after(_TURNS_TO_STORE, make)
-    return [OverallValues(*each) for each in zip(found.values, reports, strict=True)]
-
-
-def _done(made: Report | Brief) -> "asyncio.Future[Any]":
-    found = asyncio.get_running_loop().create_future()
-    found.set_result(made)
-    return found
+async def _reported_later(
+    found: BatchValues, tallies: Sequence[Tally | None], observers: Observers
+) -> Sequence[Report]:
+    """Reports that are made once the store has been given their values."""
+    for _ in range(_TURNS_TO_STORE):
+        await asyncio.sleep(0)
+    with _told(observers, tallies):
+        return matrix_reports(found)
 
 
 def _after(turns: int, function: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """Section of a report on probabilities and scores."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from typing import Any, Final
 
@@ -43,7 +43,6 @@ from app.services.evaluate.sections.findings import OF_FINDINGS, probability_fin
 from app.services.evaluate.sections.matrix import over_folds
 from app.services.evaluate.sections.unit import Found
 from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, requested_values
-from app.services.stored import scores_of
 
 
 def probability_section(question: Question, run: RunData) -> Section:
@@ -100,7 +99,7 @@ def probability_section(question: Question, run: RunData) -> Section:
         requested=requested,
         undefined=(*found.undefined(), *gaps),
         findings=tuple(findings),
-        folds=_folds(source, overall_metrics),
+        folds=_folds(run, overall_metrics),
         intervals=intervals,
         details=details,
         curves=None if run.streamed is None else run.streamed.curves_as_json(),
@@ -152,23 +151,9 @@ def _has_none(metric: Metric[Scores], scores: Scores) -> bool:
     )
 
 
-def _folds(source: MatrixInput, metrics: Sequence[Metric[Scores]]) -> dict[str, FoldValues] | None:
-    samples = source.samples
-    if samples is None or samples.fold_sizes is None:
-        return None
-    ends = np.cumsum(samples.fold_sizes)
-    rows = []
-    for start, stop in zip(ends - samples.fold_sizes, ends, strict=True):
-        part = slice(int(start), int(stop))
-        fold = replace(
-            samples,
-            truth=samples.truth[part],
-            predicted=samples.predicted[part],
-            outputs=None if samples.outputs is None else samples.outputs[part],
-            weights=None if samples.weights is None else samples.weights[part],
-        )
-        rows.append(evaluate_table(scores_of(replace(source, samples=fold)), metrics))
-    return over_folds([metric.key for metric in metrics], np.stack(rows, axis=1))
+def _folds(run: RunData, metrics: Sequence[Metric[Scores]]) -> dict[str, FoldValues] | None:
+    rows = [evaluate_table(fold.scores, metrics) for fold in run.folds]
+    return over_folds([metric.key for metric in metrics], np.stack(rows, axis=1)) if rows else None
 
 
 def _details(run: RunData, seed: int, *, whole: bool) -> dict[str, Any]:
