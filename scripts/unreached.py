@@ -24,6 +24,8 @@ MIGRATIONS: Final = "alembic"
 # A function with such a decorator is registered where it stands: cards of metrics (each family makes a decorator of its
 # own from `metric`), figures, routes, and what pydantic asks.
 REGISTERED: Final = ("@_*", "@figure", "@router.*", "@*_validator")
+# Here a card may also be the value of a name, made by such a function.
+FAMILIES: Final = "app.kernel.metrics.families."
 
 Symbol = tuple[str, str]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
@@ -63,7 +65,7 @@ class Module:
             self.definitions |= dict.fromkeys(names, statement)  # type: ignore[arg-type]
             if not names:
                 self.statements.append(statement)
-            elif _is_registered(statement):
+            elif _is_registered(statement) or (name.startswith(FAMILIES) and _is_made(statement)):
                 self.registered += names
 
     def leads_to(self, name: str) -> Iterator[Symbol]:
@@ -112,6 +114,10 @@ def _is_registered(statement: ast.stmt) -> bool:
     decorators = getattr(statement, "decorator_list", ())
     names = [f"@{ast.unparse(one).partition('(')[0]}" for one in decorators]
     return any(fnmatch(name, pattern) for name in names for pattern in REGISTERED)
+
+
+def _is_made(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and ast.unparse(statement.value).startswith(("_", "formula("))
 
 
 def read_modules(root: Path) -> dict[str, Module]:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from math import lcm
+from operator import attrgetter
 from typing import Union
 
 import numpy as np
 
 from app.kernel.consistency.reported_scores import Score, ScoreRange, scores_of_two_classes
-from app.kernel.metrics.exact import Confusion, OneVsRest
+from app.kernel.matrix.table import OneVsRest
+from app.kernel.metrics.exact import Confusion
 from app.kernel.metrics.families.averages import accuracy
 from app.kernel.metrics.families.rate_means import balanced_accuracy
 from app.kernel.metrics.families.rates import recall, specificity
@@ -290,8 +292,9 @@ def check_classes(actual: Sequence[int], reported: Reported) -> Feasibility:
     found = programme.solve()
     if found.example is None:
         return found
-    implied = {accuracy.key: confusion.correct / confusion.n, balanced_accuracy.key: confusion.mean(_recall)}
-    implied |= {f"{recall.key}@{k}": _recall(one) for k, one in enumerate(confusion.classes)}
+    share = attrgetter(recall.key)
+    implied = {accuracy.key: confusion.correct / confusion.n, balanced_accuracy.key: confusion.mean(share)}
+    implied |= {f"{recall.key}@{k}": share(one) for k, one in enumerate(confusion.classes)}
     return Feasibility(found.answer, found.example.reshape(size, size), programme.extremes(implied))
 
 
@@ -310,11 +313,6 @@ def _of_classes(actual: Sequence[int]) -> Confusion:
             for k in range(size)
         ]
     )
-
-
-def _recall(one: OneVsRest) -> LinearForm:
-    share: LinearForm = one.tp / one.actual
-    return share
 
 
 def check_folds(folds: Sequence[tuple[int, int]], reported: Reported) -> Feasibility:

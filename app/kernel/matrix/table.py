@@ -2,26 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import (
     ABOVE_MINUS_ONE,
-    HALF,
-    ONE,
     TINY,
-    TWO,
     Array,
     cells,
-    dispersion_of_reciprocals,
     each,
     hollow,
     inner,
     largest,
     lazy,
-    mean,
     ones,
     ratio,
     silently,
@@ -33,9 +28,170 @@ from app.kernel.numerics.arrays import (
 )
 
 
-class Counts:
-    """Counts of confusion matrices of shape (..., K, K) and their sums: rows are the actual classes, columns the
-    predicted ones.
+class OneVsRest:
+    """Counts of a class against the rest, and what follows from them by arithmetic.
+
+    They may be arrays, fractions, or anything else that has arithmetic.
+
+    Args:
+        tp: Members predicted as members.
+        fp: Non-members predicted as members.
+        actual: Members.
+        rest: Non-members.
+    """
+
+    tp: Array
+    actual: Array
+    predicted: Array
+    n_each: Array
+
+    def __init__(self, tp: Any, fp: Any, actual: Any, rest: Any) -> None:
+        self.__dict__.update(tp=tp, fp=fp, actual=actual, rest=rest, predicted=tp + fp, n_each=actual + rest)
+
+    def transposed(self) -> "OneVsRest":
+        """Counts with actual and predicted exchanged."""
+        return OneVsRest(self.tp, self.fn, self.predicted, self.predicted_rest)
+
+    @lazy
+    def fn(self) -> Array:
+        """False negatives P - TP."""
+        return self.actual - self.tp
+
+    @lazy
+    def fp(self) -> Array:
+        """False positives T - TP."""
+        return self.predicted - self.tp
+
+    @lazy
+    def errors(self) -> Array:
+        """One-vs-rest errors FP + FN."""
+        return self.fp + self.fn
+
+    @lazy
+    def rest(self) -> Array:
+        """Actual non-members N = n - P."""
+        return self.n_each - self.actual
+
+    @lazy
+    def predicted_rest(self) -> Array:
+        """Predicted non-members n - T."""
+        return self.n_each - self.predicted
+
+    @lazy
+    def tn(self) -> Array:
+        """True negatives N - FP."""
+        return self.rest - self.fp
+
+    @lazy
+    def margins(self) -> Array:
+        """P + T of each class."""
+        return self.actual + self.predicted
+
+    @lazy
+    def surplus(self) -> Array:
+        """Predicted less actual members, T - P."""
+        return self.predicted - self.actual
+
+    @lazy
+    def union(self) -> Array:
+        """TP + FP + FN = P + T - TP."""
+        return self.margins - self.tp
+
+    @lazy
+    def determinant(self) -> Array:
+        """TP TN - FP FN, linear in what is predicted of fixed classes."""
+        return self.tp * self.rest - self.fp * self.actual
+
+    @lazy
+    def correct_ovr(self) -> Array:
+        """TP + TN of each class against the rest."""
+        return self.tp + self.tn
+
+    # Rates.
+
+    @lazy
+    def recall(self) -> Array:
+        """TP / P."""
+        return self.tp / self.actual
+
+    @lazy
+    def fnr(self) -> Array:
+        """FN / P."""
+        return self.fn / self.actual
+
+    @lazy
+    def specificity(self) -> Array:
+        """TN / N."""
+        return self.tn / self.rest
+
+    @lazy
+    def fpr(self) -> Array:
+        """FP / N."""
+        return self.fp / self.rest
+
+    @lazy
+    def precision(self) -> Array:
+        """TP / T."""
+        return self.tp / self.predicted
+
+    @lazy
+    def npv(self) -> Array:
+        """TN / (n - T)."""
+        return self.tn / self.predicted_rest
+
+    @lazy
+    def f1(self) -> Array:
+        """2 TP / (2 TP + FP + FN) = 2 TP / (P + T)."""
+        return (self.tp + self.tp) / self.margins
+
+    @lazy
+    def f1_negative(self) -> Array:
+        """F1 of the rest."""
+        return (self.tn + self.tn) / (self.rest + self.predicted_rest)
+
+    @lazy
+    def jaccard(self) -> Array:
+        """TP / (TP + FP + FN)."""
+        return self.tp / self.union
+
+    @lazy
+    def right(self) -> Array:
+        """TP TN."""
+        return self.tp * self.tn
+
+    @lazy
+    def mixed_up(self) -> Array:
+        """FP FN."""
+        return self.fp * self.fn
+
+    @lazy
+    def lift(self) -> Array:
+        """PPV over prevalence."""
+        return self.precision / self.prevalence
+
+    @lazy
+    def odds(self) -> Array:
+        """Diagnostic odds ratio TP TN / (FP FN)."""
+        return self.right / self.mixed_up
+
+    @lazy
+    def accuracy_ovr(self) -> Array:
+        """(TP + TN) / n of each class against the rest."""
+        return self.correct_ovr / self.n_each
+
+    @lazy
+    def prevalence(self) -> Array:
+        """P / n."""
+        return self.actual / self.n_each
+
+
+# Below this (part of 1, of the joint entropy) the shorter formula, a difference, would lose two digits.
+_NEAR_INDEPENDENCE = np.array(0.05)
+
+
+class Table(OneVsRest):
+    """Confusion matrices (..., K, K), rows actual and columns predicted, with all that more than one metric needs, each
+    computed once: sums, one-vs-rest rates, logarithms.
 
     Leading axes are a batch. Entries are counts, weights or rates: non-negative, finite and already checked. Attributes
     of shape (..., K) are one-vs-rest; those of shape (...) are of the whole matrix.
@@ -109,65 +265,15 @@ class Counts:
         return each(self.n) * ones(self.n_classes)
 
     @lazy
-    def fn(self) -> Array:
-        """False negatives P - TP."""
-        return self.actual - self.tp
-
-    @lazy
-    def fp(self) -> Array:
-        """False positives T - TP."""
-        return self.predicted - self.tp
-
-    @lazy
-    def errors(self) -> Array:
-        """One-vs-rest errors FP + FN."""
-        return self.fp + self.fn
-
-    @lazy
-    def rest(self) -> Array:
-        """Actual non-members N = n - P."""
-        return self.n_each - self.actual
-
-    @lazy
-    def predicted_rest(self) -> Array:
-        """Predicted non-members n - T."""
-        return self.n_each - self.predicted
-
-    @lazy
-    def tn(self) -> Array:
-        """True negatives N - FP."""
-        return self.rest - self.fp
-
-    @lazy
     def correct(self) -> Array:
         """Correctly classified samples, the trace, shape (...)."""
         return total(self.tp)
 
-    @lazy
-    def margins(self) -> Array:
-        """P + T of each class."""
-        return self.actual + self.predicted
-
-    @lazy
-    def surplus(self) -> Array:
-        """Predicted less actual members, T - P."""
-        return self.predicted - self.actual
-
     # Products of counts that many one-vs-rest metrics share.
 
     @lazy
-    def right(self) -> Array:
-        """TP TN."""
-        return self.tp * self.tn
-
-    @lazy
-    def mixed_up(self) -> Array:
-        """FP FN."""
-        return self.fp * self.fn
-
-    @lazy
     def determinant(self) -> Array:
-        """TP TN - FP FN."""
+        """TP TN - FP FN, with the digits of both products."""
         return self.right - self.mixed_up
 
     @lazy
@@ -279,7 +385,7 @@ class Counts:
     @lazy
     def cut_errors(self) -> Array:
         """Samples whose actual and predicted class lie on different sides of the cut."""
-        return self.lower_actual + self.lower_predicted - TWO * self.lower_correct
+        return self.lower_actual + self.lower_predicted - 2.0 * self.lower_correct
 
     @lazy
     def distance(self) -> Array:
@@ -297,94 +403,12 @@ class Counts:
         """Samples whose actual and predicted class both lie above the cut."""
         return each(self.n) - self.lower_correct - self.cut_errors
 
-
-_QUARTER = HALF * HALF
-# Below this (part of 1, of the joint entropy) the shorter formula, a difference, would lose two digits.
-_NEAR_INDEPENDENCE = np.array(0.05)
-
-
-class OneVsRestRates(NamedTuple):
-    """One quantity for each of the four one-vs-rest rates."""
-
-    recall: Array
-    specificity: Array
-    precision: Array
-    npv: Array
-
-
-class Table(Counts):
-    """Counts with all that more than one metric needs, each computed once: one-vs-rest rates, means, logarithms."""
-
-    # Rates, shape (..., K). The four that are averaged over classes share one array.
+    # Rates, shape (..., K).
 
     @lazy
-    def rate_block(self) -> Array:
-        """Recall, specificity, precision and NPV, shape (4, ..., K)."""
-        hits = np.array((self.tp, self.tn, self.tp, self.tn))
-        hits /= np.array((self.actual, self.rest, self.predicted, self.predicted_rest))
-        return hits
-
-    @lazy
-    def reciprocal_block(self) -> Array:
-        """Reciprocals of the four rates, infinite where nothing is right, shape (4, ..., K)."""
-        return np.reciprocal(self.rate_block)
-
-    @lazy
-    def rates(self) -> OneVsRestRates:
-        """The four rates, each (..., K)."""
-        return OneVsRestRates(*self.rate_block)
-
-    @lazy
-    def reciprocals(self) -> OneVsRestRates:
-        """Reciprocals of the four rates, each (..., K)."""
-        return OneVsRestRates(*self.reciprocal_block)
-
-    @lazy
-    def mean_rates(self) -> OneVsRestRates:
-        """Arithmetic means of the four rates over the classes, each (...)."""
-        return OneVsRestRates(*mean(self.rate_block))
-
-    @lazy
-    def harmonic_rates(self) -> OneVsRestRates:
-        """Harmonic means of the four rates over the classes, each (...)."""
-        return OneVsRestRates(*(self.n_classes / total(self.reciprocal_block)))
-
-    @lazy
-    def rate_dispersions(self) -> OneVsRestRates:
-        """Dispersions around the harmonic means (Martín De Diego et al. 2022, eq. 9), each (...)."""
-        return OneVsRestRates(*dispersion_of_reciprocals(self.reciprocal_block))
-
-    # What many draws are asked for alone has no need of the other three rates.
-
-    @lazy
-    def recall(self) -> Array:
-        """TP / P."""
-        return self.tp / self.actual
-
-    @lazy
-    def mean_recall(self) -> Array:
-        """Arithmetic mean of the recalls, shape (...)."""
-        return mean(self.recall)
-
-    @lazy
-    def harmonic_recall(self) -> Array:
-        """Harmonic mean of the recalls, shape (...)."""
-        return self.n_classes / total(np.reciprocal(self.recall))
-
-    @lazy
-    def fnr(self) -> Array:
-        """FN / P."""
-        return self.fn / self.actual
-
-    @lazy
-    def specificity(self) -> Array:
-        """TN / N."""
-        return self.rates.specificity
-
-    @lazy
-    def fpr(self) -> Array:
-        """FP / N."""
-        return self.fp / self.rest
+    def upm(self) -> Array:
+        """Unified performance measure in its count form; 0 where there are errors and nothing is right."""
+        return np.reciprocal(unified_performance_reciprocals(self.tp, self.tn, self.errors))
 
     @lazy
     def roc_distance(self) -> Array:
@@ -392,94 +416,9 @@ class Table(Counts):
         return np.hypot(self.fpr, self.fnr)
 
     @lazy
-    def precision(self) -> Array:
-        """TP / T."""
-        return self.rates.precision
-
-    @lazy
-    def npv(self) -> Array:
-        """TN / (n - T)."""
-        return self.rates.npv
-
-    @lazy
-    def prevalence(self) -> Array:
-        """P / n."""
-        return self.actual / self.n_each
-
-    @lazy
-    def correct_ovr(self) -> Array:
-        """TP + TN of each class against the rest."""
-        return self.tp + self.tn
-
-    @lazy
-    def accuracy_ovr(self) -> Array:
-        """(TP + TN) / n of each class against the rest."""
-        return self.correct_ovr / self.n_each
-
-    @lazy
-    def f1(self) -> Array:
-        """2 TP / (2 TP + FP + FN) = 2 TP / (P + T)."""
-        return (self.tp + self.tp) / self.margins
-
-    @lazy
-    def f1_negative(self) -> Array:
-        """F1 of the rest."""
-        return (self.tn + self.tn) / (self.rest + self.predicted_rest)
-
-    @lazy
-    def jaccard(self) -> Array:
-        """TP / (TP + FP + FN)."""
-        return self.tp / self.union
-
-    @lazy
-    def union(self) -> Array:
-        """TP + FP + FN = P + T - TP."""
-        return self.margins - self.tp
-
-    @lazy
-    def upm_reciprocals(self) -> Array:
-        """1 / UPM, infinite where there are errors and a side on which nothing is right."""
-        return unified_performance_reciprocals(self.tp, self.tn, self.errors)
-
-    @lazy
-    def upm(self) -> Array:
-        """Unified performance measure in its count form; 0 where there are errors and nothing is right."""
-        return np.reciprocal(self.upm_reciprocals)
-
-    @lazy
-    def balanced_accuracy_ovr(self) -> Array:
-        """(TPR + TNR) / 2."""
-        return (self.recall + self.specificity) * HALF
-
-    @lazy
-    def g_mean_ovr(self) -> Array:
-        """sqrt(TPR TNR)."""
-        return np.sqrt(self.rate_product)
-
-    @lazy
-    def h_mean_ovr(self) -> Array:
-        """Harmonic mean of TPR and TNR."""
-        return TWO / (self.reciprocals.recall + self.reciprocals.specificity)
-
-    @lazy
-    def mean_f1(self) -> Array:
-        """Macro F1, shape (...)."""
-        return mean(self.f1)
-
-    @lazy
     def rate_product(self) -> Array:
         """TPR TNR."""
         return self.recall * self.specificity
-
-    @lazy
-    def lift(self) -> Array:
-        """PPV over prevalence."""
-        return self.precision / self.prevalence
-
-    @lazy
-    def odds(self) -> Array:
-        """Diagnostic odds ratio TP TN / (FP FN)."""
-        return self.right / self.mixed_up
 
     @lazy
     def worst_recall(self) -> Array:
@@ -582,7 +521,7 @@ class Table(Counts):
         Near independence it is summed from the distance to it.
         """
         columns = np.reciprocal(self.predicted)[..., None, :]
-        association: Array = inner(inner(self.counts * columns, self.counts), np.reciprocal(self.actual)) - ONE
+        association: Array = inner(inner(self.counts * columns, self.counts), np.reciprocal(self.actual)) - 1.0
         near = association < _NEAR_INDEPENDENCE
         if some(near):
             distance = total(total(self.excess * self.deviation)) / self.pairs
@@ -610,7 +549,7 @@ def unified_performance_reciprocals(tp: Array, tn: Array, errors: Array) -> Arra
 
     NaN only where there is no error and one side has no case at all. Martín De Diego et al. (2022), eqs. 16-17.
     """
-    return ONE + errors * (_QUARTER / tp + _QUARTER / tn)
+    return 1.0 + errors * (0.25 / tp + 0.25 / tn)
 
 
 def at_equal_prevalence(counts: Array) -> Array:

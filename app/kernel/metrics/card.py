@@ -531,15 +531,21 @@ def is_of_rankings(metric: AnyMetric) -> TypeGuard[Metric[Queries]]:
 
 def metric(**facts: Any) -> Callable[[Callable[Concatenate[_Declared, ...], Array]], Metric[_Declared]]:
     """Decorator that turns a function into a metric, from the facts of its card and its ``Inference``. The key is the
-    name of the function.
+    name of the function unless it is given.
     """
     inference = Inference(**{name: fact for name, fact in facts.items() if name in _OF_INFERENCE})
     own = {name: fact for name, fact in facts.items() if name not in _OF_INFERENCE}
 
     def declare(compute: Callable[Concatenate[_Declared, ...], Array]) -> Metric[_Declared]:
-        return Metric(Card(key=compute.__name__, inference=inference, **own), compute)
+        return Metric(Card(inference=inference, **{"key": getattr(compute, "__name__", ""), **own}), compute)
 
     return declare
+
+
+def formula(key: str, of: Callable[..., Any], **facts: Any) -> Metric[Table]:
+    """Metric of one class whose function is arithmetic on counts alone, so that fractions give its exact value."""
+    declared: Metric[Table] = metric(**{"key": key, "scope": Scope.CLASS, "exact": Exact(of), **facts})(of)
+    return declared
 
 
 _Units = TypeVar("_Units", bound=WeightedUnits)

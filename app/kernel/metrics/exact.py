@@ -11,64 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from app.kernel.matrix.table import OneVsRest
+
 # A fraction, an array or a linear form; they share arithmetic only.
 Quantity = Any
-
-
-@dataclass(frozen=True, slots=True)
-class OneVsRest:
-    """Counts of one class against the rest.
-
-    Attributes:
-        tp: Members predicted as members.
-        fp: Non-members predicted as members.
-        actual: Members.
-        rest: Non-members.
-    """
-
-    tp: Quantity
-    fp: Quantity
-    actual: Quantity
-    rest: Quantity
-
-    @property
-    def fn(self) -> Quantity:
-        """Members that are missed."""
-        return self.actual - self.tp
-
-    @property
-    def tn(self) -> Quantity:
-        """Non-members predicted as non-members."""
-        return self.rest - self.fp
-
-    @property
-    def predicted(self) -> Quantity:
-        """Samples predicted as members."""
-        return self.tp + self.fp
-
-    @property
-    def predicted_rest(self) -> Quantity:
-        """Samples predicted as non-members."""
-        return self.n - self.predicted
-
-    @property
-    def n(self) -> Quantity:
-        """All samples."""
-        return self.actual + self.rest
-
-    @property
-    def errors(self) -> Quantity:
-        """FP + FN."""
-        return self.fp + self.fn
-
-    @property
-    def determinant(self) -> Quantity:
-        """TP TN - FP FN."""
-        return self.tp * self.rest - self.fp * self.actual
-
-    def transposed(self) -> "OneVsRest":
-        """Counts with actual and predicted exchanged."""
-        return OneVsRest(self.tp, self.fn, self.predicted, self.predicted_rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +36,7 @@ class Confusion:
     @property
     def n(self) -> Quantity:
         """All samples."""
-        return self.classes[0].n
+        return self.classes[0].n_each
 
     @property
     def correct(self) -> Quantity:

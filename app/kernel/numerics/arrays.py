@@ -234,11 +234,7 @@ def dispersion(values: Array) -> Array:
 
     Martín De Diego et al. (2022), eq. 9. NaN when the mean is 0 or there are fewer than two parts.
     """
-    return dispersion_of_reciprocals(np.reciprocal(values))
-
-
-def dispersion_of_reciprocals(reciprocals: Array) -> Array:
-    """Dispersion (see ``dispersion``) computed from the reciprocals 1/p (..., n) of the parts."""
+    reciprocals = np.reciprocal(values)
     parts = reciprocals.shape[-1]
     center = mean(reciprocals)
     if parts == 1:

@@ -2,7 +2,9 @@
 prevalence. A few of other libraries are computed on request only.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from app.kernel.metrics.card import (
     OVER_LABELS,
     UNDEFINED,
     Choice,
+    Metric,
     Number,
     Orientation,
     Prevalence,
@@ -21,24 +24,22 @@ from app.kernel.metrics.card import (
 )
 from app.kernel.metrics.conditions import (
     ABSENT,
-    ALWAYS_PREDICTED,
     NEVER_PREDICTED,
     NO_ACTUAL,
     NO_LABELS,
     NO_REST,
     NO_SAMPLES,
     NOT_PREDICTED_THOUGH_ACTUAL,
-    UNIVERSAL,
     overall,
     where,
 )
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic
+from app.kernel.metrics.families import detection, rates
 from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.numerics import scipy_bridge
 from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean, ratio, total
 
 _overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
-_error = partial(_overall, orientation=Orientation.LOWER, ideal=0.0)
 # Of the one-vs-rest counts of all classes together.
 _micro = partial(_overall, undefined=(NO_SAMPLES,), symmetric=True)
 _micro_error = partial(_micro, orientation=Orientation.LOWER, ideal=0.0)
@@ -52,6 +53,44 @@ ONE_CLASS = where(
     "all samples belong to class {label}, so its specificity does not exist",
     lambda t: (t.rest == 0) & (t.actual > 0),
 )
+
+
+def _macro_of(rate: Metric[Table], term: str = "", **facts: Any) -> Metric[Table]:
+    """Mean over the classes of a metric of one class, which is ``term`` in the formula."""
+    card, exact = rate.card, rate.card.inference.exact
+    assert exact is not None  # noqa: S101 - all that are averaged have one
+    known = {
+        "key": f"macro_{card.key}",
+        "name": f"macro {card.name}",
+        "formula": rf"\frac{{1}}{{K}}\sum_k {term or f'{card.symbol}_k'}",
+        "sentence": f"Mean per-class {card.name}.",
+        "undefined": card.undefined,
+        "exact": Exact(lambda m: m.mean(exact.form)),
+    }
+
+    def compute(t: Table, undefined: str = "strict") -> Array:
+        return mean(filled(rate.compute(t), undefined))
+
+    return _macro(**known | facts)(compute)
+
+
+def _weighted_of(rate: Metric[Table], declare: Callable[..., Any], term: str = "", **facts: Any) -> Metric[Table]:
+    """Mean of a metric of one class, weighted by the sizes of the classes."""
+    card = rate.card
+    known = {
+        "key": f"weighted_{card.key}",
+        "name": f"prevalence-weighted {card.name}",
+        "formula": rf"\sum_k\frac{{P_k}}{{n}}{term or f'{card.symbol}_k'}",
+        "sentence": f"Per-class {card.name} averaged by class frequency.",
+        "parameters": (UNDEFINED,),
+        "undefined": (NO_LABELS, NO_SAMPLES),
+    }
+
+    def compute(t: Table, undefined: str = "strict") -> Array:
+        return t.weighted_sum(filled(rate.compute(t), undefined)) / t.n
+
+    declared: Metric[Table] = declare(**known | facts)(compute)
+    return declared
 
 
 _FORM = Choice(
@@ -292,8 +331,6 @@ def _exact_macro_f_beta(m: Confusion, beta: Quantity) -> Quantity:
     exact=Exact(lambda m: m.mean(lambda c: (c.tp / c.actual + c.tn / c.rest) / 2)),
 )
 def survey_balanced_accuracy(t: Table, undefined: str = "strict") -> Array:
-    if undefined == "strict":
-        return (t.mean_rates.recall + t.mean_rates.specificity) / 2.0
     return (mean(filled(t.recall, undefined)) + mean(filled(t.specificity, undefined))) / 2.0
 
 
@@ -313,21 +350,15 @@ def prevalence_weighted_auc(t: Table, undefined: str = "strict") -> Array:
     return (t.correct + inner(t.actual, filled(t.specificity, undefined))) / (2.0 * t.n)
 
 
-@_macro(
-    name="macro precision",
-    formula=r"\frac{1}{K}\sum_k PPV_k",
-    sentence="Mean per-class precision.",
+macro_precision = _macro_of(
+    rates.precision,
     elsewhere={
         "sklearn": "precision_score(average=macro)",
         "pycm": "PPV Macro",
         "torchmetrics": "MulticlassPrecision(average=macro)",
     },
-    undefined=(NEVER_PREDICTED,),
     references=("martin2022", "beddar2025"),
-    exact=Exact(lambda m: m.mean(lambda c: c.tp / c.predicted)),
 )
-def macro_precision(t: Table, undefined: str = "strict") -> Array:
-    return t.mean_rates.precision if undefined == "strict" else mean(filled(t.precision, undefined))
 
 
 def _of_macro_f1(t: Table) -> AdditiveGradient:
@@ -339,53 +370,38 @@ def _of_macro_f1(t: Table) -> AdditiveGradient:
     return AdditiveGradient(2.0 * per_class, falling, falling)
 
 
-@_macro(
-    name="macro F1",
-    formula=r"\frac{1}{K}\sum_k F_{1,k}",
-    sentence="Mean per-class F1.",
+macro_f1 = _macro_of(
+    detection.f1,
+    term="F_{1,k}",
     elsewhere={
         "sklearn": "f1_score(average=macro)",
         "pycm": "F1 Macro",
         "torchmetrics": "MulticlassF1Score(average=macro)",
     },
-    undefined=(ABSENT,),
     symmetric=True,
     references=("martin2022", "beddar2025", "opitz2019"),
     headline=True,
     scale=Scale.LOGIT,
     gradient=_of_macro_f1,
-    exact=Exact(lambda m: m.mean(lambda c: 2 * c.tp / (c.actual + c.predicted))),
     same_as="mean(f1@*)",
 )
-def macro_f1(t: Table, undefined: str = "strict") -> Array:
-    return t.mean_f1 if undefined == "strict" else mean(filled(t.f1, undefined))
 
 
-@_macro(
+macro_npv = _macro_of(
+    rates.npv,
     name="macro NPV",
-    formula=r"\frac{1}{K}\sum_k NPV_k",
-    sentence="Mean per-class negative predictive value.",
     elsewhere={"pycm": "NPV Macro"},
-    undefined=(ALWAYS_PREDICTED,),
     references=("martin2022", "beddar2025"),
-    exact=Exact(lambda m: m.mean(lambda c: c.tn / c.predicted_rest)),
 )
-def macro_npv(t: Table, undefined: str = "strict") -> Array:
-    return t.mean_rates.npv if undefined == "strict" else mean(filled(t.npv, undefined))
 
 
-@_macro(
+macro_jaccard = _macro_of(
+    detection.jaccard,
     name="macro Jaccard",
-    formula=r"\frac{1}{K}\sum_k J_k",
-    sentence="Mean per-class Jaccard index.",
     elsewhere={"sklearn": "jaccard_score(average=macro)", "torchmetrics": "MulticlassJaccardIndex(average=macro)"},
-    undefined=(ABSENT,),
     symmetric=True,
     references=("martin2022", "beddar2025"),
-    exact=Exact(lambda m: m.mean(lambda c: c.tp / (c.actual + c.fp))),
 )
-def macro_jaccard(t: Table, undefined: str = "strict") -> Array:
-    return mean(filled(t.jaccard, undefined))
 
 
 @_average(
@@ -399,8 +415,6 @@ def macro_jaccard(t: Table, undefined: str = "strict") -> Array:
     exact=Exact(lambda m: harmonic((m.mean(lambda c: c.tp / c.predicted), m.mean(lambda c: c.tp / c.actual)))),
 )
 def macro_f1_of_means(t: Table, undefined: str = "strict") -> Array:
-    if undefined == "strict":
-        return harmonic_mean_of_two(t.mean_rates.precision, t.mean_rates.recall)
     return harmonic_mean_of_two(mean(filled(t.precision, undefined)), mean(filled(t.recall, undefined)))
 
 
@@ -424,51 +438,42 @@ def _f_beta_of_means(t: Table, beta: float, undefined: str) -> Array:
 def macro_f_beta(t: Table, beta: float = 1.0, form: str = "scores", undefined: str = "strict") -> Array:
     if form == "means":
         return _f_beta_of_means(t, beta, undefined)
-    if beta == 1.0:
-        return macro_f1.compute(t, undefined)
     square = beta * beta
     return (1.0 + square) * mean(filled(t.tp / (square * t.actual + t.predicted), undefined))
 
 
-@_macro(
+macro_f1_negative = _macro_of(
+    detection.f1_negative,
     name="macro F1 of the rests",
-    formula=r"\frac{1}{K}\sum_k F^{-}_{1,k}",
+    term="F^{-}_{1,k}",
     sentence="Mean over the classes of the F1 of everything else.",
-    undefined=(UNIVERSAL,),
     symmetric=True,
     references=("martin2022",),
-    exact=Exact(lambda m: m.mean(lambda c: 2 * c.tn / (c.rest + c.predicted_rest))),
 )
-def macro_f1_negative(t: Table, undefined: str = "strict") -> Array:
-    return mean(filled(t.f1_negative, undefined))
 
 
-@_macro(
-    name="macro specificity",
+macro_specificity = _macro_of(
+    rates.specificity,
     prevalence=Prevalence.INSENSITIVE_BINARY,
-    formula=r"\frac{1}{K}\sum_k TNR_k",
-    sentence="Mean per-class specificity.",
     elsewhere={
         "pycm": "TNR Macro",
         "imblearn": "specificity_score(average=macro)",
         "torchmetrics": "MulticlassSpecificity(average=macro)",
     },
-    undefined=(NO_REST,),
     references=("beddar2025",),
-    exact=Exact(lambda m: m.mean(lambda c: c.tn / c.rest)),
 )
-def macro_specificity(t: Table, undefined: str = "strict") -> Array:
-    return t.mean_rates.specificity if undefined == "strict" else mean(filled(t.specificity, undefined))
 
 
-@_error(
+@_overall(
     name="macro fall-out",
     prevalence=Prevalence.INSENSITIVE_BINARY,
+    orientation=Orientation.LOWER,
+    ideal=0.0,
     formula=r"\frac{1}{K}\sum_k FPR_k",
     sentence="Mean per-class false positive rate.",
     elsewhere={"pycm": "FPR Macro"},
     undefined=(NO_REST,),
-    exact=Exact(lambda m: m.mean(lambda c: c.fp / c.rest)),
+    exact=Exact(lambda m: m.mean(lambda c: c.fpr)),
     also=OVER_LABELS,
     over_classes=True,
 )
@@ -476,49 +481,40 @@ def macro_fpr(t: Table) -> Array:
     return mean(t.fpr)
 
 
-@_average(
-    name="prevalence-weighted precision",
-    formula=r"\sum_k\frac{P_k}{n}PPV_k",
-    sentence="Per-class precision averaged by class frequency.",
+weighted_precision = _weighted_of(
+    rates.precision,
+    _average,
     elsewhere={
         "sklearn": "precision_score(average=weighted)",
         "torchmetrics": "MulticlassPrecision(average=weighted)",
     },
     undefined=(NO_LABELS, NO_SAMPLES, NOT_PREDICTED_THOUGH_ACTUAL),
     references=("aguilar2025", "beddar2025"),
-    exact=Exact(lambda m: m.weighted(lambda c: c.tp / c.predicted), transposable=False),
+    exact=Exact(lambda m: m.weighted(lambda c: c.precision), transposable=False),
 )
-def weighted_precision(t: Table, undefined: str = "strict") -> Array:
-    return t.weighted_sum(filled(t.precision, undefined)) / t.n
 
 
-@_average(
-    name="prevalence-weighted F1",
-    formula=r"\sum_k\frac{P_k}{n}F_{1,k}",
-    sentence="Per-class F1 averaged by class frequency.",
+weighted_f1 = _weighted_of(
+    detection.f1,
+    _average,
+    term="F_{1,k}",
     elsewhere={"sklearn": "f1_score(average=weighted)", "torchmetrics": "MulticlassF1Score(average=weighted)"},
-    undefined=(NO_LABELS, NO_SAMPLES),
     references=("aguilar2025", "beddar2025"),
-    exact=Exact(lambda m: m.weighted(lambda c: 2 * c.tp / (c.actual + c.predicted)), transposable=False),
+    exact=Exact(lambda m: m.weighted(lambda c: c.f1), transposable=False),
 )
-def weighted_f1(t: Table, undefined: str = "strict") -> Array:
-    return t.weighted_sum(filled(t.f1, undefined)) / t.n
 
 
-@_average(
+weighted_jaccard = _weighted_of(
+    detection.jaccard,
+    _average,
     name="prevalence-weighted Jaccard",
-    formula=r"\sum_k\frac{P_k}{n}J_k",
-    sentence="Per-class Jaccard index averaged by class frequency.",
     elsewhere={
         "sklearn": "jaccard_score(average=weighted)",
         "torchmetrics": "MulticlassJaccardIndex(average=weighted)",
     },
-    undefined=(NO_LABELS, NO_SAMPLES),
     references=("aguilar2025", "beddar2025"),
-    exact=Exact(lambda m: m.weighted(lambda c: c.tp / (c.actual + c.fp))),
+    exact=Exact(lambda m: m.weighted(lambda c: c.jaccard)),
 )
-def weighted_jaccard(t: Table, undefined: str = "strict") -> Array:
-    return t.weighted_sum(filled(t.jaccard, undefined)) / t.n
 
 
 @_overall(
@@ -550,7 +546,7 @@ def class_balance_accuracy(t: Table, undefined: str = "strict") -> Array:
     exact=Exact(lambda m: m.mean(lambda c: c.tp / c.predicted + c.tp / c.actual - 1)),
 )
 def classification_success_index(t: Table) -> Array:
-    return t.mean_rates.precision + t.mean_rates.recall - 1.0
+    return mean(t.precision) + mean(t.recall) - 1.0
 
 
 @_overall(
@@ -594,7 +590,7 @@ def global_performance_index(t: Table) -> Array:
     symmetric=True,
     references=("martin2022", "beddar2025"),
     proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL, lambda k: LinearMap(1.0 - 2.0 / k, 2.0 / k)),
-    exact=Exact(lambda m: m.mean(lambda c: (c.tp + c.tn) / c.n)),
+    exact=Exact(lambda m: m.mean(lambda c: c.accuracy_ovr)),
 )
 def average_accuracy(t: Table) -> Array:
     return mean(t.accuracy_ovr)
@@ -636,28 +632,23 @@ def weighted_f_beta(t: Table, beta: float = 1.0, undefined: str = "strict") -> A
     return (1.0 + square) * t.weighted_sum(filled(t.tp / (square * t.actual + t.predicted), undefined)) / t.n
 
 
-@_on_request(
-    name="prevalence-weighted specificity",
-    formula=r"\sum_k\frac{P_k}{n}TNR_k",
-    sentence="Per-class specificity averaged by class frequency.",
+weighted_specificity = _weighted_of(
+    rates.specificity,
+    _on_request,
     elsewhere={
         "imblearn": "specificity_score(average=weighted)",
         "torchmetrics": "MulticlassSpecificity(average=weighted)",
     },
-    parameters=(UNDEFINED,),
     undefined=(NO_LABELS, NO_SAMPLES, ONE_CLASS),
     also=OVER_LABELS,
 )
-def weighted_specificity(t: Table, undefined: str = "strict") -> Array:
-    return t.weighted_sum(filled(t.specificity, undefined)) / t.n
 
 
-@_on_request(
+weighted_npv = _weighted_of(
+    rates.npv,
+    _on_request,
     name="prevalence-weighted NPV",
-    formula=r"\sum_k\frac{P_k}{n}NPV_k",
-    sentence="Per-class negative predictive value averaged by class frequency.",
     elsewhere={"torchmetrics": "MulticlassNegativePredictiveValue(average=weighted)"},
-    parameters=(UNDEFINED,),
     undefined=(
         NO_SAMPLES,
         where(
@@ -667,8 +658,6 @@ def weighted_specificity(t: Table, undefined: str = "strict") -> Array:
         ),
     ),
 )
-def weighted_npv(t: Table, undefined: str = "strict") -> Array:
-    return t.weighted_sum(filled(t.npv, undefined)) / t.n
 
 
 # The catalogue lists them after the metrics of reports.

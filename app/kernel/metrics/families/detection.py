@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Number, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.metrics.card import Number, Orientation, Prevalence, Scale, Scope, formula, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -20,16 +20,19 @@ from app.kernel.metrics.conditions import (
 )
 from app.kernel.metrics.exact import Exact, harmonic, over
 from app.kernel.metrics.proportion import ConfusionCells, Proportion
-from app.kernel.numerics.arrays import FOUR, HALF, ONE, Array
+from app.kernel.numerics.arrays import Array
 
-_FIVE = FOUR + ONE
 _score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.SENSITIVE)
+_formula = partial(formula, prevalence=Prevalence.SENSITIVE)
 # Equal if actual and predicted classes change places.
 _likeness = partial(_score, symmetric=True)
+_even_formula = partial(_formula, symmetric=True)
 _BETA = Number("beta", 1.0, "weight of recall against precision; 2 weighs recall higher", above=0.0)
 
 
-@_likeness(
+f1 = _even_formula(
+    "f1",
+    lambda c: c.f1,
     name="F1",
     symbol="F_1",
     formula=r"\frac{2TP}{2TP+FP+FN}",
@@ -39,13 +42,12 @@ _BETA = Number("beta", 1.0, "weight of recall against precision; 2 weighs recall
     undefined=(ABSENT,),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
     overlap=lambda jaccard: 2.0 * jaccard / (1.0 + jaccard),
-    exact=Exact(lambda c: 2 * c.tp / (c.actual + c.predicted)),
 )
-def f1(t: Table) -> Array:
-    return t.f1
 
 
-@_score(
+f_beta = _formula(
+    "f_beta",
+    lambda c, beta=1.0: (1 + beta * beta) * c.tp / (beta * beta * c.actual + c.predicted),
     name="F-beta",
     symbol=r"F_\beta",
     formula=r"\frac{(1+\beta^2)TP}{(1+\beta^2)TP+\beta^2FN+FP}",
@@ -54,17 +56,12 @@ def f1(t: Table) -> Array:
     parameters=(_BETA,),
     undefined=(ABSENT,),
     references=("aguilar2025", "beddar2025"),
-    exact=Exact(lambda c, beta: (1 + beta * beta) * c.tp / (beta * beta * c.actual + c.predicted)),
 )
-def f_beta(t: Table, beta: float = 1.0) -> Array:
-    if beta == 1.0:
-        return t.f1
-    square = beta * beta
-    # The denominator is (1 + b^2) TP + b^2 FN + FP.
-    return (1.0 + square) * t.tp / (square * t.actual + t.predicted)
 
 
-@_likeness(
+f1_negative = _even_formula(
+    "f1_negative",
+    lambda c: c.f1_negative,
     name="F1 of the rest",
     symbol="F_1^-",
     formula=r"\frac{2TN}{2TN+FP+FN}",
@@ -73,13 +70,12 @@ def f_beta(t: Table, beta: float = 1.0) -> Array:
     elsewhere={"pycm": "FleissLevinPaik"},
     undefined=(UNIVERSAL,),
     references=("wu2025", "martin2022"),
-    exact=Exact(lambda c: 2 * c.tn / (c.rest + c.predicted_rest)),
 )
-def f1_negative(t: Table) -> Array:
-    return t.f1_negative
 
 
-@_score(
+f_beta_negative = _formula(
+    "f_beta_negative",
+    lambda c, beta=1.0: (1 + beta * beta) * c.tn / (beta * beta * c.rest + c.predicted_rest),
     name="F-beta of the rest",
     symbol=r"F_\beta^-",
     formula=r"\frac{(1+\beta^2)TN}{(1+\beta^2)TN+\beta^2FP+FN}",
@@ -87,13 +83,7 @@ def f1_negative(t: Table) -> Array:
     parameters=(_BETA,),
     undefined=(UNIVERSAL,),
     references=("martin2022",),
-    exact=Exact(lambda c, beta: (1 + beta * beta) * c.tn / (beta * beta * c.rest + c.predicted_rest)),
 )
-def f_beta_negative(t: Table, beta: float = 1.0) -> Array:
-    if beta == 1.0:
-        return t.f1_negative
-    square = beta * beta
-    return (1.0 + square) * t.tn / (square * t.rest + t.predicted_rest)
 
 
 @_likeness(
@@ -119,8 +109,7 @@ def upm(t: Table) -> Array:
     exact=Exact(lambda c: harmonic((c.tp / c.predicted, c.tp / c.actual, c.tn / c.rest, c.tn / c.predicted_rest))),
 )
 def upm_strict(t: Table) -> Array:
-    reciprocals: Array = np.add.reduce(t.reciprocal_block, axis=0)
-    return FOUR / reciprocals
+    return 4.0 / (1.0 / t.precision + 1.0 / t.recall + 1.0 / t.specificity + 1.0 / t.npv)
 
 
 @_likeness(
@@ -138,7 +127,9 @@ def fowlkes_mallows(t: Table) -> Array:
     return t.tp / np.sqrt(t.joint_margins)
 
 
-@_likeness(
+jaccard = _even_formula(
+    "jaccard",
+    lambda c: c.jaccard,
     name="Jaccard index",
     symbol="J",
     formula=r"\frac{TP}{TP+FP+FN}",
@@ -148,13 +139,12 @@ def fowlkes_mallows(t: Table) -> Array:
     undefined=(ABSENT,),
     references=("beddar2025",),
     overlap=lambda jaccard: jaccard,
-    exact=Exact(lambda c: c.tp / (c.actual + c.fp)),
 )
-def jaccard(t: Table) -> Array:
-    return t.jaccard
 
 
-@_score(
+tversky_index = _formula(
+    "tversky_index",
+    lambda c, alpha=0.5, beta=0.5: c.tp / (c.tp + alpha * c.fp + beta * c.fn),
     name="Tversky index",
     formula=r"\frac{TP}{TP+\alpha FP+\beta FN}",
     sentence="Overlap of the actual and the predicted members with separate weights for the two kinds of error.",
@@ -166,10 +156,7 @@ def jaccard(t: Table) -> Array:
     ),
     undefined=(ABSENT,),
     references=("tversky1977",),
-    exact=Exact(lambda c, alpha, beta: c.tp / (c.tp + alpha * c.fp + beta * c.fn)),
 )
-def tversky_index(t: Table, alpha: float = 0.5, beta: float = 0.5) -> Array:
-    return t.f1 if alpha == beta == 0.5 else t.tp / (t.tp + alpha * t.fp + beta * t.fn)
 
 
 @_likeness(
@@ -197,7 +184,9 @@ def braun_blanquet(t: Table) -> Array:
     return t.tp / np.maximum(t.actual, t.predicted)
 
 
-@_likeness(
+class_success_index = _even_formula(
+    "class_success_index",
+    lambda c: c.precision + c.recall - 1,
     name="individual classification success index",
     symbol="ICSI",
     range=(-1.0, 1.0),
@@ -207,23 +196,19 @@ def braun_blanquet(t: Table) -> Array:
     elsewhere={"pycm": "ICSI"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
     references=("labatut2012",),
-    exact=Exact(lambda c: c.tp / c.predicted + c.tp / c.actual - 1),
 )
-def class_success_index(t: Table) -> Array:
-    return t.precision + t.recall - ONE
 
 
-@_likeness(
+single_point_aupr = _even_formula(
+    "single_point_aupr",
+    lambda c: (c.precision + c.recall) / 2,
     name="mean of precision and recall",
     formula=r"\frac{PPV+TPR}{2}",
     sentence="Area under the precision-recall curve that has this single point.",
     elsewhere={"pycm": "AUPR"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
     references=("haghighi2018",),
-    exact=Exact(lambda c: (c.tp / c.predicted + c.tp / c.actual) / 2),
 )
-def single_point_aupr(t: Table) -> Array:
-    return (t.precision + t.recall) * HALF
 
 
 @_score(
@@ -239,7 +224,7 @@ def single_point_aupr(t: Table) -> Array:
 )
 def adjusted_f(t: Table) -> Array:
     # F2 = 5 TP/(4 P + T), and F0.5 of the rest = 5 TN/(N + 4 (n - T)).
-    return _FIVE * np.sqrt(t.right / ((FOUR * t.actual + t.predicted) * (t.rest + FOUR * t.predicted_rest)))
+    return 5.0 * np.sqrt(t.right / ((4.0 * t.actual + t.predicted) * (t.rest + 4.0 * t.predicted_rest)))
 
 
 @_likeness(
@@ -258,7 +243,9 @@ def information_score(t: Table) -> Array:
     return np.log2(t.lift)
 
 
-@_likeness(
+lift = _even_formula(
+    "lift",
+    lambda c: c.lift,
     name="lift",
     range=(0.0, None),
     ideal=None,
@@ -270,13 +257,12 @@ def information_score(t: Table) -> Array:
     chance_corrected=True,
     references=("haghighi2018",),
     scale=Scale.LOG,
-    exact=Exact(lambda c: c.tp / c.predicted * c.n / c.actual),
 )
-def lift(t: Table) -> Array:
-    return t.lift
 
 
-@_score(
+net_benefit = _formula(
+    "net_benefit",
+    lambda c, threshold=0.5: (c.tp - c.fp * (threshold / (1 - threshold))) / c.n_each,
     name="net benefit",
     symbol="NB",
     range=(None, 1.0),
@@ -290,10 +276,7 @@ def lift(t: Table) -> Array:
     ),
     undefined=(NO_SAMPLES,),
     references=("vickers2006",),
-    exact=Exact(lambda c, threshold: (c.tp - c.fp * (threshold / (1 - threshold))) / c.n),
 )
-def net_benefit(t: Table, threshold: float = 0.5) -> Array:
-    return (t.tp - t.fp * (threshold / (1.0 - threshold))) / t.n_each
 
 
 @_score(
@@ -373,7 +356,9 @@ def random_accuracy_unbiased(t: Table) -> Array:
     return share * share
 
 
-@_score(
+markedness = _formula(
+    "markedness",
+    lambda c: c.precision + c.npv - 1,
     name="markedness",
     symbol="MK",
     range=(-1.0, 1.0),
@@ -384,13 +369,12 @@ def random_accuracy_unbiased(t: Table) -> Array:
     undefined=(NEVER_PREDICTED, ALWAYS_PREDICTED),
     chance_corrected=True,
     references=("martin2022",),
-    exact=Exact(lambda c: c.tp / c.predicted + c.tn / c.predicted_rest - 1),
 )
-def markedness(t: Table) -> Array:
-    return t.precision + t.npv - ONE
 
 
-@_score(
+fn_per_fp = _formula(
+    "fn_per_fp",
+    lambda c: c.fn / c.fp,
     name="false negatives per false positive",
     range=(0.0, None),
     ideal=None,
@@ -400,7 +384,4 @@ def markedness(t: Table) -> Array:
     undefined=(NO_MISTAKES, NO_FALSE_POSITIVES),
     references=("berk2021",),
     scale=Scale.LOG,
-    exact=Exact(lambda c: c.fn / c.fp),
 )
-def fn_per_fp(t: Table) -> Array:
-    return t.fn / t.fp

@@ -4,11 +4,12 @@ table.
 
 from functools import partial
 from math import pi, sqrt
+from typing import Any
 
 import numpy as np
 
-from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Number, Orientation, Prevalence, Scale, Scope, metric
+from app.kernel.matrix.table import OneVsRest, Table
+from app.kernel.metrics.card import Number, Orientation, Prevalence, Scale, Scope, formula, metric
 from app.kernel.metrics.conditions import (
     A_RATE_AT_ITS_END,
     ABSENT,
@@ -23,7 +24,7 @@ from app.kernel.metrics.conditions import (
     NOTHING_CORRECT,
     UNIVERSAL,
 )
-from app.kernel.metrics.exact import Exact, OneVsRest, Quantity, harmonic, over, signed_square
+from app.kernel.metrics.exact import Exact, Quantity, harmonic, over, signed_square
 from app.kernel.metrics.references import (
     DISCRIMINANT_POWER,
     KAPPA_SCALES,
@@ -34,11 +35,13 @@ from app.kernel.metrics.references import (
     YULE,
 )
 from app.kernel.numerics import scipy_bridge
-from app.kernel.numerics.arrays import ONE, Array
+from app.kernel.numerics.arrays import Array
 
 _BOTH_SIDES = (NO_ACTUAL, NO_REST)
 _score = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.INSENSITIVE_BINARY, undefined=_BOTH_SIDES)
-_association = partial(metric, scope=Scope.CLASS, prevalence=Prevalence.SENSITIVE, range=(-1.0, 1.0), symmetric=True)
+_formula = partial(formula, prevalence=Prevalence.INSENSITIVE_BINARY, undefined=_BOTH_SIDES)
+_ASSOCIATES: dict[str, Any] = {"prevalence": Prevalence.SENSITIVE, "range": (-1.0, 1.0), "symmetric": True}
+_association = partial(metric, scope=Scope.CLASS, **_ASSOCIATES)
 _WEIGHT = Number("weight", 0.5, "weight of recall; specificity has the rest", minimum=0.0, maximum=1.0)
 
 
@@ -66,7 +69,10 @@ def mcc_ovr(t: Table) -> Array:
     return t.determinant / np.sqrt(t.actual_spread * t.predicted_spread)
 
 
-@_association(
+cohen_kappa_ovr = formula(
+    "cohen_kappa_ovr",
+    lambda c: 2 * c.determinant / (c.predicted * c.rest + c.actual * c.predicted_rest),
+    **_ASSOCIATES,
     name="one-vs-rest Cohen kappa",
     symbol=r"\kappa",
     formula=r"\frac{2(TP\,TN-FP\,FN)}{T\,N+P\,(n-T)}",
@@ -75,13 +81,12 @@ def mcc_ovr(t: Table) -> Array:
     chance_corrected=True,
     scales=KAPPA_SCALES,
     references=("cohen1960", "martin2022"),
-    exact=Exact(lambda c: 2 * c.determinant / (c.predicted * c.rest + c.actual * c.predicted_rest)),
 )
-def cohen_kappa_ovr(t: Table) -> Array:
-    return (t.determinant + t.determinant) / (t.predicted * t.rest + t.actual * t.predicted_rest)
 
 
-@_score(
+informedness = _formula(
+    "informedness",
+    lambda c: c.recall + c.specificity - 1,
     name="bookmaker informedness",
     symbol="J",
     range=(-1.0, 1.0),
@@ -91,13 +96,12 @@ def cohen_kappa_ovr(t: Table) -> Array:
     elsewhere={"pycm": "BM"},
     chance_corrected=True,
     references=("youden1950", "aguilar2025", "wu2025", "martin2022"),
-    exact=Exact(lambda c: c.tp / c.actual + c.tn / c.rest - 1),
 )
-def informedness(t: Table) -> Array:
-    return t.recall + t.specificity - ONE
 
 
-@_score(
+likelihood_ratio_positive = _formula(
+    "likelihood_ratio_positive",
+    lambda c: c.recall / c.fpr,
     name="positive likelihood ratio",
     symbol="LR_+",
     range=(0.0, None),
@@ -111,13 +115,12 @@ def informedness(t: Table) -> Array:
     scales=(POSITIVE_LIKELIHOOD_RATIO,),
     references=("beddar2025",),
     scale=Scale.LOG,
-    exact=Exact(lambda c: c.tp * c.rest / (c.fp * c.actual)),
 )
-def likelihood_ratio_positive(t: Table) -> Array:
-    return t.recall / t.fpr
 
 
-@_score(
+likelihood_ratio_negative = _formula(
+    "likelihood_ratio_negative",
+    lambda c: c.fnr / c.specificity,
     name="negative likelihood ratio",
     symbol="LR_-",
     range=(0.0, None),
@@ -132,13 +135,12 @@ def likelihood_ratio_positive(t: Table) -> Array:
     scales=(NEGATIVE_LIKELIHOOD_RATIO,),
     references=("beddar2025",),
     scale=Scale.LOG,
-    exact=Exact(lambda c: c.fn * c.rest / (c.tn * c.actual)),
 )
-def likelihood_ratio_negative(t: Table) -> Array:
-    return t.fnr / t.specificity
 
 
-@_score(
+diagnostic_odds_ratio = _formula(
+    "diagnostic_odds_ratio",
+    lambda c: c.odds,
     name="diagnostic odds ratio",
     symbol="DOR",
     range=(0.0, None),
@@ -152,10 +154,7 @@ def likelihood_ratio_negative(t: Table) -> Array:
     chance_corrected=True,
     references=("glas2003",),
     scale=Scale.LOG,
-    exact=Exact(lambda c: c.tp * c.tn / (c.fp * c.fn)),
 )
-def diagnostic_odds_ratio(t: Table) -> Array:
-    return t.odds
 
 
 @_score(
@@ -176,7 +175,9 @@ def discriminant_power(t: Table) -> Array:
     return sqrt(3.0) / pi * np.log(t.odds)
 
 
-@_score(
+yule_q = _formula(
+    "yule_q",
+    lambda c: c.determinant / (c.right + c.mixed_up),
     name="Yule's Q",
     symbol="Q",
     range=(-1.0, 1.0),
@@ -189,10 +190,7 @@ def discriminant_power(t: Table) -> Array:
     scales=(YULE,),
     references=("yule1912",),
     scale=Scale.LOGIT,
-    exact=Exact(lambda c: c.determinant / (c.tp * c.tn + c.fp * c.fn)),
 )
-def yule_q(t: Table) -> Array:
-    return t.determinant / (t.right + t.mixed_up)
 
 
 @_score(
@@ -213,7 +211,9 @@ def yule_y(t: Table) -> Array:
     return (right - wrong) / (right + wrong)
 
 
-@_score(
+balanced_accuracy_ovr = _formula(
+    "balanced_accuracy_ovr",
+    lambda c: (c.recall + c.specificity) / 2,
     name="one-vs-rest balanced accuracy",
     symbol="A",
     formula=r"\frac{TPR+TNR}{2}",
@@ -222,10 +222,7 @@ def yule_y(t: Table) -> Array:
     elsewhere={"pycm": "AUC"},
     scales=(SINGLE_POINT_AUC,),
     references=("wu2025", "martin2022", "beddar2025"),
-    exact=Exact(lambda c: (c.tp / c.actual + c.tn / c.rest) / 2),
 )
-def balanced_accuracy_ovr(t: Table) -> Array:
-    return t.balanced_accuracy_ovr
 
 
 @_score(
@@ -238,7 +235,7 @@ def balanced_accuracy_ovr(t: Table) -> Array:
     exact=Exact(lambda c: c.tp / c.actual * (c.tn / c.rest), squared=True),
 )
 def g_mean_ovr(t: Table) -> Array:
-    return t.g_mean_ovr
+    return np.sqrt(t.rate_product)
 
 
 @_score(
@@ -251,20 +248,19 @@ def g_mean_ovr(t: Table) -> Array:
     exact=Exact(lambda c: harmonic((c.tp / c.actual, c.tn / c.rest))),
 )
 def h_mean_ovr(t: Table) -> Array:
-    return t.h_mean_ovr
+    return 2.0 / (1.0 / t.recall + 1.0 / t.specificity)
 
 
-@_score(
+weighted_balanced_accuracy = _formula(
+    "weighted_balanced_accuracy",
+    lambda c, weight=0.5: weight * c.recall + (1 - weight) * c.specificity,
     name="weighted arithmetic mean of TPR and TNR",
     symbol="A_w",
     formula=r"w\,TPR+(1-w)\,TNR",
     sentence="Arithmetic mean of sensitivity and specificity with a chosen weight.",
     parameters=(_WEIGHT,),
     references=("aguilar2025",),
-    exact=Exact(lambda c, weight: weight * (c.tp / c.actual) + (1 - weight) * (c.tn / c.rest)),
 )
-def weighted_balanced_accuracy(t: Table, weight: float = 0.5) -> Array:
-    return t.balanced_accuracy_ovr if weight == 0.5 else weight * t.recall + (1.0 - weight) * t.specificity
 
 
 @_score(
@@ -276,8 +272,6 @@ def weighted_balanced_accuracy(t: Table, weight: float = 0.5) -> Array:
     references=("aguilar2025",),
 )
 def weighted_g_mean(t: Table, weight: float = 0.5) -> Array:
-    if weight == 0.5:
-        return t.g_mean_ovr
     mean = t.recall**weight * t.specificity ** (1.0 - weight)
     # x^0 is 1 even where x does not exist.
     return mean if 0.0 < weight < 1.0 else mean + 0.0 * (t.recall + t.specificity)
@@ -293,10 +287,8 @@ def weighted_g_mean(t: Table, weight: float = 0.5) -> Array:
     exact=Exact(_exact_weighted_h_mean),
 )
 def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
-    if beta == 1.0:
-        return t.h_mean_ovr
     square = beta * beta
-    return (1.0 + square) / (square * t.reciprocals.specificity + t.reciprocals.recall)
+    return (1.0 + square) / (square / t.specificity + 1.0 / t.recall)
 
 
 @_score(
@@ -311,7 +303,7 @@ def weighted_h_mean(t: Table, beta: float = 1.0) -> Array:
 )
 def adjusted_g_mean(t: Table) -> Array:
     # With N/n multiplied out; the factor is 0 by definition where the recall is 0.
-    return (t.g_mean_ovr * t.n_each + t.tn) / (t.n_each + t.rest) * np.sign(t.tp)
+    return (np.sqrt(t.rate_product) * t.n_each + t.tn) / (t.n_each + t.rest) * np.sign(t.tp)
 
 
 @_score(
@@ -325,7 +317,7 @@ def adjusted_g_mean(t: Table) -> Array:
     references=("garcia2009", "wu2025"),
 )
 def index_balanced_accuracy(t: Table, alpha: float = 1.0) -> Array:
-    return (ONE + alpha * (t.recall - t.specificity)) * t.rate_product
+    return (1.0 + alpha * (t.recall - t.specificity)) * t.rate_product
 
 
 @_score(
@@ -370,7 +362,7 @@ def roc_distance(t: Table) -> Array:
     references=("haghighi2018",),
 )
 def roc_similarity(t: Table) -> Array:
-    return ONE - t.roc_distance * sqrt(0.5)
+    return 1.0 - t.roc_distance * sqrt(0.5)
 
 
 @_score(

@@ -16,7 +16,9 @@ from app.kernel.metrics.card import (
     OVER_LABELS,
     UNDEFINED,
     Choice,
+    Condition,
     Mean,
+    Metric,
     Number,
     Orientation,
     Prevalence,
@@ -28,17 +30,13 @@ from app.kernel.metrics.conditions import (
     A_PRECISION_IS_ZERO,
     A_RECALL_IS_ZERO,
     A_UPM_IS_ZERO,
-    ABSENT,
-    ALWAYS_PREDICTED,
     AN_NPV_IS_ZERO,
-    NEVER_PREDICTED,
     NO_ACTUAL,
-    NO_REST,
-    UNIVERSAL,
     overall,
 )
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic, product
-from app.kernel.numerics.arrays import TINY, Array, Mask, dispersion_of_reciprocals, each, geometric_mean, mean, total
+from app.kernel.metrics.families import detection, rates
+from app.kernel.numerics.arrays import TINY, Array, Mask, dispersion, each, geometric_mean, harmonic_mean, mean, total
 
 _overall = partial(metric, scope=Scope.OVERALL, also=OVER_LABELS)
 _mean = partial(_overall, prevalence=Prevalence.INSENSITIVE, undefined=(NO_ACTUAL,))
@@ -95,7 +93,7 @@ def _exact_adjusted(m: Confusion) -> Quantity:
 def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict") -> Array:
     if classes == "present":
         return total(_recalls(t, classes, 0.0)) / _count(t, classes)
-    return t.mean_recall if undefined == "strict" else mean(filled(t.recall, undefined))
+    return mean(filled(t.recall, undefined))
 
 
 @_mean(
@@ -111,7 +109,7 @@ def balanced_accuracy(t: Table, classes: str = "all", undefined: str = "strict")
 )
 def adjusted_balanced_accuracy(t: Table) -> Array:
     chance = 1.0 / t.n_classes
-    return (t.mean_recall - chance) / (1.0 - chance)
+    return (mean(t.recall) - chance) / (1.0 - chance)
 
 
 @_mean(
@@ -147,13 +145,13 @@ def g_mean(t: Table, classes: str = "all") -> Array:
     headline=True,
     mean_of_recalls=Mean.HARMONIC,
     same_as="gps(recall@*)",
-    gradient=lambda t: recall_gradient(t, (each(t.harmonic_recall) / t.recall) ** 2 / t.n_classes),
+    gradient=lambda t: recall_gradient(t, (each(harmonic_mean(t.recall)) / t.recall) ** 2 / t.n_classes),
     exact=Exact(lambda m: harmonic(c.tp / c.actual for c in m.classes)),
 )
 def h_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
-        return t.harmonic_recall
-    return _count(t, classes) / total(np.where(t.actual > 0, t.reciprocals.recall, 0.0))
+        return harmonic_mean(t.recall)
+    return _count(t, classes) / total(np.where(t.actual > 0, 1.0 / t.recall, 0.0))
 
 
 @_mean(
@@ -222,7 +220,7 @@ def power_mean_recall(t: Table, r: float = -1.0) -> Array:
     if r == 0:
         return geometric_mean(x)
     if r == -1:
-        return t.harmonic_recall
+        return harmonic_mean(t.recall)
     extreme = t.best_recall if r > 0 else t.worst_recall
     if isinf(r):
         return extreme
@@ -231,17 +229,9 @@ def power_mean_recall(t: Table, r: float = -1.0) -> Array:
     return np.where(extreme == 0, 0.0, extreme * np.exp(np.log1p(mean(spread)) / r))
 
 
-def _power_sum(t: Table, power: float) -> Array:
-    if power == 0:
-        return np.full_like(t.n, t.n_classes)
-    if power == -1:
-        return total(t.reciprocals.recall)
-    return total(t.recall**power)
-
-
 def _gini(t: Table, p: float, q: float) -> Array:
     if {p, q} == {0.0, -1.0}:
-        return t.harmonic_recall
+        return harmonic_mean(t.recall)
     x = t.recall
     if p == q == 0:
         return geometric_mean(x)
@@ -250,7 +240,7 @@ def _gini(t: Table, p: float, q: float) -> Array:
         # x^p ln x vanishes with x for p > 0; for p < 0 the value is set to its limit 0 below.
         value = np.exp(total(weights * np.log(np.maximum(x, TINY))) / total(weights))
     else:
-        value = (_power_sum(t, p) / _power_sum(t, q)) ** (1.0 / (p - q))
+        value = (total(x**p) / total(x**q)) ** (1.0 / (p - q))
     if p < 0 and q < 0:
         return np.where(t.worst_recall == 0, 0.0, value)
     if p >= 0 and q >= 0:
@@ -328,109 +318,76 @@ def quasi_arithmetic_mean_recall(t: Table, generator: str = "exp", exponent: flo
     return value
 
 
-@_mean(
+_gps = partial(_overall, prevalence=Prevalence.SENSITIVE, references=("martin2022",))
+
+
+def _gps_of(rate: Metric[Table], key: str, plural: str, **facts: Any) -> Metric[Table]:
+    """General Performance Score of a metric of one class."""
+    card = rate.card
+    known = {
+        "key": f"gps_{key}",
+        "name": f"GPS of the {plural}",
+        "symbol": f"GPS_{{{key.capitalize()}}}",
+        "formula": rf"\frac{{K}}{{\sum_k 1/{card.symbol}_k}}",
+        "sentence": f"Harmonic mean of the per-class {card.name}.",
+        "undefined": card.undefined,
+        "exact": None if (of := card.inference.exact) is None else Exact(lambda m: harmonic(map(of.form, m.classes))),
+    }
+
+    def compute(t: Table) -> Array:
+        return harmonic_mean(rate.compute(t))
+
+    return _gps(**known | facts)(compute)
+
+
+def _spread_of(rate: Metric[Table], key: str, plural: str, zero: Condition[Table], **facts: Any) -> Metric[Table]:
+    """Dispersion of a metric of one class around its General Performance Score."""
+    around = rf"\frac{{1}}{{{rate.card.symbol}_k}}-\frac{{1}}{{GPS}}"
+    known = {
+        "key": f"gps_{key}_sd",
+        "name": f"dispersion of the {plural} around their GPS",
+        "formula": rf"\frac{{GPS^2}}{{K-1}}\sqrt{{\sum_k\left({around}\right)^2}}",
+        "sentence": "Spread of the per-class parts around their harmonic mean (eq. 9): agreement between classes, not a "
+        "sampling error.",
+        "range": (0.0, None),
+        "ideal": 0.0,
+        "orientation": Orientation.LOWER,
+        "undefined": (*rate.card.undefined, zero),
+    }
+
+    def compute(t: Table) -> Array:
+        return dispersion(rate.compute(t))
+
+    return _gps(**known | facts)(compute)
+
+
+gps_recall_sd = _spread_of(
+    rates.recall,
+    "recall",
+    "recalls",
+    A_RECALL_IS_ZERO,
     name="dispersion of the recalls around H",
     symbol=r"sd(GPS_{Recall})",
-    range=(0.0, None),
-    ideal=0.0,
-    orientation=Orientation.LOWER,
-    formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{TPR_k}-\frac{1}{GPS}\right)^2}",
     sentence="Standard deviation of GPS_Recall as the paper defines it: spread between the classes, not a sampling "
     "error.",
-    undefined=(NO_ACTUAL, A_RECALL_IS_ZERO),
-    references=("martin2022",),
+    prevalence=Prevalence.INSENSITIVE,
 )
-def gps_recall_sd(t: Table) -> Array:
-    return t.rate_dispersions.recall
-
-
-_gps = partial(_overall, prevalence=Prevalence.SENSITIVE, references=("martin2022",))
-_sd = partial(
-    _gps,
-    range=(0.0, None),
-    ideal=0.0,
-    orientation=Orientation.LOWER,
-    sentence="Spread of the per-class parts around their harmonic mean (eq. 9): agreement between classes, not a "
-    "sampling error.",
-)
-
-
-@_gps(
-    name="GPS of the precisions",
-    symbol="GPS_{Precision}",
-    formula=r"\frac{K}{\sum_k 1/PPV_k}",
-    sentence="Harmonic mean of the per-class precision.",
-    undefined=(NEVER_PREDICTED,),
-    exact=Exact(lambda m: harmonic(c.tp / c.predicted for c in m.classes)),
-)
-def gps_precision(t: Table) -> Array:
-    return t.harmonic_rates.precision
-
-
-@_sd(
-    name="dispersion of the precisions around their GPS",
-    formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{PPV_k}-\frac{1}{GPS}\right)^2}",
-    undefined=(NEVER_PREDICTED, A_PRECISION_IS_ZERO),
-)
-def gps_precision_sd(t: Table) -> Array:
-    return t.rate_dispersions.precision
-
-
-@_gps(
-    name="GPS of the NPVs",
-    symbol="GPS_{NPV}",
-    formula=r"\frac{K}{\sum_k 1/NPV_k}",
-    sentence="Harmonic mean of the per-class negative predictive value.",
-    undefined=(ALWAYS_PREDICTED,),
-    exact=Exact(lambda m: harmonic(c.tn / c.predicted_rest for c in m.classes)),
-)
-def gps_npv(t: Table) -> Array:
-    return t.harmonic_rates.npv
-
-
-@_sd(
-    name="dispersion of the NPVs around their GPS",
-    formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{NPV_k}-\frac{1}{GPS}\right)^2}",
-    undefined=(ALWAYS_PREDICTED, AN_NPV_IS_ZERO),
-)
-def gps_npv_sd(t: Table) -> Array:
-    return t.rate_dispersions.npv
-
-
-@_gps(
-    name="GPS of the UPMs",
+gps_precision = _gps_of(rates.precision, "precision", "precisions")
+gps_precision_sd = _spread_of(rates.precision, "precision", "precisions", A_PRECISION_IS_ZERO)
+gps_npv = _gps_of(rates.npv, "npv", "NPVs", symbol="GPS_{NPV}")
+gps_npv_sd = _spread_of(rates.npv, "npv", "NPVs", AN_NPV_IS_ZERO)
+gps_upm = _gps_of(
+    detection.upm,
+    "upm",
+    "UPMs",
     symbol="GPS_{UPM}",
-    formula=r"\frac{K}{\sum_k 1/UPM_k}",
     sentence="Harmonic mean of the per-class unified performance measure: all four rates of every class have to be "
     "good.",
-    undefined=(ABSENT, UNIVERSAL),
     symmetric=True,
+    exact=None,
 )
-def gps_upm(t: Table) -> Array:
-    return t.n_classes / total(t.upm_reciprocals)
-
-
-@_sd(
-    name="dispersion of the UPMs around their GPS",
-    formula=r"\frac{GPS^2}{K-1}\sqrt{\sum_k\left(\frac{1}{UPM_k}-\frac{1}{GPS}\right)^2}",
-    undefined=(ABSENT, UNIVERSAL, A_UPM_IS_ZERO),
-    symmetric=True,
-)
-def gps_upm_sd(t: Table) -> Array:
-    return dispersion_of_reciprocals(t.upm_reciprocals)
-
-
-@_gps(
-    name="GPS of the specificities",
-    symbol="GPS_{Specificity}",
-    prevalence=Prevalence.INSENSITIVE_BINARY,
-    formula=r"\frac{K}{\sum_k 1/TNR_k}",
-    sentence="Harmonic mean of the per-class specificity.",
-    undefined=(NO_REST,),
-    exact=Exact(lambda m: harmonic(c.tn / c.rest for c in m.classes)),
-)
-def gps_specificity(t: Table) -> Array:
-    return t.harmonic_rates.specificity
+gps_upm_sd = _spread_of(detection.upm, "upm", "UPMs", A_UPM_IS_ZERO, symmetric=True)
+gps_specificity = _gps_of(rates.specificity, "specificity", "specificities", prevalence=Prevalence.INSENSITIVE_BINARY)
 
 
 def _has_empty_split(t: Table) -> Mask:

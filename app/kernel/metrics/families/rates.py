@@ -1,157 +1,165 @@
-"""Counts and plain rates of each class against the rest."""
+"""Counts and plain rates of each class against the rest: what cells of the table are counted, and among what."""
 
-from functools import partial
+from typing import Any
 
-from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Orientation, Prevalence, Scope, metric
+from app.kernel.matrix.table import OneVsRest, Table
+from app.kernel.metrics.card import Metric, Orientation, Prevalence, Scope, formula, metric
 from app.kernel.metrics.conditions import ALWAYS_PREDICTED, NEVER_PREDICTED, NO_ACTUAL, NO_REST, NO_SAMPLES
-from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.proportion import ConfusionCells, Proportion
 from app.kernel.numerics.arrays import Array
 
-_count = partial(
-    metric,
-    scope=Scope.CLASS,
-    prevalence=Prevalence.SENSITIVE,
-    range=(0.0, None),
-    ideal=None,
-    orientation=Orientation.DESCRIPTIVE,
-    references=("haghighi2018",),
-    degree=1,
-)
-_rate = partial(metric, scope=Scope.CLASS, orientation=Orientation.HIGHER)
-_error = partial(metric, scope=Scope.CLASS, orientation=Orientation.LOWER, ideal=0.0)
+# Why a share of these does not exist, and what it does where whole classes are replicated.
+_AMONG = {
+    ConfusionCells.ALL: (NO_SAMPLES, Prevalence.SENSITIVE),
+    ConfusionCells.ACTUAL: (NO_ACTUAL, Prevalence.INSENSITIVE),
+    ConfusionCells.REST: (NO_REST, Prevalence.INSENSITIVE_BINARY),
+    ConfusionCells.PREDICTED: (NEVER_PREDICTED, Prevalence.SENSITIVE),
+    ConfusionCells.PREDICTED_REST: (ALWAYS_PREDICTED, Prevalence.SENSITIVE),
+}
 
 
-@_count(
+def _meaning(cells: ConfusionCells) -> dict[str, Any]:
+    """Facts of a count or a share of some cells: right answers are good, wrong ones bad, and margins neither."""
+    if cells in ConfusionCells.RIGHT:
+        return {"scope": Scope.CLASS, "orientation": Orientation.HIGHER}
+    if cells in ConfusionCells.WRONG:
+        return {"scope": Scope.CLASS, "orientation": Orientation.LOWER, "ideal": 0.0}
+    return {"scope": Scope.CLASS, "orientation": Orientation.DESCRIPTIVE, "ideal": None}
+
+
+def _count(key: str, cells: ConfusionCells, **facts: Any) -> Metric[Table]:
+    """Number of samples in some cells."""
+    known: dict[str, Any] = {"range": (0.0, None), "ideal": None, "degree": 1, "references": ("haghighi2018",)}
+    known = {**_meaning(cells), "prevalence": Prevalence.SENSITIVE, **known, **facts}
+
+    def count(t: Table) -> Array:
+        counted: Array = getattr(t, cells.column)
+        return counted
+
+    return metric(key=key, **known)(count)
+
+
+def _rate(key: str, hits: ConfusionCells, among: ConfusionCells, **facts: Any) -> Metric[Table]:
+    """Share of the samples in some cells that are in others."""
+
+    def share(c: Any) -> Any:
+        return getattr(c, hits.column) / getattr(c, among.column)
+
+    # Many are shared with other metrics.
+    of = (lambda c: getattr(c, key)) if hasattr(OneVsRest, key) else share
+    why, prevalence = _AMONG[among]
+    known: dict[str, Any] = {
+        "prevalence": prevalence,
+        "undefined": (why,),
+        "proportion": Proportion(hits, among),
+        **_meaning(hits),
+    }
+    return formula(key, of, **known | facts)
+
+
+tp = _count(
+    "tp",
+    ConfusionCells.TP,
     name="true positives",
     symbol="TP",
     formula=r"n_{kk}",
     sentence="Members of the class that were recognised.",
     elsewhere={"pycm": "TP"},
-    orientation=Orientation.HIGHER,
     symmetric=True,
 )
-def tp(t: Table) -> Array:
-    return t.tp
-
-
-@_count(
+fn = _count(
+    "fn",
+    ConfusionCells.FN,
     name="false negatives",
     symbol="FN",
     formula=r"P_k - n_{kk}",
     sentence="Members of the class that were missed.",
     elsewhere={"pycm": "FN"},
-    orientation=Orientation.LOWER,
     ideal=0.0,
 )
-def fn(t: Table) -> Array:
-    return t.fn
-
-
-@_count(
+fp = _count(
+    "fp",
+    ConfusionCells.FP,
     name="false positives",
     symbol="FP",
     formula=r"T_k - n_{kk}",
     sentence="Samples of other classes that were taken for this one.",
     elsewhere={"pycm": "FP"},
-    orientation=Orientation.LOWER,
     ideal=0.0,
 )
-def fp(t: Table) -> Array:
-    return t.fp
-
-
-@_count(
+tn = _count(
+    "tn",
+    ConfusionCells.TN,
     name="true negatives",
     symbol="TN",
     formula=r"n - P_k - T_k + n_{kk}",
     sentence="Samples of other classes that were not taken for this one.",
     elsewhere={"pycm": "TN"},
-    orientation=Orientation.HIGHER,
     symmetric=True,
 )
-def tn(t: Table) -> Array:
-    return t.tn
-
-
-@_count(
+support = _count(
+    "support",
+    ConfusionCells.ACTUAL,
     name="support",
     symbol="P",
     formula=r"P_k = \sum_j n_{kj}",
     sentence="Samples that really belong to the class.",
     elsewhere={"pycm": "P", "sklearn": "precision_recall_fscore_support"},
 )
-def support(t: Table) -> Array:
-    return t.actual
-
-
-@_count(
+n_negative = _count(
+    "n_negative",
+    ConfusionCells.REST,
     name="actual non-members",
     symbol="N",
     formula=r"N_k = n - P_k",
     sentence="Samples that really belong to another class.",
     elsewhere={"pycm": "N"},
 )
-def n_negative(t: Table) -> Array:
-    return t.rest
-
-
-@_count(
+predicted_positive = _count(
+    "predicted_positive",
+    ConfusionCells.PREDICTED,
     name="predicted members",
     symbol="T",
     formula=r"T_k = \sum_i n_{ik}",
     sentence="Samples that were predicted as the class.",
     elsewhere={"pycm": "TOP"},
 )
-def predicted_positive(t: Table) -> Array:
-    return t.predicted
-
-
-@_count(
+predicted_negative = _count(
+    "predicted_negative",
+    ConfusionCells.PREDICTED_REST,
     name="predicted non-members",
     formula=r"n - T_k",
     sentence="Samples that were predicted as another class.",
     elsewhere={"pycm": "TON"},
 )
-def predicted_negative(t: Table) -> Array:
-    return t.predicted_rest
-
-
-@_count(
+prevalence = _rate(
+    "prevalence",
+    ConfusionCells.ACTUAL,
+    ConfusionCells.ALL,
     name="prevalence",
     symbol=r"\pi",
-    range=(0.0, 1.0),
-    degree=0,
     formula=r"\frac{P_k}{n}",
     sentence="Share of the samples that belong to the class.",
     elsewhere={"pycm": "PRE"},
-    undefined=(NO_SAMPLES,),
-    proportion=Proportion(ConfusionCells.ACTUAL, ConfusionCells.ALL),
+    references=("haghighi2018",),
+    exact=None,
 )
-def prevalence(t: Table) -> Array:
-    return t.prevalence
-
-
-@_count(
+predicted_prevalence = _rate(
+    "predicted_prevalence",
+    ConfusionCells.PREDICTED,
+    ConfusionCells.ALL,
     name="predicted prevalence",
-    range=(0.0, 1.0),
-    degree=0,
     formula=r"\frac{T_k}{n}",
     sentence="Share of the samples that were predicted as the class.",
     elsewhere={"pycm": "TOPR"},
-    undefined=(NO_SAMPLES,),
-    proportion=Proportion(ConfusionCells.PREDICTED, ConfusionCells.ALL),
-    exact=Exact(lambda c: c.predicted / c.n),
+    references=("haghighi2018",),
 )
-def predicted_prevalence(t: Table) -> Array:
-    return t.predicted / t.n_each
-
-
-@_rate(
+recall = _rate(
+    "recall",
+    ConfusionCells.TP,
+    ConfusionCells.ACTUAL,
     name="recall",
     symbol="TPR",
-    prevalence=Prevalence.INSENSITIVE,
     formula=r"\frac{TP}{TP+FN}",
     sentence="Share of the class that was recognised.",
     aliases=("sensitivity", "tpr", "true_positive_rate", "hit_rate"),
@@ -161,36 +169,26 @@ def predicted_prevalence(t: Table) -> Array:
         "imblearn": "sensitivity_score",
         "torchmetrics": "MulticlassRecall(average=none)",
     },
-    undefined=(NO_ACTUAL,),
-    proportion=Proportion(ConfusionCells.TP, ConfusionCells.ACTUAL),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
-    exact=Exact(lambda c: c.tp / c.actual),
 )
-def recall(t: Table) -> Array:
-    return t.recall
-
-
-@_error(
+fnr = _rate(
+    "fnr",
+    ConfusionCells.FN,
+    ConfusionCells.ACTUAL,
     name="false negative rate",
     symbol="FNR",
-    prevalence=Prevalence.INSENSITIVE,
     formula=r"\frac{FN}{TP+FN}",
     sentence="Share of the class that was missed.",
     aliases=("miss_rate", "false_negative_rate"),
     elsewhere={"pycm": "FNR"},
-    undefined=(NO_ACTUAL,),
-    proportion=Proportion(ConfusionCells.FN, ConfusionCells.ACTUAL),
     references=("beddar2025",),
-    exact=Exact(lambda c: c.fn / c.actual),
 )
-def fnr(t: Table) -> Array:
-    return t.fnr
-
-
-@_rate(
+specificity = _rate(
+    "specificity",
+    ConfusionCells.TN,
+    ConfusionCells.REST,
     name="specificity",
     symbol="TNR",
-    prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"\frac{TN}{TN+FP}",
     sentence="Share of the other classes that was kept out. With more than two classes it depends on the mix of "
     "the others.",
@@ -200,36 +198,26 @@ def fnr(t: Table) -> Array:
         "imblearn": "specificity_score",
         "torchmetrics": "MulticlassSpecificity(average=none)",
     },
-    undefined=(NO_REST,),
-    proportion=Proportion(ConfusionCells.TN, ConfusionCells.REST),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
-    exact=Exact(lambda c: c.tn / c.rest),
 )
-def specificity(t: Table) -> Array:
-    return t.specificity
-
-
-@_error(
+fpr = _rate(
+    "fpr",
+    ConfusionCells.FP,
+    ConfusionCells.REST,
     name="false positive rate",
     symbol="FPR",
-    prevalence=Prevalence.INSENSITIVE_BINARY,
     formula=r"\frac{FP}{TN+FP}",
     sentence="Share of the other classes that was taken for this one.",
     aliases=("fall_out", "false_positive_rate"),
     elsewhere={"pycm": "FPR"},
-    undefined=(NO_REST,),
-    proportion=Proportion(ConfusionCells.FP, ConfusionCells.REST),
     references=("aguilar2025", "beddar2025"),
-    exact=Exact(lambda c: c.fp / c.rest),
 )
-def fpr(t: Table) -> Array:
-    return t.fpr
-
-
-@_rate(
+precision = _rate(
+    "precision",
+    ConfusionCells.TP,
+    ConfusionCells.PREDICTED,
     name="precision",
     symbol="PPV",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{TP}{TP+FP}",
     sentence="Share of the predictions of the class that are right.",
     aliases=("ppv", "positive_predictive_value"),
@@ -238,93 +226,63 @@ def fpr(t: Table) -> Array:
         "pycm": "PPV",
         "torchmetrics": "MulticlassPrecision(average=none)",
     },
-    undefined=(NEVER_PREDICTED,),
-    proportion=Proportion(ConfusionCells.TP, ConfusionCells.PREDICTED),
     references=("aguilar2025", "wu2025", "martin2022", "beddar2025"),
-    exact=Exact(lambda c: c.tp / c.predicted),
 )
-def precision(t: Table) -> Array:
-    return t.precision
-
-
-@_rate(
+npv = _rate(
+    "npv",
+    ConfusionCells.TN,
+    ConfusionCells.PREDICTED_REST,
     name="negative predictive value",
     symbol="NPV",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{TN}{TN+FN}",
     sentence="Share of the predictions of other classes that are right about not being this class.",
     aliases=("negative_predictive_value", "precision_negative"),
     elsewhere={"pycm": "NPV", "torchmetrics": "MulticlassNegativePredictiveValue(average=none)"},
-    undefined=(ALWAYS_PREDICTED,),
-    proportion=Proportion(ConfusionCells.TN, ConfusionCells.PREDICTED_REST),
     references=("wu2025", "martin2022", "beddar2025"),
-    exact=Exact(lambda c: c.tn / c.predicted_rest),
 )
-def npv(t: Table) -> Array:
-    return t.npv
-
-
-@_error(
+fdr = _rate(
+    "fdr",
+    ConfusionCells.FP,
+    ConfusionCells.PREDICTED,
     name="false discovery rate",
     symbol="FDR",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{FP}{TP+FP}",
     sentence="Share of the predictions of the class that are wrong.",
     aliases=("false_discovery_rate",),
     elsewhere={"pycm": "FDR"},
-    undefined=(NEVER_PREDICTED,),
-    proportion=Proportion(ConfusionCells.FP, ConfusionCells.PREDICTED),
     references=("beddar2025",),
-    exact=Exact(lambda c: c.fp / c.predicted),
 )
-def fdr(t: Table) -> Array:
-    return t.fp / t.predicted
-
-
-@_error(
+false_omission_rate = _rate(
+    "false_omission_rate",
+    ConfusionCells.FN,
+    ConfusionCells.PREDICTED_REST,
     name="false omission rate",
     symbol="FOR",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{FN}{TN+FN}",
     sentence="Share of the predictions of other classes that hide a member of this one.",
     aliases=("for",),
     elsewhere={"pycm": "FOR"},
-    undefined=(ALWAYS_PREDICTED,),
-    proportion=Proportion(ConfusionCells.FN, ConfusionCells.PREDICTED_REST),
     references=("haghighi2018",),
-    exact=Exact(lambda c: c.fn / c.predicted_rest),
 )
-def false_omission_rate(t: Table) -> Array:
-    return t.fn / t.predicted_rest
-
-
-@_rate(
+accuracy_ovr = _rate(
+    "accuracy_ovr",
+    ConfusionCells.RIGHT,
+    ConfusionCells.ALL,
     name="one-vs-rest accuracy",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{TP+TN}{n}",
     sentence="Share of the samples on the right side of the question 'this class or not'.",
     elsewhere={"pycm": "ACC"},
-    undefined=(NO_SAMPLES,),
     symmetric=True,
-    proportion=Proportion(ConfusionCells.RIGHT, ConfusionCells.ALL),
     references=("haghighi2018",),
-    exact=Exact(lambda c: (c.tp + c.tn) / c.n),
 )
-def accuracy_ovr(t: Table) -> Array:
-    return t.accuracy_ovr
-
-
-@_error(
+error_rate_ovr = _rate(
+    "error_rate_ovr",
+    ConfusionCells.WRONG,
+    ConfusionCells.ALL,
     name="one-vs-rest error rate",
-    prevalence=Prevalence.SENSITIVE,
     formula=r"\frac{FP+FN}{n}",
     sentence="Share of the samples on the wrong side of the question 'this class or not'.",
     elsewhere={"pycm": "ERR"},
-    undefined=(NO_SAMPLES,),
     symmetric=True,
-    proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL),
     references=("haghighi2018",),
-    exact=Exact(lambda c: c.errors / c.n),
 )
-def error_rate_ovr(t: Table) -> Array:
-    return t.errors / t.n_each
