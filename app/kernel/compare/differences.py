@@ -4,7 +4,7 @@ Limits, p and probabilities of a difference are all read off one distribution (S
 at just the levels at which p rejects it, and the difference of swapped runs is the mirror image.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -100,8 +100,8 @@ class Reach:
         low, high = limits(deviates[:, None])
         return cls(deviates, values - low, high - values)
 
-    def take(self, places: Sequence[int]) -> "Reach":
-        """Return those of some of the values, in this order."""
+    def take(self, places: slice) -> "Reach":
+        """Return those of some of the values."""
         return Reach(self.deviates, self.below[:, places], self.above[:, places])
 
 

@@ -25,11 +25,9 @@ from app.kernel.compare.paired.effects import (
     PairedDifferences,
     PairSlopes,
     coupled,
-    paired_effects,
-    rate_effects,
 )
 from app.kernel.compare.paired.joint import JointCounts
-from app.kernel.compare.paired.tests import ChiSquared, discordant_bounds
+from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.compare.rankings import equal_kappas
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale, Task
@@ -40,7 +38,6 @@ from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.uncertainty.designs import Weighted
 from app.kernel.uncertainty.draws import (
     Alternative,
-    Functional,
     Prior,
     evaluate_draws,
     generator,
@@ -93,13 +90,6 @@ def errors_in_one(counts: Array) -> Array:
     lumped = np.diag(np.diagonal(counts))
     lumped += np.roll(np.diag(counts.sum(axis=1) - np.diagonal(counts)), 1, axis=1)
     return lumped
-
-
-def draw_paired(counts: JointCounts, estimands: Sequence[Estimand], *, draws: int, seed: int) -> list[Array]:
-    """Posterior values (D, R, V) for runs on the same samples: what they have in common stays in common."""
-    batches = joint.draw_matrices(counts, draws=draws, random=generator(seed))
-    values = evaluate_draws(batches, [estimand.functional for estimand in estimands])
-    return [estimand.values(found) for estimand, found in zip(estimands, values, strict=True)]
 
 
 # Indices of two runs each.
@@ -315,13 +305,16 @@ class MatrixDraws(Resampling):
         """Draws (D, R, V) of each estimand."""
         if not self.draws:
             return [None] * len(self.estimands)
-        prevalence, wanted = self.setup.prevalence, {"draws": self.draws, "seed": self.settings.seed}
+        prevalence, draws, seed = self.setup.prevalence, self.draws, self.settings.seed
         with silently():
             if self._joint is not None:
-                return [*draw_paired(self._joint, self.estimands, **wanted)]
-            shares = prevalence.shares if prevalence.reachable else None
-            weighted = self.runs.weighted
-            return [*draw_independent(self.runs.counts, self.estimands, **wanted, shares=shares, weighted=weighted)]
+                # What the runs have in common stays in common.
+                batches = joint.draw_matrices(self._joint, draws=draws, random=generator(seed))
+                found = evaluate_draws(batches, [estimand.functional for estimand in self.estimands])
+                return [estimand.values(values) for estimand, values in zip(self.estimands, found, strict=True)]
+            shares, weighted = prevalence.shares if prevalence.reachable else None, self.runs.weighted
+            counts = self.runs.counts
+            return [*draw_independent(counts, self.estimands, draws=draws, seed=seed, shares=shares, weighted=weighted)]
 
     @property
     def design(self) -> ResamplingDesign:
@@ -342,21 +335,34 @@ class MatrixDraws(Resampling):
         set that of the least favourable pairing; of others MOVER on the limits of each run. What bends too much for
         these, or has no limits, is read off the draws.
         """
-        found = []
+        found: list[list[Test]] = []
         for pair in self.setup.pairs:
-            known = self._known(index, pair, level) if self.setup.prevalence.reaches(self.estimands[index]) else None
-            tests = known or [None] * len(self.estimands[index].names)
+            tests = self._known(index, pair, level) or [None] * len(self.estimands[index].names)
             drawn = self._drawn_tests(index, pair, level) if None in tests else []
             found.append([drawn[place] if test is None else test for place, test in enumerate(tests)])
         return found
 
-    def _known(self, index: int, pair: tuple[int, int], level: float) -> Sequence[Test | None] | None:
+    def _known(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None] | None:
+        """Tests without draws; None where the runs are not compared, or derivatives would take long."""
+        if index not in self._testable:
+            return None
         if self.runs.pairing.design is not PairingDesign.INDEPENDENT:
-            return self._same_samples(level).get((index, pair))
-        return (
-            self._independent(index, pair, level) if self._rates(index) or self._derivable(self.runs.counts) else None
-        )
+            return self._same_samples(self._with(index), level)[index, pair]
+        return self._independent(index, pair, level)
 
+    @cached_property
+    def _testable(self) -> list[int]:
+        """Estimands that runs are compared on, rates and those whose numeric derivatives can be afforded."""
+        counts = self.runs.counts if self._joint is None else self.runs.counts.sum(axis=0)
+        derivable = np.count_nonzero(counts) * counts[0].size * 2 <= MOST_DERIVED_CELLS
+        places, reaches = range(len(self.estimands)), self.setup.prevalence.reaches
+        return [one for one in places if reaches(self.estimands[one]) and (derivable or self._rates(one))]
+
+    def _with(self, index: int) -> tuple[int, ...]:
+        """Testable estimands that are rates as this one, or are not."""
+        return tuple(one for one in self._testable if bool(self._rates(one)) is bool(self._rates(index)))
+
+    @kept
     def _rates(self, index: int) -> Sequence[Rate]:
         """Return the rates that an estimand is of, where it is tested as such: runs on the same samples need a rate
         among samples that the truth decides.
@@ -388,10 +394,6 @@ class MatrixDraws(Resampling):
             tests.append(Test(reason=NO_LIMITS) if np.isnan(test.p) else known)
         return tests
 
-    def _derivable(self, counts: Array) -> bool:
-        """Can the numeric derivatives be afforded?"""
-        return bool(np.count_nonzero(counts) * counts[0].size * 2 <= MOST_DERIVED_CELLS)
-
     def _on_scale(self, index: int, pair: tuple[int, int]) -> tuple[Array, Array]:
         """Return the values (2, V) of two runs, and the region of equivalence (V) on the scale of the metric."""
         both, scale = self.values[index][[*pair]], self.estimands[index].scale
@@ -408,12 +410,20 @@ class MatrixDraws(Resampling):
         found = equal_kappas(self.runs.counts)
         return None if found is None else OmnibusTest(test="fleiss", of="equal kappas", found=ChiSquaredTest.of(found))
 
-    def _functional_of(self, indices: Sequence[int]) -> Functional:
-        """Return all values of several estimands of one table for all of them."""
-        chosen = [self.estimands[index] for index in indices]
-        return lambda table: np.concatenate(
-            [one.values(on_scale(one.functional(table), one.scale)) for one in chosen], axis=-1
-        )
+    @cached_property
+    def _derived(self) -> dict[int, slice]:
+        """By testable estimand that is no rate, its values among those of all of these."""
+        found, start = dict[int, slice](), 0
+        for index in self._testable:
+            if not self._rates(index):
+                found[index] = slice(start, start + len(self.estimands[index].names))
+                start = found[index].stop
+        return found
+
+    def _functional(self, table: Table) -> Array:
+        """All of these values of one table."""
+        chosen = [self.estimands[index] for index in self._derived]
+        return np.concatenate([one.values(on_scale(one.functional(table), one.scale)) for one in chosen], axis=-1)
 
     def _independent(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
         both, rope = self._on_scale(index, pair)
@@ -431,26 +441,17 @@ class MatrixDraws(Resampling):
         """Limits of one run, the same for all pairs."""
         if self._rates(index):
             return self._reach_of_rates(self._rates(index), run, level)
-        together = self._together if index in self._together else (index,)
-        start = sum(len(self.estimands[place].names) for place in together[: together.index(index)])
-        places = range(start, start + len(self.estimands[index].names))
-        return self._reach_of(together, run, level).take(places)
+        return self._reach_of_derived(run, level).take(self._derived[index])
 
     @kept
-    def _reach_of(self, together: tuple[int, ...], run: int, level: float) -> Reach:
+    def _reach_of_derived(self, run: int, level: float) -> Reach:
         """Limits of one run, made once for several estimands; what prevalence does not move is the same at any."""
         counts, own = self.runs.counts[run], self.runs.weighted[run]
-        if own is None and all(self.estimands[place].reads_recalls for place in together):
+        if own is None and all(self.estimands[place].reads_recalls for place in self._derived):
             counts = errors_in_one(counts)
         prevalence = self.setup.prevalence
         shares = prevalence.shares if prevalence.reachable else None
-        return matrix_reach(counts, self._functional_of(together), level, own, shares)
-
-    @cached_property
-    def _together(self) -> tuple[int, ...]:
-        """Estimands that are no rates where the runs are compared."""
-        reaches = self.setup.prevalence.reaches
-        return tuple(place for place, one in enumerate(self.estimands) if reaches(one) and not self._rates(place))
+        return matrix_reach(counts, self._functional, level, own, shares)
 
     def _reach_of_rates(self, rates: Sequence[Rate], run: int, level: float) -> Reach:
         """Wilson's limits, by the hits and samples that a run is worth, as those of the lines of the rates."""
@@ -468,135 +469,115 @@ class MatrixDraws(Resampling):
         return Reach(found.deviates, np.abs(slopes) * below, np.abs(slopes) * above)
 
     @kept
-    def _same_samples(self, level: float) -> dict[Place, list[Test | None]]:
+    def _same_samples(self, indices: tuple[int, ...], level: float) -> dict[Place, list[Test | None]]:
         """Return the tests of runs on the same samples by estimand and pair, made at once for all of them: of one test
-        set those of the pairing at which a difference varies most, and p at that where it varies least.
+        set those of the pairing at which a difference varies most, with p at that where it varies least.
         """
-        found = {}
-        for places, effects, score, least in self._scores:
-            on_scale, start = [self._on_scale(*place) for place in places], 0
-            of_rates, paired = bool(self._rates(places[0][0])), self._joint is not None
-            method, limits = _NAMES[of_rates]
-            names = {"method": method, "limits": limits}
-            if not paired:
-                names = {"method": f"{method}_of_any_pairing", "limits": f"{limits}_of_widest_pairing"}
-            tests = read_off(score, level=level, rope=np.concatenate([rope for _, rope in on_scale]), **names)
-            if paired and of_rates:
-                differ = np.round(effects.better + effects.worse).sum(axis=1).tolist()
-                tests = [replace(test, discordant=count) for test, count in zip(tests, differ, strict=True)]
-            if not paired:
-                known = zip(tests, least.tolist(), strict=True)
-                tests = [replace(test, smallest=min(smallest, test.p)) for test, smallest in known]
-            suited = effects.faithful.tolist()
-            for (index, pair), (both, _) in zip(places, on_scale, strict=True):
-                own = slice(start, start + both.shape[1])
-                ends = _off_scale(tests[own], both, self.estimands[index].scale)
-                found[index, pair] = [test if suits else None for test, suits in zip(ends, suited[own], strict=True)]
-                start = own.stop
+        (effects, score), paired, of_rates = (
+            self._score(indices),
+            self._joint is not None,
+            bool(self._rates(indices[0])),
+        )
+        places = [(index, pair) for index in indices for pair in self.setup.pairs]
+        on_scale, found, start = [self._on_scale(*place) for place in places], {}, 0
+        method, limits = _NAMES[paired, of_rates]
+        rope = np.concatenate([own for _, own in on_scale])
+        tests = read_off(score, level=level, rope=rope, method=method, limits=limits)
+        if paired and of_rates:
+            differ = np.round(effects.better + effects.worse).sum(axis=1).tolist()
+            tests = [replace(test, discordant=count) for test, count in zip(tests, differ, strict=True)]
+        if not paired:
+            least = self._least(indices).tolist()
+            tests = [replace(test, smallest=min(smallest, test.p)) for test, smallest in zip(tests, least, strict=True)]
+        suited = effects.faithful.tolist()
+        for (index, pair), (both, _) in zip(places, on_scale, strict=True):
+            own = slice(start, start + both.shape[1])
+            ends = _off_scale(tests[own], both, self.estimands[index].scale)
+            found[index, pair] = [test if suits else None for test, suits in zip(ends, suited[own], strict=True)]
+            start = own.stop
         return found
-
-    @cached_property
-    def _scores(self) -> list[tuple[list[Place], Effects, PairedDifferences, Array]]:
-        """By estimand and pair the effects of the samples on the differences, what follows from them, and p at the
-        pairing at which they vary least.
-        """
-        scores = [(places, effects, PairedDifferences(effects)) for places, effects in self._effects(opposed=True)]
-        if self._joint is not None:
-            return [(*one, one[2].p) for one in scores]
-        closest = self._effects(opposed=False)
-        return [(*one, PairedDifferences(effects).p) for one, (_, effects) in zip(scores, closest, strict=True)]
-
-    def _effects(self, *, opposed: bool) -> list[tuple[list[Place], Effects]]:
-        """Effects on rates, and on all else for pairs of few enough cells; of one test set at the pairing at which the
-        runs differ most where they are ``opposed``, or else least.
-        """
-        pairs, found = self.setup.pairs, list[tuple[list[Place], Effects]]()
-        of_rates = [index for index in range(len(self.estimands)) if self._rates(index)]
-        if of_rates:
-            parts = [self._effects_on_rates(self._rates(index), opposed=opposed) for index in of_rates]
-            found.append(([(index, pair) for index in of_rates for pair in pairs], Effects.stacked(parts)))
-        others = [index for index in range(len(self.estimands)) if index not in of_rates]
-        known = {pair: self._effects_on_others(pair, others, opposed=opposed) for pair in pairs if others}
-        few = {pair: effects for pair, effects in known.items() if effects is not None}
-        if few:
-            found.append(([(index, pair) for pair in few for index in others], Effects.stacked([*few.values()])))
-        return found
-
-    def _effects_on_others(self, pair: tuple[int, int], others: Sequence[int], *, opposed: bool) -> Effects | None:
-        if self._joint is not None:
-            both, functionals = self._joint.pair(*pair), [self._functional_of([index]) for index in others]
-            return paired_effects(both, functionals) if self._derivable(both.matrices().sum(axis=0)) else None
-        if not self._derivable(self.runs.counts):
-            return None
-        (first, second), slopes, parts = self.runs.counts[[*pair]], self._slopes(pair, tuple(others)), []
-        for place, own in enumerate(slopes.slopes):
-            joint = coupled(first, second, own, opposed=opposed)
-            parts.append(slopes.effects(joint, slice(place, place + 1)))
-        return Effects.stacked(parts)
 
     @kept
-    def _slopes(self, pair: tuple[int, int], indices: tuple[int, ...]) -> PairSlopes:
-        """Slopes of two runs, made once for both ends."""
-        matrices = self.runs.counts[[*pair]]
-        return PairSlopes(matrices, [self._functional_of([one]) for one in indices], np.ones(matrices.shape[-1]))
+    def _score(self, indices: tuple[int, ...]) -> tuple[Effects, PairedDifferences]:
+        """Effects of the samples on the differences by estimand and pair, and what follows from them."""
+        effects = self._effects(indices, opposed=True)
+        return effects, PairedDifferences(effects)
 
-    def _effects_on_rates(self, rates: Sequence[Rate], *, opposed: bool) -> Effects:
-        """Effects on some rates, pair by pair."""
-        joint = self._joint
-        of_each = [
-            self._of_matrices(rate, opposed=opposed) if joint is None else self._of_pairs(rate, joint) for rate in rates
-        ]
-        by_pair = np.arange(len(rates) * len(self.setup.pairs)).reshape(len(rates), -1).T.ravel()
-        return Effects.stacked(of_each).of(by_pair)
+    @kept
+    def _least(self, indices: tuple[int, ...]) -> Array:
+        """P of the same at the pairing at which they vary least."""
+        return PairedDifferences(self._effects(indices, opposed=False)).p
 
-    def _of_matrices(self, rate: Rate, *, opposed: bool) -> Effects:
-        """Effects on a rate of each pair, by as many samples as two runs can differ on at the most, or the least."""
-        counts, places = self.runs.counts, np.arange(self.runs.counts.shape[-1])
-        hits, members = (
-            np.where(cells.hold(places[:, None], places[None, :], rate.of), counts, 0.0).sum(axis=2)
-            for cells in (rate.hits, rate.among)
+    def _effects(self, indices: tuple[int, ...], *, opposed: bool) -> Effects:
+        """Of one test set at the pairing at which the runs differ most where they are ``opposed``, or else least."""
+        return Effects.stacked(
+            [
+                effects
+                for index in indices
+                for pair in self.setup.pairs
+                for effects in (
+                    [self._of_rate(rate, pair, opposed=opposed) for rate in self._rates(index)]
+                    or self._of_derived(index, pair, opposed=opposed)
+                )
+            ]
         )
-        size, found = float(members[0].sum()) or np.nan, []
-        for first, second in (hits[[*pair]] for pair in self.setup.pairs):
-            gap, differ = float((first - second).sum()), discordant_bounds(first, second, members[0])[opposed]
-            counts = np.array([differ + gap, differ - gap]) / 2.0
-            found.append(rate_effects(np.array([1.0, -1.0]), counts, size=size, members=size, unit=1.0))
-        return _on_line(Effects.stacked(found), _slope(rate, size))
 
-    def _of_pairs(self, rate: Rate, joint: JointCounts) -> Effects:
-        """Effects on a rate of each pair, by the samples on which two runs differ."""
-        among = rate.among.hold(joint.truth, joint.truth, rate.of)
-        members, size = float(joint.counts[among].sum()), float(joint.masses[among].sum()) or np.nan
-        weights = np.ones(joint.counts.size) if joint.weights is None else joint.weights
-        unit, found = float((joint.masses * weights)[among].sum() / size), []
-        counts_for = [rate.hits.hold(joint.truth, predicted, rate.of) for predicted in joint.predictions]
-        for run, other in self.setup.pairs:
-            differ = np.flatnonzero(counts_for[run] != counts_for[other])
-            changes = np.where(counts_for[run][differ], weights[differ], -weights[differ])
-            found.append(rate_effects(changes, joint.counts[differ], size=size, members=members, unit=unit))
-        return _on_line(Effects.stacked(found), _slope(rate, size))
+    @kept
+    def _joint_of(self, pair: tuple[int, int]) -> JointCounts | None:
+        return None if self._joint is None else self._joint.pair(*pair)
+
+    @kept
+    def _slopes(self, pair: tuple[int, int]) -> PairSlopes:
+        joint, matrices = self._joint_of(pair), self.runs.counts[[*pair]]
+        scales = np.ones(matrices.shape[-1]) if joint is None else joint.scales()
+        return PairSlopes.numeric(matrices, self._functional, scales)
+
+    def _of_derived(self, index: int, pair: tuple[int, int], *, opposed: bool) -> list[Effects]:
+        joint, slopes = self._joint_of(pair), self._slopes(pair).of(self._derived[index])
+        if joint is not None:
+            return [slopes.effects(joint)]
+        each = [slopes.of(slice(place, place + 1)) for place in range(len(slopes.slopes))]
+        counts = self.runs.counts[[*pair]]
+        return [one.effects(coupled(*counts, one.slopes[0], opposed=opposed)) for one in each]
+
+    def _of_rate(self, rate: Rate, pair: tuple[int, int], *, opposed: bool) -> Effects:
+        """Effects on a rate: samples are of one class, and taken for 0 where they count."""
+        joint = self._joint
+        if joint is None:
+            counts, places = self.runs.counts[[*pair]], np.arange(self.runs.n_classes)
+            hits, members = (
+                np.where(cells.hold(places[:, None], places, rate.of), counts, 0.0).sum(axis=2)
+                for cells in (rate.hits, rate.among)
+            )
+            cells = np.stack([hits, members - hits], axis=2)
+            joint = coupled(*cells, np.tile([1.0, 0.0], (len(places), 1)), opposed=opposed)
+            truth, predictions, counts, weights = joint.truth, joint.predictions, joint.counts, None
+        else:
+            among = rate.among.hold(joint.truth, joint.truth, rate.of)
+            truth, counts = joint.truth[among], joint.counts[among]
+            taken = [~rate.hits.hold(truth, codes[among], rate.of) for codes in joint.predictions[[*pair]]]
+            predictions = np.array(taken, dtype=np.int64)
+            weights = None if joint.weights is None else joint.weights[among]
+        alike = JointCounts(1, np.zeros_like(truth), predictions, counts, weights)
+        size = alike.n or np.nan
+        slope = _slope(rate, size) / size
+        difference = slope * float(alike.masses @ (predictions[1] - predictions[0]))
+        return PairSlopes.of_rate(difference, slope, float(alike.scales()[0])).effects(alike)
 
 
-# How p and limits of runs on the same samples are called; of rates by the names that these have for one class.
-_NAMES = {True: ("mcnemar_mid_p", "tango"), False: ("permutation_mid_p", "score")}
+# How p and limits of runs on the same samples are called, of pairs that are known or not; of rates by the names that
+# these have for one class.
+_NAMES = {
+    (True, True): ("mcnemar_mid_p", "tango"),
+    (True, False): ("permutation_mid_p", "score"),
+    (False, True): ("mcnemar_mid_p_of_any_pairing", "tango_of_widest_pairing"),
+    (False, False): ("permutation_mid_p_of_any_pairing", "score_of_widest_pairing"),
+}
 
 
 def _slope(rate: Rate, size: float) -> float:
     """Slope of a metric by the rate among so many samples that it follows from."""
     return rate.line.slope * (size if rate.counted else 1.0)
-
-
-def _on_line(effects: Effects, slope: float) -> Effects:
-    """Effects on a rate as those on a line of it."""
-    better, worse = (effects.better, effects.worse) if slope >= 0 else (effects.worse, effects.better)
-    return replace(
-        effects,
-        difference=slope * effects.difference,
-        linear=slope * effects.linear,
-        better=better,
-        worse=worse,
-        weights=abs(slope) * effects.weights,
-    )
 
 
 def _off_scale(tests: Sequence[Test], both: Array, scale: Scale) -> list[Test | None]:

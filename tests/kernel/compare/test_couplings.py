@@ -7,7 +7,6 @@ import pytest
 
 from app.kernel.compare.paired.effects import PairSlopes, coupled
 from app.kernel.compare.paired.joint import JointCounts, combine
-from app.kernel.compare.paired.tests import discordant_bounds
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 
@@ -28,7 +27,7 @@ def test_bounds_are_those_of_all_pairings(key: str) -> None:
     second = np.array([0, 0, 0, 1, 1, 0, 0])
     functional = catalogue().of_matrices.by_name[key].compute
     matrices = combine(truth, np.stack([first, second]), 2).matrices()
-    slopes = PairSlopes(matrices, [functional], np.ones(2)).slopes[0]
+    slopes = PairSlopes.numeric(matrices, lambda table: functional(table)[..., None], np.ones(2)).slopes[0]
     variances = []
     for zeros in set(itertools.permutations(second[:4].tolist())):
         for ones in set(itertools.permutations(second[4:].tolist())):
@@ -41,14 +40,9 @@ def test_bounds_are_those_of_all_pairings(key: str) -> None:
 
 
 def test_accuracy_has_the_bounds_of_its_discordant_items() -> None:
+    """Of the items of a class that the runs have right at least the gap, and at most all but those of both, differ."""
     first, second = np.array([[40.0, 10.0], [5.0, 45.0]]), np.array([[45.0, 5.0], [6.0, 44.0]])
-    fewest, most = discordant_bounds(np.diag(first), np.diag(second), first.sum(axis=1))
-    for opposed, discordant in ((True, most), (False, fewest)):
+    for opposed, discordant in ((True, 15.0 + 11.0), (False, 5.0 + 1.0)):
         joint = coupled(first, second, np.eye(2), opposed=opposed)
         right = joint.correct()
         assert float(joint.counts @ (right[0] != right[1])) == discordant
-
-
-def test_other_items_are_refused() -> None:
-    with pytest.raises(ValueError, match="not of the same items"):
-        coupled(3 * np.eye(2), 4 * np.eye(2), np.eye(2), opposed=True)

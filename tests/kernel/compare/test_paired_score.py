@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 from scipy.stats import norm
 
-from app.kernel.compare.paired.effects import Effects, PairedDifferences, paired_effects, rate_effects
+from app.kernel.compare.paired.effects import Effects, PairedDifferences, PairSlopes
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.matrix.table import Table
@@ -43,6 +43,16 @@ def some_runs(seed: int, classes: int = 3, sizes: Any = (12, 40, 90), shift: flo
     return combine(truth, np.where(right, truth, wrong), classes)
 
 
+def paired_effects(joint: JointCounts, functionals: list[Any]) -> Effects:
+    """Effects on all values of some metrics, in their order."""
+
+    def together(table: Table) -> Array:
+        shape = table.counts.shape[:-2]
+        return np.concatenate([np.reshape(one(table), (*shape, -1)) for one in functionals], axis=-1)
+
+    return PairSlopes.numeric(joint.matrices(), together, joint.scales()).effects(joint)
+
+
 def both(effects: Effects) -> tuple[Array, PairedDifferences]:
     score = PairedDifferences(effects)
     return score.p, score
@@ -54,8 +64,9 @@ def both(effects: Effects) -> tuple[Array, PairedDifferences]:
 @each(("b", "c", "n"), [(40, 20, 160), (9, 7, 150), (30, 34, 3000), (0, 0, 20), (0, 5, 40)])
 @each("level", [0.8, 0.95, 0.99])
 def test_one_rate_has_tangos_limits_where_mcnemar_agrees(b: int, c: int, n: int, level: float) -> None:
-    sides = np.array([1.0, -1.0]), np.array([b, c], dtype=np.float64)
-    found = PairedDifferences(rate_effects(*sides, size=n, members=n, unit=1.0)).limits(level)
+    predictions, counts = np.array([[0, 1, 0], [1, 0, 0]]), np.array([b, c, n - b - c], dtype=np.float64)
+    joint = JointCounts(1, np.zeros(3, dtype=np.int64), predictions, counts)
+    found = PairedDifferences(PairSlopes.of_rate((b - c) / n, 1.0 / n, 1.0).effects(joint)).limits(level)
     np.testing.assert_allclose(np.ravel(found), tango_interval(b, c, n, level), atol=1e-9)
 
 
@@ -227,11 +238,3 @@ def test_what_is_far_from_a_sum_is_said_to_be() -> None:
     joint = two_classes((60, 40, 0, 0), (50, 0, 30, 20))
     effects = paired_effects(joint, [lambda table: smallest(table).min(axis=-1), *BALANCED])
     assert effects.faithful.tolist() == [False, True]
-
-
-def test_only_two_runs_of_whole_samples() -> None:
-    joint = some_runs(0)
-    with pytest.raises(ValueError, match="two runs"):
-        paired_effects(JointCounts(3, joint.truth, joint.predictions[[0, 1, 0]], joint.counts), METRICS)
-    with pytest.raises(ValueError, match="whole"):
-        paired_effects(JointCounts(3, joint.truth, joint.predictions, joint.counts / 2), METRICS)

@@ -5,7 +5,6 @@ pairing.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,10 +151,6 @@ class Effects:
     weights: Array
     sizes: Array
 
-    def of(self, some: slice | NDArray[np.intp]) -> "Effects":
-        """Select the effects on some of the values."""
-        return Effects(*(getattr(self, one.name)[some] for one in fields(self)))
-
     @classmethod
     def stacked(cls, parts: Sequence["Effects"]) -> "Effects":
         """Join the effects on several sets of values, all of equally many classes."""
@@ -172,78 +167,67 @@ class Effects:
         return near
 
 
-def rate_effects(changes: Array, counts: Array, *, size: float, members: float, unit: float) -> Effects:
-    """Effects on a rate, of samples that count for one of two runs only.
-
-    Args:
-        changes: (P) weight of such a sample, with a minus where it counts for the second.
-        counts: (P) of them, whole numbers.
-        size: Weight of all that the rate is among.
-        members: How many they are.
-        unit: Weight of one of them where none counts for one run only.
-    """
-    linear, square, present = float(counts @ changes), float(counts @ changes**2), float(counts.sum())
-    weight = (square / present) ** 0.5 if present else unit
-    surplus = linear / weight
-    both = max(present, abs(surplus))
-    gap, tail = np.array([linear / size]), np.array([_tail(abs(linear), changes, counts)])
-    sides = np.array([[(both + surplus) / 2.0]]), np.array([[(both - surplus) / 2.0]])
-    return Effects(gap, gap, tail, *sides, np.array([[weight / size]]), np.array([[members]]))
-
-
+@dataclass(frozen=True, slots=True, eq=False)
 class PairSlopes:
-    """Derivatives of V values of two runs on the same items, at the matrix halfway between both.
+    """Differences of V values of two runs on the same items, and their derivatives at the matrix halfway between both.
 
     Swapping the two predictions of an item does not move that matrix, and neither does another pairing.
 
-    Args:
-        matrices: (2, K, K) of the runs.
-        functionals: Smooth metrics; their values stand one after the other.
-        scales: (K) what an item of each class weighs on average.
+    Attributes:
+        difference: (V) first less second.
+        slopes: (V, T, C) derivatives by the count of a cell, of items of T classes that are taken for one of C.
+        unseen: (V, T) what one more right item in place of a wrong one changes; 0 for a class without items.
+        noise: Parts of the largest effect on a value by which effects that are equal may differ.
     """
 
-    def __init__(self, matrices: Array, functionals: Sequence[Functional], scales: Array) -> None:
-        def together(table: Table) -> Array:
-            shape = table.counts.shape[:-2]
-            return np.concatenate([np.reshape(functional(table), (*shape, -1)) for functional in functionals], axis=-1)
+    difference: Array
+    slopes: Array
+    unseen: Array
+    noise: float = 0.0
 
-        self._functional, self._middle, self._scales = together, matrices.mean(axis=0), scales
-        with silently():
-            self._difference = np.subtract(*together(Table(matrices)))
-        self.slopes = cell_slopes(self._middle, together)
+    @classmethod
+    def numeric(cls, matrices: Array, functional: Functional, scales: Array) -> "PairSlopes":
+        """Numeric derivatives of smooth metrics.
 
-    @cached_property
-    def _unseen(self) -> Array:
-        return _unseen(self._middle, self._functional, self._scales)
-
-    def effects(self, joint: JointCounts, some: slice = slice(None)) -> Effects:
-        """Effects of paired items on some of the values; NaN where a value or a derivative does not exist.
-
-        Raises:
-            ValueError: there are not two runs, or the counts are not whole numbers.
+        Args:
+            matrices: (2, K, K) of the runs.
+            functional: V values of a table.
+            scales: (K) what an item of each class weighs on average.
         """
-        if joint.n_runs != 2:
-            raise ValueError(f"swaps need two runs, not {joint.n_runs}")
-        if not (joint.counts == np.round(joint.counts)).all():
-            raise ValueError("only whole counts can be swapped")
-        difference = self._difference[some]
+        middle = matrices.mean(axis=0)
+        with silently():
+            difference = np.subtract(*functional(Table(matrices)))
+        return cls(difference, cell_slopes(middle, functional), _unseen(middle, functional, scales), _EQUAL)
+
+    @classmethod
+    def of_rate(cls, difference: float, slope: float, scale: float) -> "PairSlopes":
+        """Those of a rate among items of one class, of which class 0 is taken for right: what one of these adds, and
+        what an item weighs on average.
+        """
+        return cls(np.array([difference]), np.array([[[slope, 0.0]]]), np.array([[abs(slope) * scale]]))
+
+    def of(self, some: slice) -> "PairSlopes":
+        """Select some of the values."""
+        return PairSlopes(self.difference[some], self.slopes[some], self.unseen[some], self.noise)
+
+    def effects(self, joint: JointCounts) -> Effects:
+        """Effects of paired items, whole numbers of them; NaN where a value or a derivative does not exist."""
         differing = np.flatnonzero(joint.predictions[0] != joint.predictions[1])
         truth, (first, second) = joint.truth[differing], joint.predictions[:, differing]
         counts = joint.counts[differing]
-        slopes = self.slopes[some]
-        changes = (slopes[:, truth, first] - slopes[:, truth, second]).T
+        changes = (self.slopes[:, truth, first] - self.slopes[:, truth, second]).T
         if joint.weights is not None:
             changes = changes * joint.weights[differing][:, None]
         right = joint.correct()[:, differing]
         turned = right[0] != right[1]
-        absent = ~np.isfinite(difference) | ~np.isfinite(changes).all(axis=0)
-        changes = _rounded(np.where(absent, 0.0, changes))
+        absent = ~np.isfinite(self.difference) | ~np.isfinite(changes).all(axis=0)
+        changes = _rounded(np.where(absent, 0.0, changes), self.noise)
         # Summed value by value, so that none depends on how many there are.
         linear = np.ascontiguousarray((counts[:, None] * changes).T).sum(axis=1)
         tail = [_tail(abs(float(total)), column, counts) for total, column in zip(linear, changes.T, strict=True)]
 
         def by_class(values: Array) -> Array:
-            """Sums (V, K) of what is known of every combination (P, V)."""
+            """Sums (V, T) of what is known of every combination (P, V)."""
             sums = np.zeros((joint.n_classes, values.shape[1]))
             np.add.at(sums, truth, counts[:, None] * values)
             return sums.T
@@ -252,8 +236,7 @@ class PairSlopes:
         seen = by_class(present * turned[:, None]) > 0
         with silently():
             weights = np.sqrt(square / by_class(present.astype(np.float64)))
-        unseen = np.zeros(seen.shape) if seen.all() else self._unseen[some]
-        weights = np.fmax(np.nan_to_num(weights), np.where(seen | absent[:, None], 0.0, unseen))
+        weights = np.fmax(np.nan_to_num(weights), np.where(seen | absent[:, None], 0.0, self.unseen))
         with silently():
             surplus = np.where(weights > 0, by_class(changes) / weights, 0.0)
             both = np.where(weights > 0, np.maximum(square / weights**2, np.abs(surplus)), 0.0)
@@ -262,12 +245,7 @@ class PairSlopes:
         )
         linear, tails = (np.where(absent, np.nan, one) for one in (linear, np.array(tail)))
         sizes = np.broadcast_to(joint.members(), weights.shape)
-        return _pooled(Effects(difference, linear, tails, better, worse, weights, sizes))
-
-
-def paired_effects(joint: JointCounts, functionals: Sequence[Functional]) -> Effects:
-    """Effects on all values of some functionals, in their order; see ``PairSlopes``."""
-    return PairSlopes(joint.matrices(), functionals, joint.scales()).effects(joint)
+        return _pooled(Effects(self.difference, linear, tails, better, worse, weights, sizes))
 
 
 def _pooled(effects: Effects) -> Effects:
@@ -295,17 +273,12 @@ def _pooled(effects: Effects) -> Effects:
 
 
 def coupled(first: Array, second: Array, slopes: Array, *, opposed: bool) -> JointCounts:
-    """The pairing of two matrices (K, K) of the same items at which a difference with these slopes (K, K) varies least,
+    """The pairing of two matrices (T, C) of the same items at which a difference with these slopes (T, C) varies least,
     or, where items are ``opposed``, most.
 
     Within a class the sum of products is greatest when both are sorted alike and smallest when they are sorted against
     each other (Hoeffding 1940).
-
-    Raises:
-        ValueError: the class counts differ: these are not the same items.
     """
-    if not np.array_equal(first.sum(axis=1), second.sum(axis=1)):
-        raise ValueError("the two matrices have different class counts, so they are not of the same items")
     orders = [np.argsort(side, axis=1, kind="stable") for side in (slopes, -slopes if opposed else slopes)]
     ends = [
         np.take_along_axis(one, order, axis=1).ravel().cumsum()
@@ -315,12 +288,14 @@ def coupled(first: Array, second: Array, slopes: Array, *, opposed: bool) -> Joi
     middles, items = (cuts[1:] + cuts[:-1]) / 2.0, np.diff(cuts)
     left, right = (np.searchsorted(end, middles) for end in ends)
     predictions = np.stack([orders[0].ravel()[left], orders[1].ravel()[right]])
-    return JointCounts(len(first), left // len(first), predictions, items)
+    return JointCounts(len(first), left // first.shape[1], predictions, items)
 
 
-def _rounded(changes: Array) -> Array:
+def _rounded(changes: Array, noise: float) -> Array:
     """Effects (P, V) without what numeric derivatives leave of equal ones."""
-    unit = _EQUAL * np.abs(changes).max(axis=0, initial=0.0)
+    if noise == 0.0:
+        return changes
+    unit = noise * np.abs(changes).max(axis=0, initial=0.0)
     steps = np.divide(changes, unit, out=np.zeros_like(changes), where=unit > 0)
     rounded: Array = np.round(steps) * unit
     return rounded

@@ -33,20 +33,6 @@ def mcnemar_mid_p(b: ArrayLike, c: ArrayLike) -> Array:
     return np.where(b == c, 1.0, p)
 
 
-def discordant_bounds(first: Array, second: Array, sizes: Array) -> tuple[Array, Array]:
-    """Fewest and most items (...) that two runs on the same items can differ on, whichever of these go together.
-
-    The p of McNemar's test grows with them.
-
-    Args:
-        first: Items (..., K) of each class that the first run has right.
-        second: The same of the second run.
-        sizes: Items (..., K) of each class.
-    """
-    fewest, most = np.abs(first - second), np.minimum(first + second, 2 * sizes - first - second)
-    return fewest.sum(axis=-1), most.sum(axis=-1)
-
-
 @dataclass(frozen=True, slots=True)
 class ChiSquared:
     """A chi-squared statistic with its degrees of freedom and p-value; NaN where there is no statistic."""
