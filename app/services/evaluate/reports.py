@@ -289,6 +289,7 @@ def unit_report(question: Question, task: Task, run: RunData, kept: Mapping[Sect
         of_samples=kept,
         queries=section.details.get("queries"),
         decisions=section.details.get("decisions"),
+        groups=section.details.get("groups"),
         weights=section.details.get("weights"),
     )
 
