@@ -219,5 +219,6 @@ def test_a_long_name_is_read_in_one_pass() -> None:
 
 
 def test_one_thing_is_in_the_singular() -> None:
-    assert [counted(1, things) for things in ("samples", "queries", "in weight")] == ["1 sample", "1 query", "1 in weight"]
+    things = ("samples", "queries", "in weight")
+    assert [counted(1, each) for each in things] == ["1 sample", "1 query", "1 in weight"]
     assert [counted(count, "queries") for count in (0, 1.5, 2000)] == ["0 queries", "1.5 queries", "2,000 queries"]

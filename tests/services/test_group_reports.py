@@ -130,3 +130,10 @@ def test_findings_on_equal_weights_do_not_say_that_they_differ() -> None:
     found = {one.code: one.message for one in report.findings}
     assert found["samples_with_weights"].startswith("The 2 samples have the weight 2 and carry")
     assert "differ" not in found["intervals_of_few_effective_samples"]
+
+
+def test_limits_from_draws_stay_within_the_range_of_their_metric() -> None:
+    """Drawn matrices of one sample of each class have less than no pairs within classes."""
+    options = Options(intervals=IntervalChoice.ALL, sampling=Sampling(draws=200), seed=1)
+    report = evaluate(Predictions(y_true=np.arange(3), y_pred=np.array([0, 1, 0])).read("/input"), options)
+    assert report.intervals["adjusted_rand"]["low"] == -1.0

@@ -232,8 +232,8 @@ def _findings(source: MatrixInput, subject: Subject, _: Values, __: PerClass) ->
     if n_queries < _FEW:
         yield Finding.warning(
             "few_queries",
-            f"Means are over {counted(n_queries, 'queries')}. Queries differ much, so a mean over fewer than {_FEW} says "
-            "little of others; the intervals say how little.",
+            f"Means are over {counted(n_queries, 'queries')}. Queries differ much, so a mean over fewer than {_FEW} "
+            "says little of others; the intervals say how little.",
             queries=n_queries,
         )
     tied = int(subject.parts[Inputs.QUERIES].tied_items.sum())

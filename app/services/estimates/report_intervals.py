@@ -505,7 +505,7 @@ def about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[
             "intervals_of_biased_values",
             "Calibration errors, H-measure and Kolmogorov-Smirnov statistic take absolute values or the best of many "
             "cuts, so chance makes them larger. Their intervals are corrected for this and reach further down than up"
-            + (f"; with {n_samples} samples they are still too narrow." if few else "."),
+            + (f"; with {counted(n_samples)} they are still too narrow." if few else "."),
             metrics=biased[:20],
             n_samples=n_samples,
         )
