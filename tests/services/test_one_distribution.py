@@ -14,7 +14,8 @@ from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.compare.answers import ComparedPair
 from app.services.compare.comparisons import compare
-from app.services.runs.differences import SameRuns, Test
+from app.services.runs.differences import SameRuns
+from app.services.runs.differences import Test as Difference
 from tests.services.paired_models import Model, asked_of
 from tests.services.test_comparisons import paired, unpaired
 
@@ -115,7 +116,7 @@ def test_no_discordant_samples_leave_tangos_limits() -> None:
 
 
 def test_limits_of_a_difference_stay_within_the_range_of_differences() -> None:
-    found = Test(value=-0.98, low=-1.04, high=0.59, p=0.5)
+    found = Difference(value=-0.98, low=-1.04, high=0.59, p=0.5)
     assert (found.on_side(Alternative.TWO_SIDED, (-1.0, 1.0)).low, found.high) == (-1.0, 0.59)
     assert found.on_side(Alternative.LESS, (-1.0, 0.5)).high == 0.5
     assert found.on_side(Alternative.TWO_SIDED, (None, None)).low == -1.04
