@@ -122,7 +122,7 @@ class GroupDesign(TypedDict):
         largest: Samples of the largest group.
         effective_groups: How many groups of equal size would be worth as much.
         design_effects: By metric, how many times larger its variance is than that of as many independent samples; left
-            out for samples whose weights are not known.
+            out for samples whose weights are not known, and for those of more than classes.
     """
 
     n_groups: int

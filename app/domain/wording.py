@@ -93,9 +93,10 @@ def whole(number: float) -> str:
     return f"{Decimal(text):,f}".rstrip("0").rstrip(".")
 
 
-def samples(count: int) -> str:
-    """Write a number of samples: 1 sample, 2,000 samples."""
-    return f"{count:,} sample{'' if count == 1 else 's'}"
+def counted(number: float, things: str = "samples") -> str:
+    """Write a number of things that are called so in the plural: 1 query, 2,000 queries."""
+    text = whole(number)
+    return f"{text} {things if text != '1' else re.sub('ies$', 'y', things).removesuffix('s')}"
 
 
 def chance(probability: float | None) -> str:

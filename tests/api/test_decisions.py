@@ -106,6 +106,7 @@ def test_what_is_read_is_what_was_answered(client: httpx.Client) -> None:
         reply = client.get(f"/v1/evaluations/{made['id']}", headers={"Accept": kind})
         assert reply.status_code == 200, reply.text
         assert "expected_cost" in reply.text
+        assert "treat" in reply.text
     turned = SOURCE | {"matrix": [list(row) for row in zip(*MATRIX, strict=True)], "orientation": "predicted_rows"}
     assert compute(client, turned)["input"]["decision_matrix"] == MATRIX
 
@@ -128,6 +129,16 @@ def test_runs_are_compared_and_gated_and_ranked(client: httpx.Client) -> None:
         "new",
         "old",
     ]
+
+
+def test_no_metric_of_decisions_is_looked_at_unasked(client: httpx.Client) -> None:
+    runs = [keep(client, MATRIX, f"unasked {place}")["id"] for place in range(2)]
+    reply = client.post("/v1/comparisons", json={"evaluations": runs})
+    assert check_problem(reply, 422, "invalid_input")["errors"][0]["pointer"] == "/metrics"
+    assert client.get("/ui/compare", params={"run": runs}).status_code == 422
+    home = client.get("/ui", params={"dataset": "decisions"}).text
+    assert "binary, multiclass and multilabel" in home
+    assert "is –" not in home
 
 
 TREATED, RIGHTLY = "decision_share_of_class(decision=treat)@sick", "class_share_of_decision(decision=treat)@sick"

@@ -7,8 +7,12 @@ import pytest
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.classified import Predictions
+from app.domain.inputs.clustering import Clustering
 from app.domain.inputs.folds import Folds
+from app.domain.inputs.kind import Input
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.multilabel import Multilabel
+from app.domain.inputs.sets import Sets
 from app.domain.options import IntervalChoice, IntervalMethod, Options, Sampling
 from app.kernel.uncertainty import groups
 from app.services.evaluate.questions import ask
@@ -100,3 +104,36 @@ def test_groups_that_were_sent_are_kept_where_samples_come_again() -> None:
     assert source.facts["n_groups"] == 6
     assert source.samples is not None
     assert source.samples.ids is None
+
+
+TWELVE, PAIR = np.arange(12), np.array([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "units"),
+    [
+        (Multilabel(labels=["a", "b"], y_true=np.eye(2)[TWELVE % 2], y_pred=np.eye(2)[TWELVE % 3 % 2]), "samples"),
+        (Clustering(y_true=TWELVE % 2, y_pred=TWELVE % 3), "samples"),
+        (Sets(n_true=TWELVE + 1, n_predicted=TWELVE, n_common=TWELVE // 2), "items"),
+    ],
+)
+def test_reports_on_more_than_classes_say_that_there_are_few_groups(kind: Input, units: str) -> None:
+    report = evaluate(replace(kind, group_ids=TWELVE // 4).read("/input"), Options())
+    assert report.groups == {"n_groups": 3, "smallest": 4, "largest": 4, "effective_groups": 3.0}
+    found = {one.code: one.message for one in report.findings}
+    assert found["samples_in_groups"].startswith(f"The 12 {units} come in 3 groups")
+    assert found["intervals_of_few_groups"].startswith("There are only 3 groups.")
+
+
+def test_findings_on_equal_weights_do_not_say_that_they_differ() -> None:
+    report = evaluate(Predictions(y_true=PAIR, y_pred=PAIR, sample_weight=[2.0, 2.0]).read("/input"), Options())
+    found = {one.code: one.message for one in report.findings}
+    assert found["samples_with_weights"].startswith("The 2 samples have the weight 2 and carry")
+    assert "differ" not in found["intervals_of_few_effective_samples"]
+
+
+def test_limits_from_draws_stay_within_the_range_of_their_metric() -> None:
+    """Drawn matrices of one sample of each class have less than no pairs within classes."""
+    options = Options(intervals=IntervalChoice.ALL, sampling=Sampling(draws=200), seed=1)
+    report = evaluate(Predictions(y_true=np.arange(3), y_pred=np.array([0, 1, 0])).read("/input"), options)
+    assert report.intervals["adjusted_rand"]["low"] == -1.0

@@ -10,10 +10,12 @@ from app.kernel.compare.linear import join_runs
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.compare.answers import ComparedPair
 from app.services.compare.comparisons import compare
 from app.services.runs.differences import SameRuns
+from app.services.runs.differences import Test as Difference
 from tests.services.paired_models import Model, asked_of
 from tests.services.test_comparisons import paired, unpaired
 
@@ -111,3 +113,10 @@ def test_no_discordant_samples_leave_tangos_limits() -> None:
     assert found.equivalent == pytest.approx(1 - 2 * found.larger)
     assert np.isnan(SameRuns(100.0, np.inf).test(**asked).high)
     assert SameRuns(100.0, 0.01).test(**asked).equivalent == 1.0
+
+
+def test_limits_of_a_difference_stay_within_the_range_of_differences() -> None:
+    found = Difference(value=-0.98, low=-1.04, high=0.59, p=0.5)
+    assert (found.on_side(Alternative.TWO_SIDED, (-1.0, 1.0)).low, found.high) == (-1.0, 0.59)
+    assert found.on_side(Alternative.LESS, (-1.0, 0.5)).high == 0.5
+    assert found.on_side(Alternative.TWO_SIDED, (None, None)).low == -1.04

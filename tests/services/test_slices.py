@@ -13,6 +13,7 @@ from statsmodels.stats.multitest import multipletests
 
 from app.domain.decisions import PairVerdict
 from app.domain.errors import InvalidInput, OutOfReach
+from app.domain.inputs.classified import Predictions
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.ranking import Judgements, Ranking, Retrieved
 from app.domain.inputs.samples import Tally, WeightSums
@@ -565,3 +566,15 @@ def test_samples_that_say_the_same_may_be_one_entry(design: str) -> None:
     assert known(_counted(source).samples).size < 2000
 
     assert [*differences(as_json(judged(source, **asked)), as_json(judged(_counted(source), **asked)))] == []
+
+
+def test_limits_of_a_difference_stay_within_the_range_of_differences() -> None:
+    """Two groups of a slice, of which one is right and one wrong, are all there is of its variance."""
+    truth = np.array([0, 1] * 8)
+    said = np.concatenate([[0, 1, 1, 0], truth[4:]])
+    source = Predictions(
+        y_true=truth, y_pred=said, group_ids=np.arange(16) // 2, attributes={"site": ["x"] * 4 + ["y"] * 12}
+    ).read("/input")
+    found = of(judged(source, by=("site",), metrics=("h_mean",), minimum_samples=1), "h_mean", site="x").difference
+    assert (found.value, found.low) == (-0.5, -1.0)
+    assert found.high <= 1.0

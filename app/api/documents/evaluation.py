@@ -52,7 +52,7 @@ from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import F1, PRECISION, RECALL
 from app.domain.wording import PAGE as ON_PAGES
-from app.domain.wording import class_before, dataset_name, number, percent, run_name, sentence, share, whole
+from app.domain.wording import class_before, counted, dataset_name, number, percent, run_name, sentence, share, whole
 
 # Rows of a text, which has at most 60 lines.
 _SHORT_METRICS, _SHORT_CLASSES, _SHORT_QUERIES = 20, 8, 5
@@ -98,6 +98,7 @@ def evaluation_document(answer: Json) -> Document:
                 values.heading(),
             ),
             *_classes(answer, values.interval),
+            *_decisions(answer, values.interval),
             *_queries(answer),
             *_folds(answer, values.keys),
             *_parts(answer, identifier),
@@ -136,9 +137,9 @@ def _facts(answer: Json) -> Iterator[tuple[str, Cell]]:
         unit = units.unit
     if given.get("n_samples") is not None:
         of = f" of {whole(given['slice']['of'])}" if "slice" in given else ""
-        yield "", f"{whole(given['n_samples'])}{of} {unit}"
+        yield "", f"{whole(given['n_samples'])}{of} {unit}" if of else counted(given["n_samples"], unit)
     if given.get("clusters"):
-        yield "", f"{whole(len(given['clusters']))} clusters"
+        yield "", counted(len(given["clusters"]), "clusters")
     if has_classes(answer):
         yield "", f"{whole(given['n_classes'])} {class_word(answer, given['n_classes'])}"
     if given.get("positive") is not None:
@@ -351,6 +352,25 @@ def _classes(answer: Json, interval: str) -> list[Section]:
     mistakes = _mistakes(labels, counts, PAGE if few else TEXT | PAGE)
     confused = Section("matrix", "Confusion matrix", [matrix, mistakes], says=headings.of_matrix(answer))
     return [confused, classes] if few else [classes, confused]
+
+
+def _decisions(answer: Json, interval: str) -> Iterator[Section]:
+    """Yield how often each decision that is no class is taken about each class."""
+    given, shares = answer["input"], (answer.get("decisions") or {}).get("share_of_class", {})
+    groups = [
+        Group(
+            [
+                [Name(decision), whole(count), Estimate(**shares[label][decision])]
+                for decision, count in zip(given["decisions"], row, strict=True)
+            ],
+            ("about ", Name(label)),
+        )
+        for label, row in zip(shares, given.get("decision_matrix", ()), strict=True)
+    ]
+    if groups:
+        columns = [Column("decision", Kind.NAME, cut=26), Column("n", Kind.NUMBER), Column("share", Kind.DRAWN)]
+        table = Table("How often each decision is taken about each class", columns, groups, interval)
+        yield Section("decisions", "Decisions", [table])
 
 
 def _queries(answer: Json) -> Iterator[Section]:

@@ -233,7 +233,8 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     card = spoken(board["metric"], task)
     moves = has_classes(report) and board["metric"] not in report["metrics"]["prevalence_insensitive"]
     mark = ("o" if moves else "d") if has_classes(report) else "shape"
-    changed = None if before is None else _changed(card, newest, before, read)
+    known = before is not None and None not in (newest["value"], before["value"])
+    changed = _changed(card, newest, before, read) if known else None
     dataset = lines[0]["evaluation"]["dataset"]
     return {
         "facts": _facts(report, by_date),

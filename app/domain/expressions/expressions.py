@@ -13,7 +13,7 @@ from app.domain.expressions.foreign import between_slices, from_elsewhere
 from app.domain.expressions.parameters import Context, describe, parameters_of, value_of
 from app.domain.expressions.syntax import WORD, Assignment, Call, Literal, Selector, quote, read, write_label
 from app.domain.expressions.weights import labels_in, weights_of, write_matrix, write_number, write_weights
-from app.domain.wording import MOST_SUGGESTIONS, did_you_mean, nearest_labels, shown
+from app.domain.wording import MOST_SUGGESTIONS, did_you_mean, names, nearest_labels, shown
 from app.kernel.metrics.card import AnyMetric, Decision, Inputs, Number, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import (
@@ -220,14 +220,14 @@ def _whole(call: Call, context: Context) -> Expression:
             if not metric.card.elsewhere.items().isdisjoint(one.card.elsewhere.items())
         )
         raise InvalidExpression(
-            f"{metric.key} has no meaning for {context.task}: it is a metric of {' and '.join(metric.card.tasks)}"
+            f"{metric.key} has no meaning for {context.task}: it is a metric of {names(metric.card.tasks)}"
             + did_you_mean(there),
             suggestions=there,
             position=call.position,
         )
     if metric.card.inputs not in context.inputs:
         raise InvalidExpression(
-            f"{metric.key} needs {metric.card.inputs}; there is only {' and '.join(sorted(context.inputs))}",
+            f"{metric.key} needs {metric.card.inputs}; there is only {names(sorted(context.inputs))}",
             position=call.position,
         )
     return Measure(metric, parameters_of(metric.card, call, context), _class(metric, call, context))

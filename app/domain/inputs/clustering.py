@@ -208,8 +208,8 @@ def _against_classes(source: MatrixInput, values: Values) -> Iterator[Finding]:
     if n_clusters > n_classes and pure is not None and adjusted is not None and pure - adjusted > _OVERSTATED:
         yield Finding.warning(
             "purity_overstates",
-            f"Purity is {number(pure)}, and the adjusted Rand index {number(adjusted)}: with {n_clusters} "
-            f"clusters for {n_classes} classes purity is high however the classes are split up.",
+            f"Purity is {number(pure)}, and the adjusted Rand index {number(adjusted)}: with {n_clusters} clusters for "
+            f"{n_classes} {'class' if n_classes == 1 else 'classes'} purity is high however the classes are split up.",
             purity=pure,
             adjusted_rand=adjusted,
         )

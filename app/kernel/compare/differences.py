@@ -158,13 +158,18 @@ class HybridDifferences:
         away = self._gaps - threshold
         found = [
             self._deviate_at(abs(gap), below if gap >= 0 else above) * (1.0 if gap >= 0 else -1.0)
+            # Where limits are missing nothing is known; where only one side has none nothing lies on it.
+            if below[-1] > 0 or above[-1] > 0
+            else np.nan
             for gap, below, above in zip(away.tolist(), self._below.T, self._above.T, strict=True)
         ]
         return np.array(found)
 
     def _deviate_at(self, distance: float, reach: Array) -> float:
-        if not (np.isfinite(distance) and reach[-1] > 0):
+        if not np.isfinite(distance + reach[-1]):
             return np.nan
+        if not reach[-1] > 0:
+            return float(4.0 * self._deviates[-1] * (distance > 0))
         steps, sides = np.concatenate([[0.0], self._deviates]), np.concatenate([[0.0], reach])
         if distance >= sides[-1]:
             return float(self._deviates[-1] * min(distance / sides[-1], 4.0))

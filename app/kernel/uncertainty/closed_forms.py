@@ -362,10 +362,12 @@ def _smooth_ends(design: Design, smooth: SmoothMetrics, gradients: AdditiveGradi
     moved = below + above > 0.0
     known = [np.where(refused, 0.0, one) for one in (found.values - found.low, found.high - found.values)]
     below, above = (np.sqrt(own * own + more) for own, more in zip(known, (below, above), strict=True))
+    # Sums of squares do not know where the range of a metric ends.
+    bottom, top = _ranges(smooth)
     return _Ends(
         found.values,
-        np.where(moved, found.values - below, found.low),
-        np.where(moved, np.minimum(found.values + above, 1.0), found.high),
+        np.where(moved, np.maximum(found.values - below, bottom), found.low),
+        np.where(moved, np.minimum(found.values + above, top), found.high),
         moved & refused,
     )
 
@@ -395,9 +397,13 @@ def _by_derivatives(design: Design, smooth: SmoothMetrics, gradients: AdditiveGr
     of, shape = design.of, (len(smooth), -1)
     half_widths = (design.reach(level) * np.sqrt(design.variances(gradients)))[(slice(None), *of)].reshape(shape)
     values = np.array([metric(design.table)[of] for metric, _ in smooth]).reshape(shape)
-    bottom, top = np.array([metric.card.range for metric, _ in smooth]).T[..., None]
-    low, high = limits_around(values, half_widths, Scale.LOGIT, bottom, top)
+    low, high = limits_around(values, half_widths, Scale.LOGIT, *_ranges(smooth))
     return _Ends(values, low, high, np.zeros(values.shape, np.bool_))
+
+
+def _ranges(smooth: SmoothMetrics) -> Array:
+    """Both ends of the range of each metric (2, M, 1)."""
+    return np.array([metric.card.range for metric, _ in smooth]).T[..., None]
 
 
 def at_recalls(counts: Array, rows: NDArray[np.intp]) -> Callable[[Array], Table]:

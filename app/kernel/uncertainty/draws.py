@@ -143,6 +143,12 @@ MOST_UNDEFINED = 0.05
 _NEGLIGIBLE = 0.1
 
 
+def within(low: float, high: float, bounds: tuple[float | None, float | None]) -> tuple[float, float]:
+    """Limits that do not leave a range, of which an end may be missing. NaN stays NaN."""
+    lowest, highest = bounds
+    return low if lowest is None else max(low, lowest), high if highest is None else min(high, highest)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
     """Intervals of V values from D draws. Arrays (V); NaN limits where there is no interval.

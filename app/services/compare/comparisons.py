@@ -243,6 +243,9 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
     inputs = inputs_of_all(runs.records)
     metrics = new.metrics or (COMPARED if runs.task is None else usual_metrics(runs.task, inputs))
     task, decisions = runs.judged
+    if not metrics:
+        detail = f"expected metrics: {task} have none that are compared where none is named"
+        raise InvalidInput.at("/metrics", "needs_metrics", detail)
     estimands = parse_estimands(
         metrics, runs.labels, runs.positive, inputs=inputs, task=task, decisions=decisions, sliceable=True
     )

@@ -306,7 +306,7 @@ def build_report(question: Question, of_matrix: Section | None, of_samples: Mapp
 
 # Sections whose details are a member of a report, and details of what is more than a matrix of classes that are.
 _DETAILED = (SectionName.PROBABILITIES, SectionName.GROUPS, SectionName.WEIGHTS)
-_DETAILS_OF_UNITS = ("queries", "decisions", "weights")
+_DETAILS_OF_UNITS = ("queries", "decisions", "groups", "weights")
 # Members of a report that its section has too.
 _SHARED = frozenset(one.name for one in fields(Report)) & frozenset(one.name for one in fields(Section))
 

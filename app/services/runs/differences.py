@@ -13,7 +13,7 @@ from app.kernel.metrics.expression import Bounds
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.samples.influence import LinearMethod
-from app.kernel.uncertainty.draws import Alternative
+from app.kernel.uncertainty.draws import Alternative, within
 from app.kernel.uncertainty.intervals import Limits, two_sided_z
 from app.services.estimands import Better, Preference
 from app.services.estimates.estimate import Estimate
@@ -78,10 +78,17 @@ class Test:
         return replace(found, error=nan) if isnan(found.first_better) else found
 
     def on_side(self, alternative: Alternative, bounds: Bounds) -> "Test":
-        """Return the difference with a one-sided limit and p, from the two-sided limits at the level that shares it."""
-        if alternative is Alternative.TWO_SIDED or isnan(self.value):
+        """Return the difference with limits within the range of differences. A one-sided limit and p are those from the
+        two-sided limits at the level that shares it.
+        """
+        if isnan(self.value):
             return self
-        low, high = (self.low, self.high) if isnan(self.low) else alternative.opened(self.low, self.high, bounds)
+        low, high = self.low, self.high
+        if not isnan(low):
+            # Student's t and sums of squares do not know where the range ends.
+            low, high = alternative.opened(*within(low, high, bounds), bounds)
+        if alternative is Alternative.TWO_SIDED:
+            return replace(self, low=low, high=high)
         ends = [alternative.one_sided(p, self.value) for p in (self.p, self.smallest) if p is not None]
         smallest = None if self.smallest is None else min(ends)
         return replace(self, low=low, high=high, p=max(ends), smallest=smallest)

@@ -15,6 +15,7 @@ from app.domain.inputs.content import DATA_FACT, MERGED_FACT, why_not_saved
 from app.domain.inputs.kinds import units_of
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Samples
+from app.domain.wording import counted
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.groups import Grouping
@@ -169,7 +170,7 @@ def _too_few(matched: int, largest: int, minimum: float, named: str = _IDS) -> s
 def _matched(matched: int, largest: int, named: str = _IDS) -> str:
     same = "same " if matched == largest else ""
     rest = "" if matched == largest else f" in common; the others, of at most {largest:,}, are left out"
-    return f"{same}{matched:,} {named}{rest}"
+    return f"{same}{counted(matched, named)}{rest}"
 
 
 def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:

@@ -26,11 +26,13 @@ from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.slices.extremes import level_of_pairs
 from app.kernel.slices.search import SampleLosses, WeakSlice, find_weak
+from app.kernel.uncertainty.draws import within
 from app.services.estimands import Better, Estimand, estimand_of, parse_estimands, usual_metrics
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, limits_of_many, picked_of, values_alone, work_of
 from app.services.estimates.run_data import RunData
 from app.services.runs.causes import Causes, kind_of_causes
+from app.services.runs.differences import gap_bounds
 from app.services.slices.answers import (
     AtReferencePrevalence,
     SliceCounts,
@@ -334,7 +336,7 @@ class _Judgement:
                         reference=number(other[row, place]),
                         counts=_counts(value, one),
                         difference=self._difference(value, gaps[row][place], float(adjusted[row, place])),
-                        at_reference_prevalence=_at_reference(one.shifted.get(value.name)),
+                        at_reference_prevalence=_at_reference(one.shifted.get(value.name), value.estimand),
                         causes=one.causes.get(value.name),
                         reason=None if (why := limits[row][place].reason) is None else why.value,
                     )
@@ -466,10 +468,11 @@ class _Judgement:
         return [list(row) for row in zip(*columns, strict=True)]
 
     def _difference(self, value: _Value, gap: Gap, adjusted: float) -> SliceDifference:
+        low, high = within(gap.low, gap.high, gap_bounds(value.estimand.bounds))
         return SliceDifference(
             value=number(gap.value),
-            low=number(gap.low),
-            high=number(gap.high),
+            low=number(low),
+            high=number(high),
             p_value=number(gap.p),
             p_adjusted=number(adjusted),
             verdict=self._verdict(value, gap, adjusted),
@@ -612,12 +615,13 @@ def _counts(value: _Value, one: _Measured) -> SliceCounts | None:
     )
 
 
-def _at_reference(found: tuple[float, Gap] | None) -> AtReferencePrevalence | None:
+def _at_reference(found: tuple[float, Gap] | None, estimand: Estimand) -> AtReferencePrevalence | None:
     if found is None:
         return None
     value, gap = found
+    low, high = within(gap.low, gap.high, gap_bounds(estimand.bounds))
     difference = SliceDifference(
-        value=number(gap.value), low=number(gap.low), high=number(gap.high), method=gap.method, reason=gap.reason
+        value=number(gap.value), low=number(low), high=number(high), method=gap.method, reason=gap.reason
     )
     return AtReferencePrevalence(value=number(value), difference=difference)
 

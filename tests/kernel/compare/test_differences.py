@@ -17,7 +17,7 @@ from app.kernel.compare.differences import (
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import generator
-from app.kernel.uncertainty.intervals import wilson_at
+from app.kernel.uncertainty.intervals import two_sided_z, wilson_at
 
 
 def of_rates(x1: float, n1: float, x2: float, n2: float, level: float = 0.95) -> HybridDifferences:
@@ -119,3 +119,15 @@ def test_what_does_not_vary_has_no_limits() -> None:
     constant = DrawnDifferences(np.array([0.1]), np.full((100, 1), 0.1))
     assert np.isnan(constant.p).all()
     assert np.isnan(constant.limits(0.95)).all()
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_nothing_lies_on_the_side_of_equal_values_that_has_no_reach(sign: float) -> None:
+    deviates, nothing = np.array([1.0, two_sided_z(0.95), 5.0]), np.zeros((3, 1))
+    one, other = Reach(deviates, nothing, 0.1 * deviates[:, None]), Reach(deviates, nothing, nothing)
+    found = HybridDifferences(np.zeros(1), *((one, other) if sign > 0 else (other, one)))
+    assert found.p.tolist() == [1.0]
+    chances = [float(found.chance_above(threshold)[0]) for threshold in (-0.1, 0.1)]
+    rarely = float(stats.norm.sf(1.0))
+    assert chances == pytest.approx([1.0, rarely] if sign > 0 else [1.0 - rarely, 0.0])
+    assert np.isnan(HybridDifferences(np.zeros(1), other, other).p).all()

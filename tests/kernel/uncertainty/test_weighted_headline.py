@@ -168,3 +168,13 @@ def test_draws_of_one_weight_are_those_without() -> None:
         for counts, squares in ((weighted.counts, weighted.squares), (weighted.samples, None))
     )
     np.testing.assert_allclose(own, 8.0 * plain, rtol=1e-12)
+
+
+def test_no_limit_leaves_the_range_of_its_metric() -> None:
+    codes, outside = np.array([0, 1, 1]), []
+    for heavy in (1.0, 4.0, 50.0):
+        found = headlines(Weighted(WeightedCounts.of(codes, np.array([0, 1, 0]), np.array([1.0, heavy, 1.0]), 2)))
+        for one in found.overall[0]:
+            lowest, highest = catalogue().by_name[one.key].card.range
+            outside += [(heavy, one.key)] if one.low < lowest or one.high > highest else []
+    assert not outside

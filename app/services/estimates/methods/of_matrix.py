@@ -10,12 +10,12 @@ import numpy as np
 
 from app.domain.options import DRAWS, FEWEST_DRAWS, IntervalMethod, Sampling
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Measure, usual_measure
+from app.kernel.metrics.expression import Bounds, Measure, usual_measure
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.closed_forms import Method, delta_interval, headline_limits
 from app.kernel.uncertainty.designs import GIVEN, Given, Independent
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, Shares, Summary, chosen_seed
+from app.kernel.uncertainty.draws import MOST_UNDEFINED, Shares, Summary, chosen_seed, within
 from app.kernel.uncertainty.groups import group_intervals
 from app.kernel.uncertainty.intervals import Limits, proportion_limits
 from app.kernel.uncertainty.simulation import RowPosterior, bootstrap_intervals
@@ -51,14 +51,18 @@ MISSING_OF_RESAMPLES = MissingLimits(
 )
 
 
-def estimates_from(found: Summary, form: Estimate, missing: MissingLimits) -> Estimates:
-    """The values (V) of one estimand."""
+def estimates_from(found: Summary, form: Estimate, missing: MissingLimits, bounds: Bounds) -> Estimates:
+    """The values (V) of one estimand, whose limits stay within its range.
+
+    Draws leave it where they are no samples: pairs within classes of one sample are less than none.
+    """
     columns = (found.estimate, found.low, found.high, found.deviation, found.monte_carlo_error)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     estimates = []
     for (value, low, high, deviation, error), lost, stretched in zip(
         rows, found.undefined.tolist(), found.extended.tolist(), strict=True
     ):
+        low, high = within(low, high, bounds)
         one = replace(form, value=value, low=low, high=high, undefined_draws=int(lost), stretched=stretched)
         if form.draws is not None:
             one = replace(one, monte_carlo_error=error)
@@ -188,7 +192,8 @@ def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettin
     for start in range(0, len(estimands), size):
         with silently():
             summaries = _summaries(estimands[start : start + size], run, settings, form)
-        found += [estimates_from(summary, form, missing) for summary in summaries]
+        bounds = [one.bounds for one in estimands[start : start + size]]
+        found += [estimates_from(summary, form, missing, ends) for summary, ends in zip(summaries, bounds, strict=True)]
     return found
 
 

@@ -248,7 +248,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     )
     for index, summary in zip(chosen, summaries, strict=True):
         drawn = replace(forms[index], seed=seed, draws=made.draws, monte_carlo_error=nan)
-        estimates = estimates_from(summary, drawn, MISSING_OF_RESAMPLES)
+        estimates = estimates_from(summary, drawn, MISSING_OF_RESAMPLES, estimands[index].bounds)
         found[index] = tuple(reaching_for_zero(one, estimands[index].expression, run, settings) for one in estimates)
     return found
 

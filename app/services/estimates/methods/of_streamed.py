@@ -114,10 +114,6 @@ def _resampled(cells: Cells, asked: Sequence[_Value], run: RunData, settings: Li
     for (form, measure, bounds), summary in zip(asked, summaries, strict=True):
         given = given_of(Given.ACTUAL if fixed else Given.SAMPLES, run)
         drawn = replace(form, given=given, seed=seed, draws=made.draws, monte_carlo_error=nan)
-        (estimate,) = estimates_from(summary, drawn, MISSING_OF_RESAMPLES)
-        if estimate.reason is None:
-            # What the cells are off the value can move the ends of resamples beyond the range.
-            low, high = np.clip([estimate.low, estimate.high], *bounds).tolist()
-            estimate = replace(estimate, low=low, high=high)
+        (estimate,) = estimates_from(summary, drawn, MISSING_OF_RESAMPLES, bounds)
         found.append(reaching_for_zero(estimate, measure, run, settings))
     return found

@@ -241,8 +241,8 @@ def simulated(
         centers: Sequence[Array | None] = [None] * len(estimands)
         if center is not None:
             centers = values_at(center, estimands, shares.points[place])
-        for own, at, of_draws, middle in zip(found, values, drawn, centers, strict=True):
-            own.append(estimates_from(summarise(of_draws, at[place], level, center=middle), form, missing))
+        for one, own, at, of_draws, middle in zip(estimands, found, values, drawn, centers, strict=True):
+            own.append(estimates_from(summarise(of_draws, at[place], level, center=middle), form, missing, one.bounds))
     return found
 
 
@@ -254,7 +254,7 @@ def moved_by(estimand: Estimand, run: RunData, shares: ClassShares, settings: Li
         return form.of_values(gaps)
     level, draws = _draws([estimand], run, shares, settings, form, unmoved=True)
     (there,), (here,) = draws
-    return estimates_from(summarise(there - here, gaps, level), form, _MISSING)
+    return estimates_from(summarise(there - here, gaps, level), form, _MISSING, (None, None))
 
 
 def _draws(

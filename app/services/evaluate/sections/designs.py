@@ -10,7 +10,7 @@ from app.domain.inputs.samples import WeightSums
 from app.domain.members import numbers
 from app.domain.options import FEWEST_DRAWS, IntervalChoice, Options
 from app.domain.report import GroupDesign, Section, Value, WeightDesign
-from app.domain.wording import rounded, significant
+from app.domain.wording import counted, rounded, significant
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.averages import accuracy
@@ -32,6 +32,7 @@ from app.services.evaluate.questions import Question
 # below the second where few of many samples carry it. Lognormal weights (sigma 1.5, 200 samples) are worth 10 to 70:
 # limits of 95 % hold the truth in 90; worth 60 to 100 (sigma 1) they do in 93, of evener weights in 95.
 FEW_EFFECTIVE, FEW_OF_MANY = 30, 75
+_ALLOWED = "Intervals allow for the groups"
 
 
 def weight_section(question: Question, run: RunData) -> Section:
@@ -114,10 +115,11 @@ def _designed(size: int, smallest: float, largest: float, effective: float, know
 
 def _worth(design: WeightDesign) -> Finding:
     total, effective = design["n_samples"], design["effective_samples"]
+    lightest, heaviest = significant(design["smallest"]), significant(design["largest"])
+    ends = f"the weight {heaviest}" if lightest == heaviest else f"weights from {lightest} to {heaviest}"
     return Finding.note(
         "samples_with_weights",
-        f"The {total:,} samples have weights from {significant(design['smallest'])} to "
-        f"{significant(design['largest'])} and carry as much information as about {rounded(effective, 0)} of equal "
+        f"The {total:,} samples have {ends} and carry as much information as about {rounded(effective, 0)} of equal "
         "weight. A weight is taken as the inverse of the chance to be sampled, not as how often a sample was seen. "
         "Intervals allow for that.",
         n_samples=total,
@@ -129,9 +131,8 @@ def _few_effective(design: WeightDesign) -> Finding:
     effective = design["effective_samples"]
     return Finding.warning(
         "intervals_of_few_effective_samples",
-        f"The weights differ so much that the samples carry only as much information as {rounded(effective, 0)} of "
-        f"equal weight. From so few the variance is uncertain. Intervals are widened, but can miss "
-        "the truth more often than their level says.",
+        f"The samples carry only as much information as {rounded(effective, 0)} of equal weight. From so few the "
+        "variance is uncertain. Intervals are widened, but can miss the truth more often than their level says.",
         effective_samples=effective,
     )
 
@@ -151,11 +152,22 @@ def group_section(question: Question, run: RunData) -> Section:
     known = design_effects(run.design)
     effects = dict(zip(known, numbers(np.array(list(known.values()))), strict=True))
     design["design_effects"] = effects
-    findings = [_in_groups(sizes, effects[accuracy.key])]
+    said = f"{_worth_in_groups(int(sizes.sum()), effects[accuracy.key])} {_ALLOWED}; accuracy_p_value and "
+    said += "kappa_standard_error do not."
+    findings = [_in_groups(sizes, said, design_effect=effects[accuracy.key])]
     if question.has_intervals:
         _check_reach(run, question.options)
         findings += _few_groups(sizes)
     return _section(question, run, design, findings)
+
+
+def unit_groups(question: Question, run: RunData, units: str) -> tuple[GroupDesign, list[Finding]]:
+    """Return the groups of labels, clusters or items, which are called so, with its findings."""
+    if run.grouping is None:
+        raise ValueError("expected samples in groups")
+    sizes = run.grouping.sizes()
+    found = [_in_groups(sizes, f"{_ALLOWED}.", units)]
+    return _group_design(sizes), [*found, *(_few_groups(sizes) if question.has_intervals else ())]
 
 
 def _check_reach(run: RunData, options: Options) -> None:
@@ -179,23 +191,24 @@ def _group_design(sizes: Array) -> GroupDesign:
     }
 
 
-def _in_groups(sizes: Array, effect: Value) -> Finding:
-    total = int(sizes.sum())
+def _worth_in_groups(total: int, effect: Value) -> str:
     if effect is None:
-        worth = "How much less is not known: all predictions are right, or all are wrong."
-    elif effect > 1.0:
-        worth = (
-            f"For accuracy they carry as much information as about {rounded(total / effect, 0)} independent samples."
-        )
-    else:
-        worth = "Here they carry no less: predictions in a group are not more alike than others."
+        return "How much less is not known: all predictions are right, or all are wrong."
+    if effect > 1.0:
+        worth = counted(round(total / effect), "independent samples")
+        return f"For accuracy they carry as much information as about {worth}."
+    return "Here they carry no less: predictions in a group are not more alike than others."
+
+
+def _in_groups(sizes: Array, said: str, units: str = "samples", **known: Value) -> Finding:
+    total = int(sizes.sum())
     return Finding.note(
         "samples_in_groups",
-        f"The {total:,} samples come in {sizes.size:,} groups, and can carry less information than independent "
-        f"samples. {worth} Intervals allow for the groups; accuracy_p_value and kappa_standard_error do not.",
+        f"The {total:,} {units} come in {sizes.size:,} groups, and can carry less information than independent "
+        f"{units}. {said}",
         n_samples=total,
         n_groups=sizes.size,
-        design_effect=effect,
+        **known,
     )
 
 

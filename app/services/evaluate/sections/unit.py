@@ -26,7 +26,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import estimate_for_report, unit_metrics
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
-from app.services.evaluate.sections.designs import unit_weights
+from app.services.evaluate.sections.designs import unit_groups, unit_weights
 from app.services.evaluate.sections.findings import data_findings, threshold_findings
 from app.services.reasons import NOT_FOLDED, reason, requested_values
 
@@ -62,7 +62,10 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         [*kind.findings(source, run.subject, values, per_class), *threshold_findings(source), *data_findings(source)],
         {**kind.details(source, run.subject, question.options.level, costs)},
     )
-    if source.is_weighted and not source.is_grouped:
+    if source.is_grouped:
+        details["groups"], of_groups = unit_groups(question, run, kind.unit or "samples")
+        findings += of_groups
+    elif source.is_weighted:
         leading = [one for one in metrics_of_kind if one.card.scope is Scope.OVERALL and one.card.inference.leads(task)]
         details["weights"], of_weights = unit_weights(question, run, leading)
         findings += of_weights
