@@ -351,7 +351,12 @@ def walk(task: str, given: Mapping[str, str]) -> tuple[list[Answered], Fork | No
     path: dict[str, Answered] = {}
     # Of labels the last question is not in the tree: it only says which of the metrics there can be had.
     for tree in (*trees().by_task[task].values(), *((_OF_LABELS,) if task == Task.MULTILABEL else ())):
-        taken, end = _way(tree, _understood(given))
+        try:
+            taken, end = _way(tree, _understood(given))
+        except InvalidInput as error:
+            (fault,) = error.faults
+            detail = f"expected an answer that the question knows, got {given[fault.pointer[1:]]!r}"
+            raise InvalidInput([replace(fault, detail=detail)]) from None
         for fork, _ in taken:
             answer = given[fork.about]
             path.setdefault(fork.about, Answered(fork.about, fork.text, answer, _words(fork.about, answer)))

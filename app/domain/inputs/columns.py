@@ -54,19 +54,23 @@ def read_numbers(
     *,
     missing: float | None = None,
 ) -> NDArray[np.float64]:
-    """Return finite numbers (n) between two bounds, and what is ``missing`` for entries that are None, or NaN in an
-    array; without it none may be so. Raises InvalidInput.
+    """Return finite numbers (n) between two bounds, and what is ``missing`` for entries that are None in a list, or NaN
+    in an array; without it none may be so. Raises InvalidInput.
     """
     if missing is None:
         values = _doubles(column, pointer)
         check_finite(values, pointer)
         check_range(values, pointer, lowest, highest)
         return values
-    listed = [math.nan if one is None else one for one in column] if isinstance(column, list) else column
-    values = _doubles(listed, pointer)
-    gaps = np.isnan(values)
     # Any number that may be stands where there is none while the others are looked at.
-    return np.where(gaps, missing, read_numbers(np.where(gaps, max(lowest, 0.0), values), pointer, lowest, highest))
+    some = max(lowest, 0.0)
+    if isinstance(column, list):
+        gaps = np.array([one is None for one in column], dtype=bool)
+        column = [some if one is None else one for one in column]
+    else:
+        gaps = np.isnan(column)
+        column = np.where(gaps, some, column)
+    return np.where(gaps, missing, read_numbers(column, pointer, lowest, highest))
 
 
 def read_weights(column: Numbers, pointer: str) -> NDArray[np.float64]:
