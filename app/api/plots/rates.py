@@ -423,8 +423,8 @@ def swept_metrics(runs: int) -> tuple[str, ...]:
 @figure("prevalence", needs=Needs.SWEEP, several=True, by_class=True)
 def prevalence(given: FigureData) -> Figure:
     """Metrics at every share of one class, with limits; of several runs, their accuracy."""
-    single = len(given.runs) == 1
-    label = given.run.sweep["sweep"]["class"]
+    single, label = len(given.runs) == 1, given.run.sweep["sweep"]["class"]
+    what = "metrics of one run" if single else ACCURACY
     lines = [titled(key) for key in given.run.sweep["metrics"]] if single else given.names
     rows = [
         row
@@ -441,7 +441,10 @@ def prevalence(given: FigureData) -> Figure:
     low = min([0.0, *(row["low"] for row in rows if row["low"] is not None), *(row["y"] for row in rows)])
     return Figure(
         title=f"If class {called(label)} were rarer, or more frequent",
-        subtitle=(given.heading, f"{_what(given)}; shaded: limits; level lines do not move with class prevalence"),
+        subtitle=(
+            given.heading,
+            f"{what}; shaded: limits; level lines do not move with class prevalence",
+        ),
         text=sentences(
             f"{'Metrics' if single else 'Accuracy'} at shares of class {called(label)} from "
             f"{said_share(rows[0]['x'])} to {said_share(rows[-1]['x'])}.",
@@ -457,10 +460,6 @@ def prevalence(given: FigureData) -> Figure:
             },
         ),
     )
-
-
-def _what(given: FigureData) -> str:
-    return "metrics of one run" if len(given.runs) == 1 else ACCURACY
 
 
 def _share_rows(run: Run, caption: str | None) -> list[Row]:

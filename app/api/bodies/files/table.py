@@ -191,7 +191,9 @@ def _labels(column: pa.ChunkedArray, name: str) -> Column:
         return np.asarray(column.to_numpy())
     if not _is_number(kind):
         raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
-    return np.asarray(column.to_numpy() if pa.types.is_unsigned_integer(kind) else _whole_or_double(column, kind))
+    if not pa.types.is_unsigned_integer(kind):
+        column = column.cast(pa.int64() if pa.types.is_integer(kind) else pa.float64())
+    return np.asarray(column.to_numpy())
 
 
 def _text_bytes(chunk: pa.Array) -> int:
@@ -201,10 +203,6 @@ def _text_bytes(chunk: pa.Array) -> int:
     # A view has 16 bytes and begins with its length.
     views = np.frombuffer(chunk.buffers()[1], dtype=np.int32).reshape(-1, 4)
     return int(views[chunk.offset : chunk.offset + len(chunk), 0].sum(dtype=np.int64))
-
-
-def _whole_or_double(column: pa.ChunkedArray, kind: pa.DataType) -> NDArray[Any]:
-    return np.asarray(column.cast(pa.int64() if pa.types.is_integer(kind) else pa.float64()).to_numpy())
 
 
 def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
