@@ -70,13 +70,7 @@ def isocurves(given: FigureData) -> Figure:
             given.heading,
             f"class {called(label)} against the rest{'' if side == 1 else '; axes: the corner of both rates near 1'}",
         ),
-        text=sentences(
-            f"Class {called(label)} against the rest.",
-            *(
-                _told(caption if several else "", point, level)
-                for caption, point, level in zip(names, points, levels, strict=True)
-            ),
-        ),
+        text=_told_each(given, called(label), points, levels),
         body=marks.panel(
             look,
             SQUARE,
@@ -116,6 +110,12 @@ def _curves(answer: Json, caption: str) -> list[Row]:
     ]
 
 
+def _told_each(given: FigureData, label: str, points: Sequence[tuple[float, float]], levels: Sequence[Json]) -> str:
+    """Each run in words, by its name where there are several."""
+    runs = zip(given.names if len(points) > 1 else [""], points, levels, strict=True)
+    return sentences(f"Class {label} against the rest.", *(_told(*run) for run in runs))
+
+
 def _told(caption: str, point: tuple[float, float], level: Json) -> str:
     before = f"{caption}: true" if caption else "True"
     values = ", ".join(f"{told[0]} {number(level[key])}" for key, (told, _) in MEANS.items())
@@ -149,13 +149,7 @@ def surfaces(given: FigureData) -> Figure:
     return Figure(
         title="Means of both rates, seen from above",
         subtitle=(given.heading, f"class {label} against the rest; a step of colour at {steps}"),
-        text=sentences(
-            f"Class {label} against the rest.",
-            *(
-                _told(caption if len(points) > 1 else "", point, level)
-                for caption, point, level in zip(given.names, points, levels, strict=True)
-            ),
-        ),
+        text=_told_each(given, label, points, levels),
         # One legend for the runs of all panels.
         body={**marks.side_by_side(panels), "resolve": {"scale": {"shape": "shared"}}},
     )
