@@ -6,9 +6,9 @@ whatever reads bodies. What was saved for the same request before is then answer
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from http import HTTPStatus
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from fastapi import Request
 from starlette.responses import Response
@@ -22,7 +22,6 @@ from app.services.ports import KeyTakenError
 REPLAYED: Final = {"Idempotent-Replayed": "true"}
 # They say how an answer is written, not what is done.
 _OF_THE_ANSWER: Final = frozenset({"fields", "style", "width"})
-_PIECE: Final = 1 << 20
 _STATE: Final = "idempotency"
 
 
@@ -118,13 +117,7 @@ async def received(request: Request, *parts: bytes | bytearray | BinaryIO) -> No
 
 async def _of(file: BinaryIO) -> bytes:
     file.seek(0)
-    digest = await asyncio.to_thread(_digest, file)
+    found: Any = file
+    digest = await asyncio.to_thread(file_digest, found, sha256)
     file.seek(0)
-    return digest
-
-
-def _digest(file: BinaryIO) -> bytes:
-    digest = sha256()
-    while piece := file.read(_PIECE):
-        digest.update(piece)
     return digest.digest()

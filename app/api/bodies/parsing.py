@@ -8,7 +8,8 @@ from enum import Enum
 from functools import cache
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 import orjson
@@ -63,11 +64,12 @@ class Wire(BaseModel):
 def _shared(model: type[BaseModel], shape: Any) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     """Members that a request and a dataclass share, with what makes the one's value of the other's."""
     hints = get_type_hints(shape)
-    kinds = {
-        name: next((one for one in (hint, *get_args(hint)) if isinstance(one, type) and issubclass(one, Enum)), None)
-        for name, hint in hints.items()
-    }
-    return tuple((name, kinds[name] or _in_domain) for name in model.model_fields if name in hints)
+    return tuple((name, _enum_of(hints[name]) or _in_domain) for name in model.model_fields if name in hints)
+
+
+def _enum_of(hint: Any) -> type[Enum] | None:
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return next((one for one in kinds if isinstance(one, type) and issubclass(one, Enum)), None)
 
 
 def _in_domain(value: Any) -> Any:

@@ -116,8 +116,8 @@ def phi(given: FigureData) -> Figure:
         ),
         text=sentences(
             f"Class {called(order[0])} has the lowest median phi, {PLAIN.said(medians[order[0]], None, None)}.",
-            f"Of its samples {_per_cent(lowest, 'certainly_wrong')} lie where its class could not win, and "
-            f"{_per_cent(lowest, 'certainly_right')} where nothing else could."
+            f"Of its samples {share(lowest['shares']['certainly_wrong'])} lie where its class could not win, and "
+            f"{share(lowest['shares']['certainly_right'])} where nothing else could."
             if lowest.get("shares")
             else "",
         ),
@@ -127,10 +127,6 @@ def phi(given: FigureData) -> Figure:
             [*zones(given.look, right, wrong), *_box_layers(given.look, rows, names, [0.0, wrong, right, 1.0])],
         ),
     )
-
-
-def _per_cent(one: Mapping[str, Any], region: str) -> str:
-    return share(one["shares"][region])
 
 
 def _box(said: str, one: Mapping[str, Any]) -> Row:

@@ -31,10 +31,7 @@ class _Mistake:
     predicted: int
     count: float
     of: float
-
-    @property
-    def share(self) -> float:
-        return self.count / self.of
+    share: float
 
 
 @figure("confusion", needs=Needs.REPORT, room=lambda _: 1040, broad=True)
@@ -57,7 +54,7 @@ def confusions(given: FigureData) -> Figure:
     run = given.run
     matrix = matrix_of(run)
     labels = apart(run.report["input"]["labels"])
-    found = sorted(_mistakes(matrix), key=lambda one: -one.share)[:_MOST_MISTAKES]
+    found = _mistakes(matrix)[:_MOST_MISTAKES]
     if not found:
         raise NoFigure("there are no mistakes to be shown: every sample has the class that was predicted")
     rows: list[Row] = [
@@ -254,12 +251,14 @@ def _texts(look: Look, count: int, *, shares: bool) -> Iterator[Spec]:
 
 
 def _mistakes(matrix: Sequence[Sequence[float]]) -> list[_Mistake]:
-    return [
-        _Mistake(actual, predicted, count, sum(row))
+    """Those of the largest shares of their class first."""
+    found = (
+        _Mistake(actual, predicted, count, sum(row), count / sum(row))
         for actual, row in enumerate(matrix)
         for predicted, count in enumerate(row)
         if actual != predicted and count > 0
-    ]
+    )
+    return sorted(found, key=lambda one: -one.share)
 
 
 def _right(run: Run) -> str:
@@ -276,7 +275,7 @@ def _first(run: Run) -> str:
     if not found:
         return "Nothing was mistaken."
     labels = run.report["input"]["labels"]
-    worst = max(found, key=lambda one: one.share)
+    worst = found[0]
     return (
         f"The largest share of a class that is mistaken: {called(labels[worst.actual])} taken for "
         f"{called(labels[worst.predicted])}, {whole(worst.count)} of {whole(worst.of)} ({share(worst.share)})."

@@ -70,13 +70,7 @@ def isocurves(given: FigureData) -> Figure:
             given.heading,
             f"class {called(label)} against the rest{'' if side == 1 else '; axes: the corner of both rates near 1'}",
         ),
-        text=sentences(
-            f"Class {called(label)} against the rest.",
-            *(
-                _told(caption if several else "", point, level)
-                for caption, point, level in zip(names, points, levels, strict=True)
-            ),
-        ),
+        text=_told_each(given, called(label), points, levels),
         body=marks.panel(
             look,
             SQUARE,
@@ -116,6 +110,12 @@ def _curves(answer: Json, caption: str) -> list[Row]:
     ]
 
 
+def _told_each(given: FigureData, label: str, points: Sequence[tuple[float, float]], levels: Sequence[Json]) -> str:
+    """Each run in words, by its name where there are several."""
+    runs = zip(given.names if len(points) > 1 else [""], points, levels, strict=True)
+    return sentences(f"Class {label} against the rest.", *(_told(*run) for run in runs))
+
+
 def _told(caption: str, point: tuple[float, float], level: Json) -> str:
     before = f"{caption}: true" if caption else "True"
     values = ", ".join(f"{told[0]} {number(level[key])}" for key, (told, _) in MEANS.items())
@@ -149,13 +149,7 @@ def surfaces(given: FigureData) -> Figure:
     return Figure(
         title="Means of both rates, seen from above",
         subtitle=(given.heading, f"class {label} against the rest; a step of colour at {steps}"),
-        text=sentences(
-            f"Class {label} against the rest.",
-            *(
-                _told(caption if len(points) > 1 else "", point, level)
-                for caption, point, level in zip(given.names, points, levels, strict=True)
-            ),
-        ),
+        text=_told_each(given, label, points, levels),
         # One legend for the runs of all panels.
         body={**marks.side_by_side(panels), "resolve": {"scale": {"shape": "shared"}}},
     )
@@ -423,8 +417,8 @@ def swept_metrics(runs: int) -> tuple[str, ...]:
 @figure("prevalence", needs=Needs.SWEEP, several=True, by_class=True)
 def prevalence(given: FigureData) -> Figure:
     """Metrics at every share of one class, with limits; of several runs, their accuracy."""
-    single = len(given.runs) == 1
-    label = given.run.sweep["sweep"]["class"]
+    single, label = len(given.runs) == 1, given.run.sweep["sweep"]["class"]
+    what = "metrics of one run" if single else ACCURACY
     lines = [titled(key) for key in given.run.sweep["metrics"]] if single else given.names
     rows = [
         row
@@ -441,7 +435,10 @@ def prevalence(given: FigureData) -> Figure:
     low = min([0.0, *(row["low"] for row in rows if row["low"] is not None), *(row["y"] for row in rows)])
     return Figure(
         title=f"If class {called(label)} were rarer, or more frequent",
-        subtitle=(given.heading, f"{_what(given)}; shaded: limits; level lines do not move with class prevalence"),
+        subtitle=(
+            given.heading,
+            f"{what}; shaded: limits; level lines do not move with class prevalence",
+        ),
         text=sentences(
             f"{'Metrics' if single else 'Accuracy'} at shares of class {called(label)} from "
             f"{said_share(rows[0]['x'])} to {said_share(rows[-1]['x'])}.",
@@ -457,10 +454,6 @@ def prevalence(given: FigureData) -> Figure:
             },
         ),
     )
-
-
-def _what(given: FigureData) -> str:
-    return "metrics of one run" if len(given.runs) == 1 else ACCURACY
 
 
 def _share_rows(run: Run, caption: str | None) -> list[Row]:

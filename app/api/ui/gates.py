@@ -62,7 +62,7 @@ async def show_gate(
     page = {
         "title": name,
         "edit": {
-            "rules": rules or _as_lines(answers[0]["rules"]),
+            "rules": rules or "[" + ",\n ".join(orjson.dumps(one).decode() for one in answers[0]["rules"]) + "]",
             "compared": baseline or any(one in rule for rule in answers[0]["rules"] for one in _COMPARED),
             "baseline": baseline or next((one.baseline["id"] for one in found.items if one.baseline), ""),
             "on": dataset_name(about.get("dataset")),
@@ -182,10 +182,6 @@ def _strip(results: Sequence[Json | None]) -> dict[str, Any]:
 # --- edited rules ----------------------------------------------------------------------------------------------------
 
 _COMPARED: Final = tuple(one for one in Demand if one.needs_baseline)
-
-
-def _as_lines(rules: Sequence[Json]) -> str:
-    return "[" + ",\n ".join(orjson.dumps(one).decode() for one in rules) + "]"
 
 
 def _tried_on(gate: Json, checks: Sequence[CheckSummary]) -> dict[str, Any]:

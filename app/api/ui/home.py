@@ -1,6 +1,6 @@
 """Home: each dataset with its best model and what changed, the leaderboard of one, and the list of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from math import floor
@@ -78,12 +78,12 @@ async def show_runs(
         "given": (given := _given(filters, None if metric == choices[0] else metric)),
         "address": given if sort == "-created_at" else {**given, "sort": sort},
         "metric": metric,
-        "metrics": [(key, _label(key)) for key in choices],
+        "metrics": [(key, titled(key) + " ○" * bool(moves_with_prevalence(key))) for key in choices],
         "known_metric": metric in choices,
         "usual": choices[0],
-        "datasets": await _datasets(context),
+        "datasets": await _offered(context.services.evaluations.datasets, context),
         "columns": (columns := _columns(found["items"])),
-        "models": await _models(context),
+        "models": await _offered(context.services.evaluations.models, context),
         "most": MOST_RUNS,
         "runs": [_run(one, columns, findings) for one in found["items"]],
         "next": found["next_cursor"],
@@ -129,17 +129,8 @@ def _given(filters: Filters, metric: str | None) -> dict[str, Any]:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in given.items() if value}
 
 
-def _label(key: str) -> str:
-    return f"{titled(key)}{' ○' if moves_with_prevalence(key) else ''}"
-
-
-async def _datasets(context: Context) -> list[str]:
-    page = await context.services.evaluations.datasets(context.project, _OFFERED, None)
-    return list(dict.fromkeys(one.name for one in page.items))
-
-
-async def _models(context: Context) -> list[str]:
-    page = await context.services.evaluations.models(context.project, _OFFERED, None)
+async def _offered(read: Callable[..., Awaitable[Any]], context: Context) -> list[str]:
+    page = await read(context.project, _OFFERED, None)
     return list(dict.fromkeys(one.name for one in page.items))
 
 

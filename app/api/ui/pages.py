@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from importlib import import_module
 from typing import Annotated, Any, Final, Literal
@@ -350,7 +350,7 @@ _SCOPES: Final = {"class": "one class", "overall": "all classes together"}
 @router.get("/metrics")
 async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
     """List the metrics by what prevalence does to them."""
-    found = find_metrics(**filters.query)
+    found = find_metrics(**asdict(filters))
     groups = [
         (words, [_line(metric.key, metric.card.tasks[0]) for metric in found if metric.card.prevalence == kind])
         for kind, words in _PREVALENCE.items()
@@ -360,7 +360,7 @@ async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
         "count": len(found),
         "groups": [(words, lines) for words, lines in groups if lines],
         "combinations": _combinations() if filters == MetricFilters() else [],
-        "q": filters.q or "",
+        "q": filters.text or "",
         "choices": [
             ("prevalence", "With prevalence", filters.prevalence, _PREVALENCE),
             ("task", "Judges", filters.task, TASKS),

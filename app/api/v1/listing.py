@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -237,22 +237,11 @@ class MetricFilters:
         Literal["insensitive", "sensitive", "insensitive_binary"] | None,
         Query(description="How prevalence affects the metric."),
     ] = None
-    input: Annotated[_Input | None, Query(description="What the metric is computed from.")] = None
+    inputs: Annotated[_Input | None, Query(alias="input", description="What the metric is computed from.")] = None
     task: Task = None
-    q: Annotated[str | None, Query(max_length=128, description="Part of a key, a name, an alias or the sentence.")] = (
-        None
-    )
-
-    @property
-    def query(self) -> Mapping[str, str | None]:
-        """The filters as the catalogue takes them."""
-        return {
-            "scope": self.scope,
-            "prevalence": self.prevalence,
-            "inputs": self.input,
-            "task": self.task,
-            "text": self.q,
-        }
+    text: Annotated[
+        str | None, Query(alias="q", max_length=128, description="Part of a key, a name, an alias or the sentence.")
+    ] = None
 
 
 UseMetricFilters = Annotated[MetricFilters, parameters_of(MetricFilters)]

@@ -1,5 +1,6 @@
 """Routes of the catalogue: what the metrics are, which to use, and what weak classes do to one of them."""
 
+from dataclasses import asdict
 from functools import cache
 from typing import Annotated, Final
 from uuid import UUID
@@ -47,7 +48,7 @@ async def list_metrics(
 ) -> Response:
     """List the metrics, filtered: what each is and what prevalence does to it. `fields` has more of their cards."""
     members = chosen_members(fields, _MEMBERS) or _SHORT
-    items = [_written(metric.key, metric.card.tasks[0], members) for metric in find_metrics(**filters.query)]
+    items = [_written(metric.key, metric.card.tasks[0], members) for metric in find_metrics(**asdict(filters))]
     return json_response({"items": items, "combinations": combinations()})
 
 

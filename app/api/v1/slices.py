@@ -45,15 +45,15 @@ async def slice_evaluation(
 ) -> Response:
     """Judge an evaluation slice by slice: whom it is worse for, and whether that is the model or the prevalence."""
     body = await read_body(request)
-    question = parse_body(body, requests.SlicesRequest).to_question()
-    judged = _Judged(question, view_of(request, SLICES, asked), identifier)
+    view, question = view_of(request, SLICES, asked), parse_body(body, requests.SlicesRequest).to_question()
+    judged = partial(_judged, question, view, identifier)
     record = await context.services.evaluations.sliced_elsewhere(context.project, identifier)
     if record is not None:
         again = asked_again(record.elsewhere[0], context.services.data.memory_bytes, sliced=True)
         samples = _Elsewhere(again, request_of(record), record if record.parts else None)
-        return await _elsewhere(request, context, body, samples, judged)
+        return await _elsewhere(request, context, body, samples, view, judged)
     source = await context.services.evaluations.sliceable(context.project, identifier)
-    return judged.view.response(await context.services.compute.run(partial(judged.written, source)))
+    return view.response(await context.services.compute.run(partial(judged, source)))
 
 
 @router.get("/evaluations/{identifier}/slices/plots/{name}.{form}", responses=FIGURE | NO_SAMPLES | NOT_INSTALLED)
@@ -96,28 +96,19 @@ async def slice_input(request: Request, context: UseContext, asked: FormatOfSlic
     async with receive(request) as body:
         if not isinstance(body, LargeBody) and names_data(body):
             form = parse_body(body, requests.ReferencedSlicesRequest)
-            judged = _Judged(form.to_question(), view)
-            return await _elsewhere(request, context, body, _named(context, body, form), judged)
+            judged = partial(_judged, form.to_question(), view, None)
+            return await _elsewhere(request, context, body, _named(context, body, form), view, judged)
         answer = partial(_of_input, view)
         content = await computed_apart(body, context.services.compute, requests.InputSlicesRequest, answer)
     return view.response(content)
 
 
 def _of_input(view: View, asked: requests.InputSlicesRequest) -> bytes:
-    return _Judged(asked.to_question(), view).written(asked.input.to_domain("/input"))
+    return _judged(asked.to_question(), view, None, asked.input.to_domain("/input"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """A question about an input, how its answer is written, and the evaluation that it is of."""
-
-    question: SlicesQuestion
-    view: View
-    identifier: UUID | None = None
-
-    def written(self, source: MatrixInput) -> bytes:
-        """The answer."""
-        return self.view.write(judge_slices(source, self.question, self.identifier))
+def _judged(question: SlicesQuestion, view: View, identifier: UUID | None, source: MatrixInput) -> bytes:
+    return view.write(judge_slices(source, question, identifier))
 
 
 # --- samples that lie elsewhere --------------------------------------------------------------------------------------
@@ -162,12 +153,19 @@ def _named(context: Context, body: Body, form: requests.ReferencedSlicesRequest)
     return _Elsewhere(asked, orjson.dumps({"input": orjson.loads(body)["input"]}))
 
 
-async def _elsewhere(http: Request, context: Context, body: Body, samples: _Elsewhere, judged: _Judged) -> Response:
+async def _elsewhere(
+    http: Request,
+    context: Context,
+    body: Body,
+    samples: _Elsewhere,
+    view: View,
+    judged: Callable[[MatrixInput], bytes],
+) -> Response:
     """202, or the answer when a job carries the request out."""
     if CARRIED_OUT_BY not in http.scope["state"]:
         await samples.check(context)
         return await put_aside(http, context, body)
     data = context.services.data
     with data.room() as folder:
-        work = partial(samples.judged, data.source, data.engine, folder, judged.written)
-        return judged.view.response(await data.compute.run(work))
+        work = partial(samples.judged, data.source, data.engine, folder, judged)
+        return view.response(await data.compute.run(work))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.api.bodies.files.table import MOST_ROWS, bad_file, check_labels, is_text, refuse_missing
+from app.api.bodies.files.table import MOST_ROWS, bad_file, check_labels, is_text, plain, refuse_missing
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import TooLarge
 from app.domain.inputs.attributes import MOST_VALUES
@@ -130,7 +130,7 @@ def counted(
 
 
 def _kind(kind: pa.DataType) -> pa.DataType:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    kind = plain(kind)
     return pa.large_string() if is_text(kind) else kind
 
 

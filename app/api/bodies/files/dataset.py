@@ -395,7 +395,8 @@ def open_dataset(
         schema = schema.append(pa.field(name, pa.scalar(value).type))
     columns, nested = _unnested(reference.columns, labels, schema)
     for name, one in nested.items():
-        schema = schema.append(pa.field(name, _part_type(schema.field(one.column).type, one)))
+        kind = schema.field(one.column).type
+        schema = schema.append(pa.field(name, kind.value_type if _is_list(kind) else kind.field(one.place).type))
     if condition is not None:
         condition.bound(schema)
     groups = tuple(one for _, one in described)
@@ -422,10 +423,6 @@ def _said_by_folders(files: Sequence[DataFile], present: Container[str]) -> dict
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
-
-
-def _part_type(kind: pa.DataType, part: Nested) -> pa.DataType:
-    return kind.value_type if _is_list(kind) else kind.field(part.place).type
 
 
 def _unnested(

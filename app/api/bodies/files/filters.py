@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lark import Lark, Token, Tree, UnexpectedInput
 
-from app.api.bodies.files.table import is_text
+from app.api.bodies.files.table import is_text, plain
 from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import listed, shown
 
@@ -104,7 +104,7 @@ def _bound(node: Tree[Token], schema: pa.Schema) -> pc.Expression:
             found = (column >= low) & (column <= high)
             return found if node.data == "between" else ~found
         case "like" | "not_like":
-            if not is_text(_plain(kind)):
+            if not is_text(plain(kind)):
                 raise _unlike(name, kind, "no pattern of texts")
             found = pc.match_like(column.cast(pa.large_string()), _text(node))
             return found if node.data == "like" else ~found
@@ -128,13 +128,9 @@ def _column(node: Tree[Token], schema: pa.Schema) -> tuple[str, pa.DataType]:
     return name, schema.field(name).type
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
 def _family(kind: pa.DataType) -> str:
     """Types whose values compare with each other have one name."""
-    kind = _plain(kind)
+    kind = plain(kind)
     if is_text(kind):
         return "text"
     number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
@@ -153,7 +149,7 @@ def _name(column: Tree[Token]) -> str:
 
 def _scalar(literal: Any, name: str, kind: pa.DataType) -> pa.Scalar:
     """A literal as a value that the column can have."""
-    kind = _plain(kind)
+    kind = plain(kind)
     written = literal.data
     if pa.types.is_boolean(kind):
         if written in ("true", "false"):

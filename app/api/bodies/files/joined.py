@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from app.api.bodies.files.dataset import Columns, Dataset
 from app.api.bodies.files.formats import as_written
-from app.api.bodies.files.table import Mapped, is_text, refuse_missing
+from app.api.bodies.files.table import Mapped, is_text, plain, refuse_missing
 from app.domain.data import DataFile, DataFormat, DataListing
 from app.domain.errors import Fault, InvalidInput, SpillFull
 from app.domain.inputs.labels import shown
@@ -156,7 +156,7 @@ def _of_labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _canonical(kind: pa.DataType) -> pa.DataType:
     """The type in which values of a column are held, whatever files have."""
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    kind = plain(kind)
     if is_text(kind):
         return pa.string()
     if pa.types.is_integer(kind):

@@ -135,6 +135,11 @@ def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int,
     )
 
 
+def plain(kind: pa.DataType) -> pa.DataType:
+    """The type of the values, also of those that are stored as a dictionary."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Are values of a type of Arrow texts?"""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -159,17 +164,13 @@ def refuse_many(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         InvalidInput: there are more.
     """
     found = pa.array([], pa.large_string())
-    for chunk in column.chunks if is_text(_value_type(column)) else ():
+    for chunk in column.chunks if is_text(plain(column.type)) else ():
         for start in range(0, len(chunk), _ROWS):
             some = chunk.slice(start, _ROWS).unique()
             some = some.dictionary_decode() if pa.types.is_dictionary(some.type) else some
             found = pa.concat_arrays([found, some.cast(pa.large_string())]).unique()
             check_labels(len(found), name)
     return column
-
-
-def _value_type(column: pa.ChunkedArray) -> pa.DataType:
-    return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -191,7 +192,9 @@ def _labels(column: pa.ChunkedArray, name: str) -> Column:
         return np.asarray(column.to_numpy())
     if not _is_number(kind):
         raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
-    return np.asarray(column.to_numpy() if pa.types.is_unsigned_integer(kind) else _whole_or_double(column, kind))
+    if not pa.types.is_unsigned_integer(kind):
+        column = column.cast(pa.int64() if pa.types.is_integer(kind) else pa.float64())
+    return np.asarray(column.to_numpy())
 
 
 def _text_bytes(chunk: pa.Array) -> int:
@@ -203,12 +206,8 @@ def _text_bytes(chunk: pa.Array) -> int:
     return int(views[chunk.offset : chunk.offset + len(chunk), 0].sum(dtype=np.int64))
 
 
-def _whole_or_double(column: pa.ChunkedArray, kind: pa.DataType) -> NDArray[Any]:
-    return np.asarray(column.cast(pa.int64() if pa.types.is_integer(kind) else pa.float64()).to_numpy())
-
-
 def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
-    kind = _value_type(column)
+    kind = plain(column.type)
     if is_text(kind):
         raise bad_file("not_numbers", f"expected numbers in the column {name!r}")
     if not _is_number(kind):
@@ -243,7 +242,7 @@ def _flags(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
 
 
 def _values(column: pa.ChunkedArray, name: str) -> list[Any]:
-    kind = _value_type(column)
+    kind = plain(column.type)
     if pa.types.is_decimal(kind):
         kind = pa.float64()
     if not (is_text(kind) or _is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
