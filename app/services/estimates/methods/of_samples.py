@@ -231,7 +231,11 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     chosen = [] if made is None else _affordable(estimands, values, made, run.units.width)
     why = NoLimits.TOO_LARGE if run.units.at_hand else NoLimits.FOLDED
     found = [
-        tuple(_unsampled(one, value, why) for value in own.tolist()) for one, own in zip(forms, values, strict=True)
+        tuple(
+            replace(form, value=value).without_limits(why if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)
+            for value in own.tolist()
+        )
+        for form, own in zip(forms, values, strict=True)
     ]
     if made is None or not chosen:
         return found
@@ -251,11 +255,6 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
         estimates = estimates_from(summary, drawn, MISSING_OF_RESAMPLES)
         found[index] = tuple(reaching_for_zero(one, estimands[index].expression, run, settings) for one in estimates)
     return found
-
-
-def _unsampled(form: Estimate, value: float, why: NoLimits) -> Estimate:
-    reason = why if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES
-    return replace(form, value=value).without_limits(reason)
 
 
 def _affordable(estimands: Sequence[Estimand], values: Sequence[Array], made: Plan, n_classes: int) -> list[int]:
