@@ -34,7 +34,6 @@ from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, plan, res
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.of_matrix import (
-    MISSING_OF_RESAMPLES,
     by_proportions,
     estimates_from,
     given_of,
@@ -252,7 +251,7 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     )
     for index, summary in zip(chosen, summaries, strict=True):
         drawn = replace(forms[index], seed=seed, draws=made.draws, monte_carlo_error=nan)
-        estimates = estimates_from(summary, drawn, MISSING_OF_RESAMPLES)
+        estimates = estimates_from(summary, drawn, of_samples=True)
         found[index] = tuple(reaching_for_zero(one, estimands[index].expression, run, settings) for one in estimates)
     return found
 
