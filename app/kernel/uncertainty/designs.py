@@ -349,7 +349,7 @@ class RatesInGroups(DesignedSums):
     @classmethod
     def of(cls, labels: Iterable[tuple[Mask, Mask]], groups: NDArray[np.intp], mass: Array, per_weight: float) -> Self:
         """From whether samples (n) have each label, and whether it was predicted; with their groups and weights (n)."""
-        labels, sizes = [*labels], np.bincount(groups, mass)
+        labels, sizes = [*labels], np.bincount(groups, mass).astype(np.float64)
         made = cls(len(labels), per_weight)
         for label, (there, said) in enumerate(labels):
             cells = np.stack([there & said, there & ~said, said & ~there])
