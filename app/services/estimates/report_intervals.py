@@ -91,7 +91,8 @@ def written_headlines(found: Headlines, labels: Sequence[tuple[str, ...]]) -> li
         if np.isnan(own[..., 0]).any():
             # NaN, of a rate without samples in the denominator, is the one value that differs from itself.
             rates = kinds.intervals(labels[index], own.tolist())
-            answers.append(overall | {name: one for name, one in rates if one["low"] == one["low"]})
+            known: dict[str, Any] = {name: one for name, one in rates if one["low"] == one["low"]}
+            answers.append(overall | known)
             continue
         form_of = _remembered_form if len(labels[index]) <= _FEW_LABELS else _form
         written = form_of(kinds, labels[index]).filled(written_numbers(own))
