@@ -298,12 +298,12 @@ _LABELS: Final = "format(datum.value, '~g')"
 def gps_spread(given: FigureData) -> Figure:
     """Standard deviation of the harmonic mean of two rates (GPS), with the recall and precision of a class."""
     label, recall, precision = _rates(given)
-    found = spreads(_OTHERS, _FARTHEST, _POINTS)
+    grid, each = spreads(_OTHERS, _FARTHEST, _POINTS)
     look, names = given.look, [f"1/p = {other:g}" for other in _OTHERS]
     rows: list[Row] = [
         row
-        for told, values in zip(names, found.of.values(), strict=True)
-        for row in marks.points(found.grid.tolist(), values.tolist(), line=told)
+        for told, values in zip(names, each, strict=True)
+        for row in marks.points(grid.tolist(), values.tolist(), line=told)
     ]
     spread, lower = spread_of_two(recall, precision), min(recall, precision)
     marked: list[Row] = [{"x": 1.0 / lower, "y": spread}] if 1.0 / lower <= _FARTHEST else []

@@ -237,10 +237,16 @@ def headlines(design: Design, level: float = 0.95) -> Headlines:
         given = rates.given if design.given is None else (design.given,) * len(rates.given)
         hits, worth = design.recalls(level)
         recalls = jeffreys(hits, worth, level)
-        known = headline_metrics().smooth
-        gradients = stack([gradient(table) for _, gradient in known])
-        smooth = _smooth_intervals(design, known, _smooth_ends(design, known, gradients, level))
-        parts = (*_shares(design, level), *_recall_means(design, recalls, worth, level), *smooth)
+        known = headline_metrics()
+        gradients = stack([gradient(table) for _, gradient in known.smooth])
+        smooth = _smooth_intervals(design, known.smooth, _smooth_ends(design, known.smooth, gradients, level))
+        ends = intervals.mean_limits(table.recall[design.of], *recalls, worth, level=level, spread=design.spread)
+        of_means = [(metric, ends[kind], Method.MOVER, Given.ACTUAL) for metric, kind in known.means]
+        of_shares = [
+            (metric, rate.line.limits(*wilson(*design.counts(rate, level), level)), Method.WILSON, Given.SAMPLES)
+            for metric, rate in ((metric, proportion.at(table.n_classes)) for metric, proportion in known.shares)
+        ]
+        parts = [*(_intervals(*one, design) for one in (*of_shares, *of_means)), *smooth]
     of_rates = RateIntervals(rates.keys, given, *limits_of_rates, _method(Method.WILSON, design))
     return Headlines(level, tuple(zip(*parts, strict=True)), of_rates, recalls, gradients)
 
@@ -281,7 +287,7 @@ def _method(method: Method, design: Design) -> str:
 
 
 def _intervals(
-    metric: Metric[Table], ends: Limits, method: Method, given: Given, design: Design
+    metric: Metric[Table], ends: Limits | Array, method: Method, given: Given, design: Design
 ) -> Iterator[OverallInterval]:
     """Intervals of one metric, matrix by matrix."""
     named, given = _method(method, design), design.given or given
@@ -294,20 +300,6 @@ def _refusal(metric: Metric[Table], design: Design) -> NoLimits:
     """Why a rate or a mean of rates has no limits."""
     alone = design.given is Given.GROUPS and not isnan(float(metric(design.table)))
     return NoLimits.ONE_GROUP if alone else NoLimits.UNDEFINED
-
-
-def _shares(design: Design, level: float) -> Iterator[list[OverallInterval]]:
-    for metric, proportion in headline_metrics().shares:
-        rate = proportion.at(design.table.n_classes)
-        ends = rate.line.limits(*wilson(*design.counts(rate, level), level))
-        yield list(_intervals(metric, ends, Method.WILSON, Given.SAMPLES, design))
-
-
-def _recall_means(design: Design, recalls: Limits, worth: Array, level: float) -> Iterator[list[OverallInterval]]:
-    rates = design.table.recall[design.of]
-    ends = intervals.mean_limits(rates, *recalls, worth, level=level, spread=design.spread)
-    for metric, mean in headline_metrics().means:
-        yield list(_intervals(metric, (ends[mean, 0], ends[mean, 1]), Method.MOVER, Given.ACTUAL, design))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

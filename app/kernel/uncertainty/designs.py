@@ -5,7 +5,7 @@ variance is. Independent samples, samples in weights and samples in groups diffe
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
@@ -26,7 +26,7 @@ from app.kernel.matrix.table import (
 from app.kernel.metrics.card import Gradient, Mean, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Proportion, Rate
-from app.kernel.numerics.arrays import Array, kept, silently
+from app.kernel.numerics.arrays import Array, Mask, kept, silently
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.losses import sums_by_code
@@ -252,9 +252,8 @@ def spread_of_slopes(
 
 
 # Cells of a class against the rest: the basis that all counts of one class are sums in.
-_TP, _FN, _FP, _TN = range(4)
 _BASIS = np.zeros((4, 2, 2))
-_BASIS[_TP, 1, 1] = _BASIS[_FN, 1, 0] = _BASIS[_FP, 0, 1] = _BASIS[_TN, 0, 0] = 1.0
+_BASIS[range(4), (1, 1, 0, 0), (1, 0, 1, 0)] = 1.0
 _BITS = 1 << np.arange(4)
 
 
@@ -348,29 +347,13 @@ class RatesInGroups(DesignedSums):
         self._patterns = np.zeros((n_labels, 16))
 
     @classmethod
-    def of(cls, runs: GroupedCounts) -> Self:
-        """Each class of one run as a label, which a sample has or not."""
-        size = runs.n_classes
-        made = cls(size, runs.samples_per_weight)
-        actual, predicted = np.divmod(runs.cell, size)
-        wrong = actual != predicted
-        keys = np.concatenate([runs.group * size + actual, (runs.group * size + predicted)[wrong]])
-        kinds = np.concatenate([np.where(wrong, _FN, _TP), np.full(np.count_nonzero(wrong), _FP)])
-        mass = np.concatenate([runs.count, runs.count[wrong]])
-        # The E pairs of a group and a class that it has.
-        found, places = np.unique(keys, return_inverse=True)
-        cells = sums_by_code(kinds * found.size + places, mass, 4 * found.size).reshape(4, -1)
-        sizes, (group, of_class) = runs.sizes(), np.divmod(found, size)
-        own = sizes[group]
-        cells[_TN] = own - cells.sum(axis=0)
-        made._sums += sums_by_code(of_class, cells, size)
-        products = np.array([[np.bincount(of_class, one * other, size) for other in cells] for one in cells])
-        made._products += np.moveaxis(products, -1, 0)
-        made._patterns += np.bincount(of_class * 16 + _BITS @ (cells > 0), minlength=size * 16).reshape(size, 16)
-        # Groups without the class have negatives only, all of them right.
-        made._sums[_TN] = sizes.sum() - made._sums[:_TN].sum(axis=0)
-        made._products[:, _TN, _TN] += (sizes @ sizes) - np.bincount(of_class, own * own, size)
-        made._patterns[:, _BITS[_TN]] += runs.n_groups - np.bincount(of_class, minlength=size)
+    def of(cls, labels: Iterable[tuple[Mask, Mask]], groups: NDArray[np.intp], mass: Array, per_weight: float) -> Self:
+        """From whether samples (n) have each label, and whether it was predicted; with their groups and weights (n)."""
+        labels, sizes = [*labels], np.bincount(groups, mass).astype(np.float64)
+        made = cls(len(labels), per_weight)
+        for label, (there, said) in enumerate(labels):
+            cells = np.stack([there & said, there & ~said, said & ~there])
+            made.add(label, sums_by_code(groups, cells * mass, sizes.size), sizes)
         return made
 
     def add(self, label: int, parts: Array, sizes: Array) -> None:
@@ -576,7 +559,10 @@ class Grouped(Design):
     @cached_property
     def _ratios(self) -> DesignedRate:
         """The catalogue's rates (R, K)."""
-        return RatesInGroups.of(self.runs).ratios(catalogue_rates().rates)
+        runs, (actual, predicted) = self.runs, np.divmod(self.runs.cell, self.runs.n_classes)
+        labels = ((actual == of, predicted == of) for of in range(runs.n_classes))
+        sums = RatesInGroups.of(labels, runs.group, runs.count, runs.samples_per_weight)
+        return sums.ratios(catalogue_rates().rates)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Variances of sums over the groups of the influences of their samples, with G/(G-1)."""

@@ -202,7 +202,10 @@ def summarise(draws: Array, estimate: Array, level: float = 0.95, *, center: Arr
     count = values.shape[1]
     with silently():
         mean, deviation, undefined = _moments(values)
-        low, high = equal_tails(values, undefined, level)
+        # What is NaN stands last, and alone where nothing else is there.
+        present = count - undefined.astype(np.intp)
+        ranks = np.array([tail_ranks(size, level) for size in present.tolist()]).reshape(-1, 2)
+        low, high = np.take_along_axis(np.sort(values, axis=-1), ranks, axis=-1).T
         if center is not None:
             shift = curvature_shift(mean, center, estimate, deviation)
             moved = np.flatnonzero(shift)
@@ -242,15 +245,6 @@ def _moments(values: Array) -> tuple[Array, Array, Array]:
     center = np.where(missing, 0.0, values).sum(axis=-1) / present
     centered = np.where(missing, 0.0, values - center[:, None])
     return center, np.sqrt(inner(centered, centered) / (present - 1.0)), undefined
-
-
-def equal_tails(values: Array, undefined: Array, level: float) -> tuple[Array, Array]:
-    """Order statistics (V) with (1 - level)/2 of the draws of values (V, D) beyond each. NaN draws are left out."""
-    present = values.shape[-1] - undefined.astype(np.intp)
-    ranks = np.array([tail_ranks(size, level) for size in present.tolist()]).reshape(-1, 2)
-    # What is NaN stands last, and alone where nothing else is there.
-    low, high = np.take_along_axis(np.sort(values, axis=-1), ranks, axis=-1).T
-    return low, high
 
 
 def tail_ranks(size: int, level: float) -> tuple[int, int]:

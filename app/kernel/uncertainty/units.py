@@ -236,12 +236,8 @@ class LabelUnits(Units):
     def in_groups(self, grouping: Grouping, weights: Array | None) -> RatesInGroups:
         """Rates of the labels of samples in groups, perhaps in weights (n) of their own."""
         mass = np.ones(self.n_units) if weights is None else weights
-        found = RatesInGroups(self.members.shape[1], np.count_nonzero(mass) / float(mass.sum()))
-        sizes = sums_by_code(grouping.codes, mass, grouping.n_groups)
-        for label, (there, said) in enumerate(zip(self.members.T, self.predicted.T, strict=True)):
-            cells = np.stack([there & said, there & ~said, said & ~there])
-            found.add(label, sums_by_code(grouping.codes, cells * mass, grouping.n_groups), sizes)
-        return found
+        labels = zip(self.members.T, self.predicted.T, strict=True)
+        return RatesInGroups.of(labels, grouping.codes, mass, np.count_nonzero(mass) / float(mass.sum()))
 
     @property
     def kinds(self) -> tuple[Units, Codes]:

@@ -1,6 +1,6 @@
 """The harmonic mean of recalls: bounds from weak classes, curves of equal means, spread of two rates around it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Final
@@ -79,21 +79,10 @@ def _within(level: float, tpr: Array) -> Isocurve:
 LARGEST: Final = 0.5 / sqrt(2.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Spreads:
-    """The standard deviation of GPS over the reciprocal of one rate, for some reciprocals of the other.
+def spreads(others: Sequence[float], farthest: float, points: int) -> tuple[Array, list[Array]]:
+    """Return reciprocals of one rate, 1 or more, and the standard deviations of GPS over them, for each of the other.
 
-    Attributes:
-        grid: Reciprocals of the one rate, 1 or more.
-        of: The deviations, by the reciprocal of the other.
-    """
-
-    grid: Array
-    of: Mapping[float, Array]
-
-
-def spreads(others: Sequence[float], farthest: float, points: int) -> Spreads:
-    """Martín De Diego et al. (2022), eq. 9 for two metrics, that is eq. 11, and fig. 1.
+    Martín De Diego et al. (2022), eq. 9 for two metrics, that is eq. 11, and fig. 1.
 
     Args:
         others: Reciprocals of the other rate.
@@ -102,7 +91,7 @@ def spreads(others: Sequence[float], farthest: float, points: int) -> Spreads:
         points: How many.
     """
     grid = np.union1d(np.geomspace(1.0, farthest, points), [3.0])
-    return Spreads(grid=grid, of={other: _spread(1.0 / grid, 1.0 / other) for other in others})
+    return grid, [_spread(1.0 / grid, 1.0 / other) for other in others]
 
 
 def region_from(level: float, points: int) -> tuple[Array, Array, Array]:

@@ -88,7 +88,9 @@ def canonical(expression: Expression, labels: Sequence[str]) -> Expression:
         return known if known is not None and known.card.picks is not None else expression
     if not isinstance(expression, Combination):
         return expression
-    expression = _without_equal_weights(expression)
+    plain = expression.card.weighted
+    if plain is not None and len(set(expression.parameters["weights"])) == 1:
+        expression = Combination(plain, expression.parts)
     if expression.parameters:
         return expression
     every = replace(expression, parts=_of_all_classes(expression.parts, len(labels)))
@@ -96,14 +98,6 @@ def canonical(expression: Expression, labels: Sequence[str]) -> Expression:
     if named is None or every.card.picks is not None:
         return every
     return Measure(named, named.card.defaults, None)
-
-
-def _without_equal_weights(expression: Combination) -> Combination:
-    """The plain mean where all parts weigh the same."""
-    plain = expression.card.weighted
-    if plain is None or len(set(expression.parameters["weights"])) > 1:
-        return expression
-    return Combination(plain, expression.parts)
 
 
 def _of_all_classes(parts: tuple[Expression, ...], n_classes: int) -> tuple[Expression, ...]:

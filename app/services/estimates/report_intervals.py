@@ -89,12 +89,15 @@ def written_headlines(found: Headlines, labels: Sequence[tuple[str, ...]]) -> li
         overall = {form.key: _overall(form, level) for form in those}
         own = ends[index]
         if np.isnan(own[..., 0]).any():
-            answers.append(overall | _without_gaps(kinds, labels[index], own))
+            # NaN, of a rate without samples in the denominator, is the one value that differs from itself.
+            rates = kinds.intervals(labels[index], own.tolist())
+            known: dict[str, Any] = {name: one for name, one in rates if one["low"] == one["low"]}
+            answers.append(overall | known)
             continue
         form_of = _remembered_form if len(labels[index]) <= _FEW_LABELS else _form
-        rates = form_of(kinds, labels[index]).filled(written_numbers(own))
+        written = form_of(kinds, labels[index]).filled(written_numbers(own))
         # Two objects become one.
-        answers.append(WrittenObject(orjson.dumps(overall)[:-1] + b"," + rates[1:], overall))
+        answers.append(WrittenObject(orjson.dumps(overall)[:-1] + b"," + written[1:], overall))
     return answers
 
 
@@ -113,11 +116,6 @@ class _RateKinds(NamedTuple):
         for key, given, row in zip(self.keys, self.given, ends, strict=True):
             for suffix, (low, high) in zip(suffixes, row, strict=True):
                 yield key + suffix, {"low": low, "high": high, **same, "given": given.value}
-
-
-def _without_gaps(kinds: _RateKinds, labels: Sequence[str], ends: Array) -> dict[str, Any]:
-    """Return the intervals of rates with samples in the denominator. NaN is the one value that differs from itself."""
-    return {name: one for name, one in kinds.intervals(labels, ends.tolist()) if one["low"] == one["low"]}
 
 
 def _form(kinds: _RateKinds, labels: tuple[str, ...]) -> JsonTemplate:

@@ -1,7 +1,7 @@
 """Limits of metrics of a matrix: rates, the usual metrics in closed form, everything else by simulation."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import isfinite, isnan, nan
 from typing import Final
@@ -35,26 +35,25 @@ def affordable_draws(cells: int, wanted: int = DRAWS, *, most_cells: int = MOST_
     return min(wanted, most) if most >= FEWEST_DRAWS else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissingLimits:
-    """Why a simulation of this kind may give no limits; where `constant` is None what does not vary is certain."""
-
-    undefined: NoLimits
-    undefined_draws: NoLimits
-    constant: NoLimits | None
+# Why a value, or too many of its draws, do not exist: by whether it is of samples, or of a matrix.
+_UNDEFINED = {
+    True: (NoLimits.UNDEFINED_FOR_SAMPLES, NoLimits.UNDEFINED_RESAMPLES),
+    False: (NoLimits.UNDEFINED, NoLimits.UNDEFINED_DRAWS),
+}
 
 
-MISSING_OF_RESAMPLES = MissingLimits(
-    undefined=NoLimits.UNDEFINED_FOR_SAMPLES,
-    undefined_draws=NoLimits.UNDEFINED_RESAMPLES,
-    constant=NoLimits.DEGENERATE,
-)
+def estimates_from(
+    found: Summary,
+    form: Estimate,
+    bounds: Bounds,
+    *,
+    of_samples: bool,
+    constant: NoLimits | None = NoLimits.DEGENERATE,
+) -> Estimates:
+    """The values (V) of one estimand, whose limits stay within its range; ``constant`` is why one that does not vary
+    has no limits, None where it is certain.
 
-
-def estimates_from(found: Summary, form: Estimate, missing: MissingLimits, bounds: Bounds) -> Estimates:
-    """The values (V) of one estimand, whose limits stay within its range.
-
-    Draws leave it where they are no samples: pairs within classes of one sample are less than none.
+    Draws leave the range where they are no samples: pairs within classes of one sample are less than none.
     """
     columns = (found.estimate, found.low, found.high, found.deviation, found.monte_carlo_error)
     rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -66,20 +65,22 @@ def estimates_from(found: Summary, form: Estimate, missing: MissingLimits, bound
         one = replace(form, value=value, low=low, high=high, undefined_draws=int(lost), stretched=stretched)
         if form.draws is not None:
             one = replace(one, monte_carlo_error=error)
-        reason = _reason(one, deviation, missing)
+        reason = _reason(one, deviation, _UNDEFINED[of_samples], constant)
         estimates.append(one if reason is None else one.without_limits(reason))
     return tuple(estimates)
 
 
-def _reason(one: Estimate, deviation: float, missing: MissingLimits) -> NoLimits | None:
+def _reason(
+    one: Estimate, deviation: float, undefined: tuple[NoLimits, NoLimits], constant: NoLimits | None
+) -> NoLimits | None:
     if not isfinite(one.value):
-        return missing.undefined
+        return undefined[0]
     if one.draws is not None and one.undefined_draws > MOST_UNDEFINED * one.draws:
-        return missing.undefined_draws
+        return undefined[1]
     if one.draws is None and isnan(one.high - one.low):
         return NoLimits.DEGENERATE
-    if missing.constant is not None and deviation <= _NO_VARIANCE * max(abs(one.value), _NO_VARIANCE):
-        return missing.constant
+    if constant is not None and deviation <= _NO_VARIANCE * max(abs(one.value), _NO_VARIANCE):
+        return constant
     return None if isfinite(one.high - one.low) else NoLimits.UNBOUNDED
 
 
@@ -180,12 +181,8 @@ def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettin
     form = simulated_form(run, settings)
     if form.reason is not None:
         return [form.of_values(run.values(estimand)) for estimand in estimands]
-    constant = form.prior is not None and settings.sampling.shares is Shares.OBSERVED
-    missing = MissingLimits(
-        undefined=NoLimits.UNDEFINED,
-        undefined_draws=NoLimits.UNDEFINED_DRAWS,
-        constant=NoLimits.FIXED if constant else NoLimits.DEGENERATE,
-    )
+    fixed = form.prior is not None and settings.sampling.shares is Shares.OBSERVED
+    constant = NoLimits.FIXED if fixed else NoLimits.DEGENERATE
     # Some at a time, so that draws fit into memory.
     size = max(1, _VALUES_AT_ONCE // ((form.draws or 1) * run.n_classes))
     found: list[Estimates] = []
@@ -193,7 +190,10 @@ def simulated(estimands: Sequence[Estimand], run: RunData, settings: LimitSettin
         with silently():
             summaries = _summaries(estimands[start : start + size], run, settings, form)
         bounds = [one.bounds for one in estimands[start : start + size]]
-        found += [estimates_from(summary, form, missing, ends) for summary, ends in zip(summaries, bounds, strict=True)]
+        found += [
+            estimates_from(summary, form, ends, of_samples=False, constant=constant)
+            for summary, ends in zip(summaries, bounds, strict=True)
+        ]
     return found
 
 

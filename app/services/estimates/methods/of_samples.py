@@ -34,7 +34,6 @@ from app.kernel.uncertainty.resampling import Plan, bootstrap_samples, plan, res
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.of_matrix import (
-    MISSING_OF_RESAMPLES,
     by_proportions,
     estimates_from,
     given_of,
@@ -231,7 +230,11 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     chosen = [] if made is None else _affordable(estimands, values, made, run.units.width)
     why = NoLimits.TOO_LARGE if run.units.at_hand else NoLimits.FOLDED
     found = [
-        tuple(_unsampled(one, value, why) for value in own.tolist()) for one, own in zip(forms, values, strict=True)
+        tuple(
+            replace(form, value=value).without_limits(why if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES)
+            for value in own.tolist()
+        )
+        for form, own in zip(forms, values, strict=True)
     ]
     if made is None or not chosen:
         return found
@@ -248,14 +251,9 @@ def resampled_all(estimands: Sequence[Estimand], run: RunData, settings: LimitSe
     )
     for index, summary in zip(chosen, summaries, strict=True):
         drawn = replace(forms[index], seed=seed, draws=made.draws, monte_carlo_error=nan)
-        estimates = estimates_from(summary, drawn, MISSING_OF_RESAMPLES, estimands[index].bounds)
+        estimates = estimates_from(summary, drawn, estimands[index].bounds, of_samples=True)
         found[index] = tuple(reaching_for_zero(one, estimands[index].expression, run, settings) for one in estimates)
     return found
-
-
-def _unsampled(form: Estimate, value: float, why: NoLimits) -> Estimate:
-    reason = why if isfinite(value) else NoLimits.UNDEFINED_FOR_SAMPLES
-    return replace(form, value=value).without_limits(reason)
 
 
 def _affordable(estimands: Sequence[Estimand], values: Sequence[Array], made: Plan, n_classes: int) -> list[int]:

@@ -23,7 +23,7 @@ from app.kernel.uncertainty.groups import expanded_level
 from app.kernel.uncertainty.resampling import bootstrap_samples, plan, resampled
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate, Estimates, LimitSettings, NoLimits
-from app.services.estimates.methods.of_matrix import MISSING_OF_RESAMPLES, estimates_from, given_of
+from app.services.estimates.methods.of_matrix import estimates_from, given_of
 from app.services.estimates.methods.of_samples import areas, of_sum, reaching_for_zero
 from app.services.estimates.run_data import RunData
 
@@ -114,6 +114,6 @@ def _resampled(cells: Cells, asked: Sequence[_Value], run: RunData, settings: Li
     for (form, measure, bounds), summary in zip(asked, summaries, strict=True):
         given = given_of(Given.ACTUAL if fixed else Given.SAMPLES, run)
         drawn = replace(form, given=given, seed=seed, draws=made.draws, monte_carlo_error=nan)
-        (estimate,) = estimates_from(summary, drawn, MISSING_OF_RESAMPLES, bounds)
+        (estimate,) = estimates_from(summary, drawn, bounds, of_samples=True)
         found.append(reaching_for_zero(estimate, measure, run, settings))
     return found

@@ -34,8 +34,6 @@ from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.methods.of_matrix import (
-    MISSING_OF_RESAMPLES,
-    MissingLimits,
     affordable_draws,
     estimates_from,
     given_of,
@@ -51,8 +49,6 @@ _MOST_POINTS = 1_000_000
 _AT_ONCE = 1 << 20
 # Shares closer than this are one.
 _SAME_SHARE = 1e-12
-# What does not vary follows from the shares alone, and these are given.
-_MISSING = MissingLimits(undefined=NoLimits.UNDEFINED, undefined_draws=NoLimits.UNDEFINED_DRAWS, constant=None)
 
 
 def most_points(run: RunData, *, from_samples: bool) -> int:
@@ -235,14 +231,17 @@ def simulated(
     center = None
     if not of_samples and run.groups is None and run.n_classes >= CURVED_CLASSES:
         center = row_posterior(run, settings).mean()
-    missing, found = MISSING_OF_RESAMPLES if of_samples else _MISSING, [list[Estimates]() for _ in estimands]
+    # What does not vary of a matrix follows from the shares alone, and these are given.
+    constant = NoLimits.DEGENERATE if of_samples else None
+    found = [list[Estimates]() for _ in estimands]
     level, draws = _draws(estimands, run, shares, settings, form)
     for place, drawn in enumerate(draws):
         centers: Sequence[Array | None] = [None] * len(estimands)
         if center is not None:
             centers = values_at(center, estimands, shares.points[place])
         for one, own, at, of_draws, middle in zip(estimands, found, values, drawn, centers, strict=True):
-            own.append(estimates_from(summarise(of_draws, at[place], level, center=middle), form, missing, one.bounds))
+            summary = summarise(of_draws, at[place], level, center=middle)
+            own.append(estimates_from(summary, form, one.bounds, of_samples=of_samples, constant=constant))
     return found
 
 
@@ -254,7 +253,7 @@ def moved_by(estimand: Estimand, run: RunData, shares: ClassShares, settings: Li
         return form.of_values(gaps)
     level, draws = _draws([estimand], run, shares, settings, form, unmoved=True)
     (there,), (here,) = draws
-    return estimates_from(summarise(there - here, gaps, level), form, _MISSING, (None, None))
+    return estimates_from(summarise(there - here, gaps, level), form, (None, None), of_samples=False, constant=None)
 
 
 def _draws(
