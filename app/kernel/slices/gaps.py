@@ -10,7 +10,7 @@ import numpy as np
 
 from app.kernel.compare.differences import DrawnDifferences, StudentDifferences
 from app.kernel.matrix.table import Table
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, rising_root, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.uncertainty.closed_forms import moves_in_cells
 from app.kernel.uncertainty.draws import Functional, Shares, generator
@@ -19,8 +19,6 @@ from app.kernel.uncertainty.simulation import RowPosterior
 
 # A normal deviate beyond which p is no number any more.
 _FARTHEST = 38.0
-# As many halves as a float64 has digits, and some more.
-_HALVINGS = 60
 _NO_EVENTS = 0.5
 
 
@@ -76,13 +74,13 @@ class RateDifferences:
         """Two-sided p (V) of no difference; 1 of equal rates, NaN where one does not exist."""
         first, second = self._rates
         gaps = first - second
-        low, high = np.zeros(gaps.shape), np.full(gaps.shape, _FARTHEST)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2.0
-            below, above = self._moves(middle)
-            apart = np.where(gaps >= 0, below, above) < np.abs(gaps)
-            low, high = np.where(apart, middle, low), np.where(apart, high, middle)
-        return np.where(np.isnan(gaps), np.nan, np.where(gaps == 0, 1.0, 2.0 * normal_cdf(-low)))
+
+        def beyond(z: Array) -> tuple[Array, Array]:
+            below, above = self._moves(z)
+            return np.where(gaps >= 0, below, above) - np.abs(gaps), below
+
+        z = rising_root(beyond, low=np.zeros(gaps.shape), high=np.full(gaps.shape, _FARTHEST))
+        return np.where(np.isnan(gaps), np.nan, np.where(gaps == 0, 1.0, 2.0 * normal_cdf(-z)))
 
 
 def of_influences(gaps: Array, first: Array, second: Array, freedom: Array) -> StudentDifferences:

@@ -5,7 +5,6 @@ Samples that weigh the same have weights of 1; there is no other way for them.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from math import fsum
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -164,37 +163,31 @@ class Reduction:
     """
 
     def __init__(self, limits: Array) -> None:
-        self._limits = limits
-        self._found = [np.zeros((6, 0))]
-        # Lowest score, and sums, of a cell that may go on.
-        self._open: Array | None = None
-        self._ended = False
+        # Lowest score so far, and sums; the same at the end of each cell.
+        self._limits, self._last, self._ends = Levels(-limits[::-1]), np.zeros((6, 1)), list[Array]()
 
     def add(self, cuts: Cuts, last: Positions) -> None:
         """Go on with the next lower scores (c); cells end at some of them, whose places rise."""
-        size = cuts.scores.size
-        below = size - np.searchsorted(cuts.scores[::-1], self._limits, side="right")
-        starts = np.unique(np.concatenate([last + 1, below, [0] if self._ended else []])).astype(np.intp)
-        self._ended = bool(starts.size and starts[-1] == size and size - 1 in last[-1:])
-        starts = starts[starts < size]
-        begins = np.concatenate([[0], starts[starts > 0]])
         rows = (cuts.others, cuts.members, *cuts.squares[::-1], (cuts.members + cuts.others) * cuts.scores)
-        ends = cuts.scores.take(np.append(begins[1:], size) - 1)
-        found = np.stack([ends, *(np.add.reduceat(row, begins) for row in rows)])
-        if self._open is not None and starts.size and starts[0] == 0:
-            found = np.concatenate([self._open[:, None], found], axis=1)
-        elif self._open is not None:
-            found[1:, 0] += self._open[1:]
-        self._found.append(found[:, :-1])
-        self._open = found[:, -1]
+        found = np.stack(
+            [cuts.scores, *(before + np.cumsum(row) for before, row in zip(self._last[1:], rows, strict=True))]
+        )
+        found = np.concatenate([self._last, found], axis=1)
+        # The cut before the first one that is not above a limit is the last of its cell.
+        self._ends.append(found.take(np.union1d(last + 1, self._limits.reached(-cuts.scores)), axis=1))
+        self._last = found[:, -1:].copy()
 
     @cached_property
     def cells(self) -> Reduced:
         """The cells, once all cuts were there."""
-        last = [] if self._open is None else [self._open[:, None]]
-        lowest, *sums, scores = np.concatenate([*self._found, *last], axis=1)
-        weights = np.stack(sums[:2])
-        return Reduced(lowest, weights, np.stack(sums[2:]), scores / weights.sum(axis=0))
+        lowest, *ends = np.concatenate([*self._ends, self._last], axis=1)
+        sums = np.diff(ends, prepend=0.0)
+        held = np.flatnonzero(sums[0] + sums[1])
+        others, members, *squares, scores = sums.take(held, axis=1)
+        weights = np.stack([others, members])
+        lowest = lowest.take(held)
+        # A rounding of the sums may move a mean out of its cell, and so below 0.
+        return Reduced(lowest, weights, np.stack(squares), np.maximum(scores / weights.sum(axis=0), lowest))
 
 
 def _levels(members: Side, others: Side, n_classes: int) -> list[Array]:
@@ -259,8 +252,7 @@ class Along:
         self._marks = _Kept(ends, np.array([_BEYOND]), np.array([1.0]))
         # Of members, others, both slopes of the precision (see `average_precision_variance`), and pairs lost by share.
         self._reached = np.zeros((5, 1))
-        # Of the cuts of each block; added up in the end without a rounding of their own.
-        self._sums: list[list[float]] = []
+        self._sums = np.zeros(13)
         self.hull = np.array([0.0, members.weight]), np.array([0.0, others.weight])
 
     def add(self, cuts: Cuts) -> None:
@@ -299,7 +291,7 @@ class Along:
         both = held + others
         away = held / both - self.members.weight / self.whole.weight
         sums.append(both @ (away * away))
-        self._sums.append([float(one) for one in sums])
+        self._sums += sums
 
     @property
     def _sizes(self) -> tuple[float, float]:
@@ -322,9 +314,10 @@ class Along:
         tp, fp = outside(tp, fp, coarse)
         self.hull = upper_hull(*inserted(None))
 
-    @cached_property
+    @property
     def _totals(self) -> list[float]:
-        return [fsum(one) for one in zip(*self._sums, strict=True)]
+        found: list[float] = self._sums.tolist()
+        return found
 
     @property
     def has_both(self) -> bool:

@@ -153,15 +153,10 @@ def by_name(tags: Mapping[str, str]) -> dict[str, str]:
 
 def normalized_counts(counts: Array, by: Normalized) -> Array:
     """A matrix (K, K) as it is, or as shares; NaN where nothing is to be divided by."""
-    match by:
-        case Normalized.TRUE:
-            whole = counts.sum(axis=1, keepdims=True)
-        case Normalized.PRED:
-            whole = counts.sum(axis=0, keepdims=True)
-        case Normalized.ALL:
-            whole = counts.sum(keepdims=True)
-        case _:
-            return counts
+    if by is Normalized.FALSE:
+        return counts
+    axes = {Normalized.TRUE: 1, Normalized.PRED: 0, Normalized.ALL: None}
+    whole = counts.sum(axis=axes[by], keepdims=True)
     with silently():
         return ratio(counts, whole)
 
@@ -272,14 +267,13 @@ class Merge:
         return {MERGED_FACT: [str(record.id) for record in self.records]}
 
     @property
-    def model(self) -> ModelRef:
-        """The model of the new evaluation; raises InvalidInput if none is given, and the evaluations are of several."""
-        return self.asked.model or _only({record.model for record in self.records}, "model")
-
-    @property
-    def dataset(self) -> DatasetRef:
-        """The dataset of the new evaluation; raises as `model`."""
-        return self.asked.dataset or _only({record.dataset for record in self.records}, "dataset")
+    def names(self) -> dict[str, Any]:
+        """Model, dataset and tags of the new evaluation; raises InvalidInput if a name is not given, and the
+        evaluations are of several.
+        """
+        model = self.asked.model or _only({record.model for record in self.records}, "model")
+        dataset = self.asked.dataset or _only({record.dataset for record in self.records}, "dataset")
+        return {"model": model, "dataset": dataset, "tags": self.asked.tags}
 
     def evaluation(self, source: MatrixInput) -> NewEvaluation:
         """Return the request for the evaluation of their data.
@@ -290,9 +284,7 @@ class Merge:
         return NewEvaluation(
             source=replace(source, facts={**source.facts, **self.facts}),
             options=self.asked.options(source.is_grouped),
-            model=self.model,
-            dataset=self.dataset,
-            tags=self.asked.tags,
+            **self.names,
         )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -144,7 +144,10 @@ def briefs(found: BatchValues) -> list[Brief]:
     return made
 
 
-_NOT_ASKED: Final = "no intervals were asked for"
+def why_without_limits(content: Content, facts: Mapping[str, Any]) -> str:
+    """Return why values of an input have no limits, where nothing is said of one."""
+    counted = content is Content.counts or WEIGHTS_FACT in facts
+    return "no intervals were asked for" if counted else NoLimits.NO_COUNTS.value
 
 
 def _with_limits(value: Value, interval: Interval | None) -> HeadlineValue:
@@ -157,8 +160,7 @@ def _requested(summary: InputSummary, whole: Section) -> dict[str, HeadlineValue
     """Return the requested single values, in order, as long as there is room; lists stand in ``requested`` alone."""
     found: dict[str, HeadlineValue] = {}
     room = _MOST_REQUESTED
-    counted = summary.content is Content.counts or WEIGHTS_FACT in summary.facts
-    without_any = _NOT_ASKED if counted else NoLimits.NO_COUNTS.value
+    without_any = why_without_limits(summary.content, summary.facts)
     for text, value in whole.requested.items():
         if isinstance(value, Mapping):
             continue
@@ -485,6 +487,10 @@ def _after(turns: int, function: Callable[[], None]) -> None:
 _NESTED = (SectionName.GROUPS, SectionName.WEIGHTS, SectionName.UNITS, SectionName.SLICES)
 
 
+# Members of a section that are JSON as they are.
+_PLAIN = ("metrics", "per_class", "values", "requested", "intervals", "balanced_intervals", "details")
+
+
 def sections_as_json(sections: Mapping[SectionName, Section]) -> dict[str, Any]:
     """The sections as one object: that of the probabilities with the others inside of it."""
     probabilities = sections.get(SectionName.PROBABILITIES)
@@ -504,16 +510,10 @@ def sections_from_json(stored: Mapping[str, Any]) -> dict[SectionName, Section]:
 def _as_json(section: Section) -> dict[str, Any]:
     folds = section.folds
     return {
-        "metrics": section.metrics,
-        "per_class": section.per_class,
-        "values": section.values,
-        "requested": section.requested,
+        **{name: getattr(section, name) for name in _PLAIN},
         "undefined": [[gap.metric, gap.code, gap.reason, gap.label] for gap in section.undefined],
         "findings": [[one.code, one.severity.value, one.message, one.evidence] for one in section.findings],
         "folds": None if folds is None else {key: [fold.values, fold.mean, fold.sd] for key, fold in folds.items()},
-        "intervals": section.intervals,
-        "balanced_intervals": section.balanced_intervals,
-        "details": section.details,
         **({} if section.curves is None else {"curves": section.curves}),
     }
 

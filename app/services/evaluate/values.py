@@ -19,9 +19,8 @@ from app.kernel.metrics.expression import (
     of_each_class,
     of_probabilities,
 )
-from app.services.estimates.estimate import NoLimits
 from app.services.evaluate.questions import Question, ask
-from app.services.evaluate.reports import report_alone
+from app.services.evaluate.reports import report_alone, why_without_limits
 from app.services.stored import stored_request
 
 # Where the parameter of the address that chooses values stands in a fault: it is no place in the body.
@@ -29,7 +28,6 @@ PARAMETER: Final = "metrics"
 NOT_READ: Final = "the samples are not read for this; GET of the evaluation itself with the same metrics has it"
 NOT_KEPT: Final = "the samples were not saved: the evaluation was made with retain=none"
 UNDEFINED: Final = "it is undefined; the report of the evaluation says why"
-_NOT_ASKED: Final = "no intervals were asked for"
 
 
 def with_chosen(source: MatrixInput, options: Options, chosen: Sequence[str], *, samples: bool = True) -> Options:
@@ -107,8 +105,7 @@ class _Table:
     def __init__(self, report: Report, question: Question, missing: str) -> None:
         self._report, self._question, self._missing = report, question, missing
         self._labels = question.source.labels
-        known = question.source.is_weighted or question.source.content == "counts"
-        self._without_limits = _NOT_ASKED if known else NoLimits.NO_COUNTS.value
+        self._without_limits = why_without_limits(question.source.content, question.source.facts)
 
     def rows(self, text: str, expression: Expression) -> Iterator[tuple[str, ShownValue]]:
         """One row, or one of each class."""

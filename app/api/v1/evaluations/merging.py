@@ -47,7 +47,7 @@ async def merge_elsewhere(http: Request, context: Context, body: Body, merge: Me
         check_allowed(data.source, merge.records)
         if _streams(merge.records):
             merge.check_streamed()
-        require_names(merge.model, merge.dataset)
+        require_names(merge.names["model"], merge.names["dataset"])
         return await put_aside(http, context, body)
     with data.room() as folder:
         again = DataAgain(data.source, data.engine, Path(folder), data.spill_bytes)
@@ -78,7 +78,7 @@ def _evaluated(
             budget=memory_bytes // 2,
             folder=again.folder,
         )
-        new = replace(new, model=merge.model, dataset=merge.dataset, tags=merge.asked.tags)
+        new = replace(new, **merge.names)
     else:
         new = merge.evaluation(_together(records, again, memory_bytes))
         new = replace(new, options=replace(new.options, retain=Retain.NONE))

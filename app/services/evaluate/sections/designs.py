@@ -19,14 +19,9 @@ from app.kernel.streamed.labels import StreamedLabelInfluences
 from app.kernel.uncertainty.designs import NoLimits, design_effects
 from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.kernel.uncertainty.influence import LabelInfluences, UnitInfluences
-from app.services.estimates.report_intervals import (
-    balanced_for_report,
-    estimate_for_report,
-    everything_findings,
-    matrix_metrics,
-)
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
+from app.services.evaluate.sections.matrix import with_slow_intervals
 
 # With so few samples of one weight to their name the linearised variance is itself uncertain: always below the first,
 # below the second where few of many samples carry it. Lognormal weights (sigma 1.5, 200 samples) are worth 10 to 70:
@@ -41,27 +36,15 @@ def weight_section(question: Question, run: RunData) -> Section:
     if weighted is None or samples is None or samples.weights is None:
         raise ValueError("expected weighted samples")
     effects = design_effects(run.design)
-    if samples.tally is None or samples.tally.weights is None:
-        design = _weight_design(samples.weights, weighted.effective_samples, effects)
-    else:
-        design = _design_of_sums(samples.tally.weights, weighted.effective_samples, effects)
+    sums = None if samples.tally is None else samples.tally.weights
+    design = _weight_design(samples.weights, weighted.effective_samples, effects, sums)
     return _section(question, run, design, _findings(question, design))
 
 
 def _section(question: Question, run: RunData, design: WeightDesign | GroupDesign, findings: list[Finding]) -> Section:
     """A section with a design, and with intervals where they are wanted."""
-    if not question.has_intervals:
-        return Section(details={**design}, findings=tuple(findings))
-    options = question.options
-    found = estimate_for_report(matrix_metrics(options), question.of_matrix, run, options)
-    if options.intervals is IntervalChoice.ALL:
-        findings += everything_findings(found, run, options)
-    return Section(
-        details={**design},
-        intervals=found.intervals(),
-        balanced_intervals=balanced_for_report(run, options),
-        findings=tuple(findings),
-    )
+    section = Section(details={**design}, findings=tuple(findings))
+    return with_slow_intervals(section, question, run) if question.has_intervals else section
 
 
 def unit_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric]) -> tuple[WeightDesign, list[Finding]]:
@@ -93,14 +76,15 @@ def _findings(question: Question, design: WeightDesign) -> list[Finding]:
     return [_worth(design), _few_effective(design)] if few else [_worth(design)]
 
 
-def _weight_design(weights: Array, effective: float, known: Mapping[str, float]) -> WeightDesign:
+def _weight_design(
+    weights: Array, effective: float, known: Mapping[str, float], sums: WeightSums | None = None
+) -> WeightDesign:
+    """The design of weights of samples, or of entries of which ``sums`` tell."""
+    if sums is not None:
+        ends = float(np.nanmin(sums.lightest)), float(np.nanmax(sums.heaviest))
+        return _designed(int(sums.used.sum()), *ends, effective, known)
     used = weights[weights > 0]
     return _designed(used.size, float(used.min()), float(used.max()), effective, known)
-
-
-def _design_of_sums(sums: WeightSums, effective: float, known: Mapping[str, float]) -> WeightDesign:
-    ends = float(np.nanmin(sums.lightest)), float(np.nanmax(sums.heaviest))
-    return _designed(int(sums.used.sum()), *ends, effective, known)
 
 
 def _designed(size: int, smallest: float, largest: float, effective: float, known: Mapping[str, float]) -> WeightDesign:

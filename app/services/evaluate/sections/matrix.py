@@ -229,7 +229,7 @@ def findings_of(
 
 
 def with_slow_intervals(section: Section, question: Question, run: RunData) -> Section:
-    """The section of a matrix of independent samples with intervals that are not the quick ones."""
+    """The section of a matrix, or of its design, with intervals that are not the quick ones."""
     found = estimate_for_report(matrix_metrics(question.options), question.of_matrix, run, question.options)
     everything = question.options.intervals is IntervalChoice.ALL
     more = everything_findings(found, run, question.options) if everything else ()
