@@ -126,20 +126,6 @@ POOLED_CHANCE_IS_CERTAIN = overall(
     "all samples are of one class and predicted as that class, so agreement by chance is already complete",
     lambda t: t.pooled_disagreement == 0,
 )
-A_RECALL_IS_ZERO = where(
-    "zero_part", "class {label} has recall 0, so the harmonic mean is 0 and has no dispersion", lambda t: t.recall == 0
-)
-A_PRECISION_IS_ZERO = where(
-    "zero_part",
-    "class {label} has precision 0, so the harmonic mean is 0 and has no dispersion",
-    lambda t: t.precision == 0,
-)
-AN_NPV_IS_ZERO = where(
-    "zero_part", "class {label} has NPV 0, so the harmonic mean is 0 and has no dispersion", lambda t: t.npv == 0
-)
-A_UPM_IS_ZERO = where(
-    "zero_part", "class {label} has UPM 0, so the harmonic mean is 0 and has no dispersion", lambda t: t.upm == 0
-)
 NOT_PREDICTED_THOUGH_ACTUAL = where(
     "never_predicted",
     "class {label} has actual samples but is never predicted",

@@ -19,14 +19,6 @@ Mask = NDArray[np.bool_]
 TINY = float(np.finfo(np.float64).tiny)
 ABOVE_MINUS_ONE = float(np.nextafter(-1.0, 0.0))
 
-# An operation with a zero-dimensional array takes two thirds of the time of one with a Python number.
-HALF: Array = np.array(0.5)
-ONE: Array = np.array(1.0)
-TWO: Array = np.array(2.0)
-FOUR: Array = np.array(4.0)
-for _constant in (HALF, ONE, TWO, FOUR):
-    _constant.flags.writeable = False
-
 _Owner = TypeVar("_Owner")
 _Value = TypeVar("_Value")
 _Arguments = TypeVarTuple("_Arguments")
@@ -205,23 +197,6 @@ def kish_effective_n(weights: Array) -> float:
     """
     squares = math.fsum(np.square(weights))
     return float(math.fsum(weights) ** 2 / squares) if squares else 0.0
-
-
-def weighted_mean(values: Array, weights: Array) -> Array:
-    """Arithmetic mean over the last axis with weights (P) above 0."""
-    average: Array = total(values * weights) / weights.sum()
-    return average
-
-
-def weighted_harmonic_mean(values: Array, weights: Array) -> Array:
-    """Harmonic mean over the last axis with weights (P) above 0: 0 when a value is 0, NaN as soon as one is NaN."""
-    value: Array = weights.sum() / total(weights / values)
-    return value
-
-
-def weighted_geometric_mean(values: Array, weights: Array) -> Array:
-    """Geometric mean over the last axis with weights (P) above 0."""
-    return np.exp(weighted_mean(np.log(values), weights))
 
 
 def harmonic_mean_of_two(first: Array, second: Array) -> Array:

@@ -12,7 +12,7 @@ from math import erfc, sqrt
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, ratio, silently
+from app.kernel.numerics.arrays import Array, ratio
 from app.kernel.samples.rankings import Positions, Ranking
 from app.kernel.samples.scores import Scores
 
@@ -54,21 +54,8 @@ class Bins:
         return ratio(np.abs(self.observed - self.expected).sum(axis=-1), self.weight.sum(axis=-1))
 
     @property
-    def root_mean_square(self) -> Array:
-        """Root of the weighted mean of squared gaps between observed and expected frequency, shape (...)."""
-        return np.asarray(np.sqrt(np.vecdot(self._shares, np.square(self.gaps_within))))
-
-    @property
     def _shares(self) -> Array:
         return ratio(self.weight, self.weight.sum(axis=-1, keepdims=True))
-
-    @property
-    def largest(self) -> Array:
-        """Largest |observed - expected| frequency of a bin that is not empty, shape (...)."""
-        with silently():
-            gaps = np.abs(self.observed - self.expected) / self.weight
-        filled = self.weight > 0
-        return np.where(filled.any(axis=-1), np.where(filled, gaps, 0.0).max(axis=-1), np.nan)
 
 
 def equal_width(ranking: Ranking, bins: int) -> Bins:
@@ -204,7 +191,7 @@ def largest_by_chance(scores: Scores, *, bins: int = 15, draws: int = 1000, seed
     found, deviations = _top_label(scores, bins, draws, seed)
     filled = found.weight > 0
     gaps = np.abs(deviations[filled]) / found.weight[filled, None]
-    return error_by_chance(float(found.largest), gaps.max(axis=0), seed)
+    return error_by_chance(float(np.abs(found.gaps_within).max()), gaps.max(axis=0), seed)
 
 
 def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> ErrorByChance:

@@ -44,8 +44,8 @@ def expected_information(actual: Array, predicted: Array) -> Array:
     """Mean mutual information (...) of all tables with these margins (..., R) and (..., S), whole numbers. NaN without
     samples.
 
-    The number in a cell is hypergeometric. Its probabilities are ratios of neighbours times that of the most likely
-    number, so no factorial is needed. Sizes that occur more than once are computed once. Vinh, Epps & Bailey (2010),
+    The number in a cell is hypergeometric. Its probabilities are products of ratios of neighbours, so no factorial is
+    needed. Sizes that occur more than once are computed once. Vinh, Epps & Bailey (2010),
     eq. 24.
     """
     batch = actual.shape[:-1]
@@ -71,17 +71,17 @@ def _expected_parts(sizes: Array, others: Array, n: float) -> Array:
 
 def _expected_in(a: Array, b: Array, n: float) -> Array:
     """Parts (c) of the expectation of single cells."""
-    below, above = _reach(a, b, n)
+    low, high = _reach(a, b, n)
     # Cells of similar width are computed together, so that few entries are wasted.
-    order = np.argsort(below + above)
+    order = np.argsort(high - low)
     found = np.empty(a.size)
     start = 0
     with silently():
         while start < order.size:
             # Widths rise, so the last cell of a piece is its widest.
-            stop = _piece(below[order] + above[order], start)
+            stop = _piece((high - low)[order], start)
             chosen = order[start:stop]
-            found[chosen] = _of_cells(a[chosen], b[chosen], n, below[chosen], above[chosen])
+            found[chosen] = _of_cells(a[chosen], b[chosen], n, low[chosen], high[chosen])
             start = stop
     return found * (a * b / (n * n))
 
@@ -109,12 +109,8 @@ def _piece(widths: Array, start: int) -> int:
     return start + max(1, int(np.count_nonzero(np.logical_and.accumulate(fitting))))
 
 
-def _mode(a: Array, b: Array, n: float) -> Array:
-    return np.floor((a + 1.0) * (b + 1.0) / (n + 2.0))
-
-
 def _reach(a: Array, b: Array, n: float) -> tuple[Array, Array]:
-    """Distances below and above the most likely number of a cell within which nearly all probability lies.
+    """Lowest and highest number of a cell between which nearly all probability lies.
 
     Bernstein's inequality for draws with replacement bounds those without too (Hoeffding 1963, theorem 4); a cell can
     be seen as drawn from either side, so the smaller variance holds.
@@ -122,37 +118,22 @@ def _reach(a: Array, b: Array, n: float) -> tuple[Array, Array]:
     mean = a * b / n
     variance = mean * np.minimum(1.0 - a / n, 1.0 - b / n)
     away = _TAIL / 3.0 + np.sqrt(_TAIL * _TAIL / 9.0 + 2.0 * _TAIL * variance)
-    mode = _mode(a, b, n)
     low = np.maximum(np.floor(mean - away), np.maximum(0.0, a + b - n))
-    high = np.minimum(np.ceil(mean + away), np.minimum(a, b))
-    return mode - np.minimum(low, mode), np.maximum(high, mode) - mode
+    return low, np.minimum(np.ceil(mean + away), np.minimum(a, b))
 
 
-def _of_cells(a: Array, b: Array, n: float, below: Array, above: Array) -> Array:
+def _of_cells(a: Array, b: Array, n: float, low: Array, high: Array) -> Array:
     """Mean of g over the numbers x that a cell can hold, for cells (c)."""
-    mode = _mode(a, b, n)
-    mass, sum_of_g = np.zeros(a.size), np.zeros(a.size)
-    for steps, sign in ((above, 1.0), (below, -1.0)):
-        # Upwards from the most likely number, downwards from the one below it.
-        width = int(steps.max()) + 1
-        offsets = np.arange(width, dtype=np.float64)
-        x = mode[:, None] + sign * offsets
-        if sign > 0:
-            before = x[:, 1:] - 1.0
-            ratios = (a[:, None] - before) * (b[:, None] - before) / (x[:, 1:] * (x[:, 1:] + (n - a - b)[:, None]))
-        else:
-            after = x[:, 1:] + 1.0
-            ratios = after * (after + (n - a - b)[:, None]) / ((a[:, None] - x[:, 1:]) * (b[:, None] - x[:, 1:]))
-        chances = np.ones_like(x)
-        np.multiply.accumulate(ratios, axis=1, out=chances[:, 1:])
-        chances[offsets > steps[:, None]] = 0.0
-        if sign < 0:
-            chances[:, 0] = 0.0
-        product = (a * b)[:, None]
-        values = relative_information((np.where(chances > 0, x, 0.0) * n - product) / product)
-        mass += chances.sum(axis=1)
-        sum_of_g += np.vecdot(chances, values)
-    return sum_of_g / mass
+    x = low[:, None] + np.arange((high - low).max() + 1.0)
+    before, after = x[:, :-1], x[:, 1:]
+    # Of the lowest number the chance is 1 here: that of the most likely one is below 1e100.
+    chances = np.ones_like(x)
+    ratios = (a[:, None] - before) * (b[:, None] - before) / (after * (after + (n - a - b)[:, None]))
+    np.multiply.accumulate(ratios, axis=1, out=chances[:, 1:])
+    chances[x > high[:, None]] = 0.0
+    product = (a * b)[:, None]
+    values = relative_information((np.where(chances > 0, x, 0.0) * n - product) / product)
+    return np.asarray(np.vecdot(chances, values) / chances.sum(axis=1))
 
 
 # The logarithm of a share above this is computed from its difference to 1.

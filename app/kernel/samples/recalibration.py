@@ -35,63 +35,46 @@ def expit(values: Array) -> Array:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)))
 
 
-def intercept(odds: Array, hit: Mask, weights: Array | None = None) -> float:
-    """Maximum likelihood estimate of a in logit P(hit) = a + log odds; NaN if all or none hit.
+def line(odds: Array, hit: Mask, weights: Array | None = None, *, sloped: bool = True) -> tuple[float, float]:
+    """Maximum likelihood estimates of a and b in logit P(hit) = a + b log odds; b is 1 unless it is fitted.
+
+    NaN twice if all or none hit, or if b is fitted and all odds are equal. Where a threshold separates hits from
+    others, b is infinite and a NaN: no finite b is the most likely one.
 
     Args:
         odds: (n), finite.
         hit: (n).
         weights: (n), or None for 1 each.
-    """
-    weight = np.ones(odds.size) if weights is None else weights
-    hits = float(weight[hit].sum())
-    if not 0.0 < hits < float(weight.sum()):
-        return float("nan")
-    found = 0.0
-    for _ in range(_MOST_STEPS):
-        chance = expit(odds + found)
-        slope = float((weight * chance * (1.0 - chance)).sum())
-        # Far from the optimum the likelihood is flat and a Newton step would overshoot.
-        step = float(np.clip((hits - float(weight @ chance)) / max(slope, np.finfo(float).tiny), -2.0, 2.0))
-        found += step
-        if abs(step) <= _CLOSE_ENOUGH * max(1.0, abs(found)):
-            break
-    return found
-
-
-def line(odds: Array, hit: Mask, weights: Array | None = None) -> tuple[float, float]:
-    """Maximum likelihood estimates of a and b in logit P(hit) = a + b log odds.
-
-    NaN twice if all or none hit, or if all odds are equal. Where a threshold separates hits from others, b is infinite
-    and a NaN: no finite b is the most likely one. The arguments are those of ``intercept``.
+        sloped: Is b fitted?
     """
     weight = np.ones(odds.size) if weights is None else weights
     there = weight > 0
     mine, rest = odds[there & hit], odds[there & ~hit]
     if not mine.size or not rest.size:
         return float("nan"), float("nan")
-    none = slope_of_ends((float(rest.min()), float(rest.max())), (float(mine.min()), float(mine.max())))
-    if none is not None:
+    ends = (float(rest.min()), float(rest.max())), (float(mine.min()), float(mine.max()))
+    if sloped and (none := slope_of_ends(*ends)) is not None:
         return float("nan"), none
-    total = float(weight.sum())
-    middle = float(weight @ odds) / total
-    spread = float(np.sqrt(weight @ (odds - middle) ** 2 / total))
-    columns = np.stack([np.ones(odds.size), (odds - middle) / spread])
-    share = float(weight[hit].sum()) / total
-    hits = hit.astype(np.float64)
+    hits, middle, spread, columns, begun = hit.astype(np.float64), 0.0, 1.0, np.ones((1, odds.size)), np.zeros(1)
+    if sloped:
+        total, share = float(weight.sum()), float(weight[hit].sum() / weight.sum())
+        middle = float(weight @ odds) / total
+        spread = float(np.sqrt(weight @ (odds - middle) ** 2 / total))
+        columns = np.stack([columns[0], (odds - middle) / spread])
+        begun = np.array([np.log(share / (1.0 - share)), 0.0])
 
     def at(found: Array) -> Likelihood:
-        at_line = found @ columns
+        at_line = found @ columns + (0.0 if sloped else odds)
         chance = expit(at_line)
         height = float(weight @ (hits * at_line - np.logaddexp(0.0, at_line)))
         return Likelihood(
             height, columns @ (weight * (hits - chance)), (columns * (weight * chance * (1.0 - chance))) @ columns.T
         )
 
-    found = newton(at, np.array([np.log(share / (1.0 - share)), 0.0]))
+    found = newton(at, begun)
     if found is None:
         return float("nan"), float("nan")
-    b = float(found[1]) / spread
+    b = float(found[1]) / spread if sloped else 1.0
     return float(found[0]) - b * middle, b
 
 
@@ -116,7 +99,7 @@ def lines_of(stated: Array, hit: Mask, weights: Array | None, clip: float, *, sl
     if np.isfinite(odds).all():
         for row in np.ndindex(rows):
             own = None if weights is None else weights[row]
-            found[row] = line(odds, hit, own) if sloped else (intercept(odds, hit, own), 1.0)
+            found[row] = line(odds, hit, own, sloped=sloped)
     return found
 
 
@@ -200,25 +183,12 @@ def tempered(logs: Array, y: NDArray[np.intp], weights: Array) -> Array | None:
     return logs_of_truth
 
 
-def intercept_influence(odds: Array, hit: Mask, found: float) -> Array:
-    """Influence of each sample (n) on the intercept; the square root of its sum of squares is White's standard error
-    (HC1).
-    """
-    chance = expit(odds + found)
-    size = odds.size
-    influence: Array = (hit - chance) / (chance * (1.0 - chance)).sum() * np.sqrt(size / max(size - 1, 1))
-    return influence
-
-
-def slope_influence(odds: Array, hit: Mask, found: tuple[float, float]) -> Array:
-    """Influence of each sample (n) on the slope; the square root of its sum of squares is White's
-    standard error (HC1).
-    """
+def influence_on_line(odds: Array, hit: Mask, found: tuple[float, float], *, sloped: bool) -> Array:
+    """Influence of each sample (n) on b, or on a where b is 1; its sum of squares is White's variance (HC1)."""
     chance = expit(found[0] + found[1] * odds)
     size, curvature = odds.size, chance * (1.0 - chance)
-    middle = float(curvature @ odds) / float(curvature.sum())
-    away = odds - middle
-    influence: Array = (hit - chance) * away / (curvature @ away**2) * np.sqrt(size / max(size - 2, 1))
+    away = odds - float(curvature @ odds) / float(curvature.sum()) if sloped else np.ones(size)
+    influence: Array = (hit - chance) * away / (curvature @ away**2) * np.sqrt(size / max(size - 1 - sloped, 1))
     return influence
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.recalibration import Likelihood, expit, intercept, line, log_odds, newton, slope_of_ends
+from app.kernel.samples.recalibration import Likelihood, expit, line, log_odds, newton, slope_of_ends
 from app.kernel.streamed.along import Along
 from app.kernel.streamed.rows import Rows
 
@@ -76,7 +76,7 @@ def _begun(curve: Along, clip: float, *, sloped: bool) -> tuple[Array, float, fl
     cells = curve.reduction.cells
     odds = np.tile(log_odds(cells.scores, max(clip, np.finfo(float).tiny)), 2)
     held, hit = cells.weights.ravel(), np.repeat([False, True], cells.scores.size)
-    a, b = line(odds, hit, held) if sloped else (intercept(odds, hit, held), 1.0)
+    a, b = line(odds, hit, held, sloped=sloped)
     if not np.isfinite([a, b]).all():
         a, b = (float(np.log(curve.members.weight / curve.others.weight)), 0.0) if sloped else (0.0, 1.0)
     # Where the curve is steep.

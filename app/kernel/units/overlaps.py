@@ -5,7 +5,6 @@ Sizes are numbers of pixels, tokens or ids, or areas.
 """
 
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,20 +58,12 @@ class Overlaps(WeightedUnits):
         self.right: Mask = same if exact is None else exact
         self.codes, self.n_classes = codes, n_classes
 
-    def with_weights(self, weights: ArrayLike | None) -> Self:
-        """Copy with other weights."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other.__dict__.pop("classes", None)
-        other.weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-        return other
-
     @cached_property
     def union(self) -> Array:
         """Sizes of the unions (U)."""
         return self.actual + self.predicted_size - self.hits
 
-    @cached_property
+    @property
     def classes(self) -> tuple[Array, Array, Array]:
         """Sums (..., K) by class of the actual, the predicted and the overlapping sizes.
 

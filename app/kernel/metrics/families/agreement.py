@@ -44,7 +44,6 @@ from app.kernel.metrics.exact import (
 from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.metrics.references import KAPPA_SCALES, KRIPPENDORFF, MATTHEWS
 from app.kernel.numerics.arrays import (
-    ONE,
     Array,
     Mask,
     each,
@@ -107,7 +106,7 @@ def _equation(actual: Array, predicted: Array, observed: Array) -> Equation:
     fourfold = 4.0 * smaller
 
     def lacking(alpha: Array) -> tuple[Array, Array]:
-        free, missing = ONE - alpha, observed - alpha
+        free, missing = 1.0 - alpha, observed - alpha
         rest = free * missing
         # The quadratic over tau: w^2 + (|g| + 1/tau) w = min(A, B) / tau.
         spare = rest / alpha
@@ -121,7 +120,7 @@ def _equation(actual: Array, predicted: Array, observed: Array) -> Equation:
         fall = inner(product / root, w + w + gap)
         # (rest)' = -(free + missing) by alpha.
         both, share = free + missing, rest / joint
-        return ONE - share, (both - fall / joint * (spare + both)) / joint
+        return 1.0 - share, (both - fall / joint * (spare + both)) / joint
 
     return lacking
 

@@ -4,11 +4,12 @@ Do stated chances of a class come true? Logistic recalibration, a smooth curve, 
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
+from typing import Any, Concatenate
 
 import numpy as np
 
-from app.kernel.metrics.card import Choice, Gaps, Inputs, Number, Orientation, Prevalence, Scope, metric
+from app.kernel.metrics.card import Choice, Gaps, Inputs, Metric, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import (
     CERTAIN,
     CONSTANT,
@@ -19,7 +20,7 @@ from app.kernel.metrics.conditions import (
     SEPARATED,
     UNFITTED,
 )
-from app.kernel.numerics.arrays import Array, Mask, mean, ratio
+from app.kernel.numerics.arrays import Array, ratio
 from app.kernel.samples import recalibration
 from app.kernel.samples.areas import centred
 from app.kernel.samples.calibration import (
@@ -35,33 +36,37 @@ from app.kernel.samples.losses import CLIP
 from app.kernel.samples.scores import Scores
 
 _BINS = (Number("bins", 15.0, "how many bins", minimum=1.0, maximum=10_000.0, integral=True),)
-_error = partial(
+_of_gaps = partial(
     metric,
-    scope=Scope.OVERALL,
     inputs=Inputs.PROBABILITIES,
     prevalence=Prevalence.SENSITIVE,
     orientation=Orientation.LOWER,
     ideal=0.0,
-    parameters=_BINS,
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     biased=True,
 )
+_Signed = Callable[Concatenate[Scores, ...], Array]
 
 
-def _top_label(s: Scores, bins: float) -> Bins:
-    return equal_width(s.top_label, int(bins))
+def _error(norm: str = "l1", **facts: Any) -> Callable[[_Signed], Metric[Scores]]:
+    """Turn a function of the gaps between observed and stated frequencies into a metric, their norm."""
+
+    def declare(of: _Signed) -> Metric[Scores]:
+        gaps = Gaps(of, norm)
+
+        @wraps(of)
+        def compute(s: Scores, **parameters: Any) -> Array:
+            found = gaps.combined(of(s, **parameters), parameters)
+            n = s.n if found.ndim == s.n.ndim else s.n[..., None]
+            return np.where(s.are_probabilities & (n > 0), found, np.nan)
+
+        return _of_gaps(gaps=gaps, **{"scope": Scope.OVERALL, "parameters": _BINS, **facts})(compute)
+
+    return declare
 
 
 def _of_classes(s: Scores, bins: float) -> list[Bins]:
     return [equal_width(ranking, int(bins)) for ranking in s.rankings]
-
-
-def _gaps_of_classes(s: Scores, bins: float) -> Array:
-    return np.concatenate([one.gaps for one in _of_classes(s, bins)], axis=-1) / s.n_classes
-
-
-def _missing(s: Scores) -> Array:
-    return np.full(s.n.shape, np.nan)
 
 
 @_error(
@@ -74,12 +79,11 @@ def _missing(s: Scores) -> Array:
     differs={
         "torchmetrics": "its BinaryCalibrationError is another metric, classwise_calibration_error of two classes"
     },
-    gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps),
     references=("naeini2015", "guo2017"),
     by_chance=expected_by_chance,
 )
 def expected_calibration_error(s: Scores, bins: float = 15.0) -> Array:
-    return _top_label(s, bins).error if s.are_probabilities else _missing(s)
+    return equal_width(s.top_label, int(bins)).gaps
 
 
 @_error(
@@ -88,15 +92,15 @@ def expected_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     formula=r"\frac{1}{B} \sum_b |\mathrm{acc}_b - \mathrm{conf}_b|, \quad n_b \approx n / B",
     sentence="Mean gap between the confidence in the predicted class and how often it is right, over bins of equally many samples.",
     aliases=("ace",),
-    gaps=Gaps(lambda s, bins: equal_mass(s.top_label, int(bins)).gaps),
     references=("nixon2019",),
     by_chance=partial(expected_by_chance, adaptive=True),
 )
 def adaptive_calibration_error(s: Scores, bins: float = 15.0) -> Array:
-    return equal_mass(s.top_label, int(bins)).error if s.are_probabilities else _missing(s)
+    return equal_mass(s.top_label, int(bins)).gaps
 
 
 @_error(
+    "max",
     name="maximum calibration error",
     symbol="MCE",
     formula=r"\max_b |\mathrm{acc}_b - \mathrm{conf}_b|",
@@ -106,12 +110,11 @@ def adaptive_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     differs={
         "torchmetrics": "its BinaryCalibrationError looks at the probability of class 1, not of the predicted class"
     },
-    gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps_within, norm="max"),
     references=("naeini2015",),
     by_chance=largest_by_chance,
 )
 def maximum_calibration_error(s: Scores, bins: float = 15.0) -> Array:
-    return _top_label(s, bins).largest if s.are_probabilities else _missing(s)
+    return equal_width(s.top_label, int(bins)).gaps_within
 
 
 @_error(
@@ -122,17 +125,15 @@ def maximum_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     aliases=("cwece",),
     elsewhere={"torchmetrics": "BinaryCalibrationError(norm=l1)"},
     differs={"torchmetrics": "of two classes only; its MulticlassCalibrationError is expected_calibration_error"},
-    gaps=Gaps(_gaps_of_classes),
     references=("kull2019",),
     by_chance=expected_by_chance_of_classes,
 )
 def classwise_calibration_error(s: Scores, bins: float = 15.0) -> Array:
-    if not s.are_probabilities:
-        return _missing(s)
-    return mean(np.stack([one.error for one in _of_classes(s, bins)], axis=-1))
+    return np.concatenate([one.gaps for one in _of_classes(s, bins)], axis=-1) / s.n_classes
 
 
 @_error(
+    "l2",
     name="root mean square calibration error",
     symbol="RMSCE",
     formula=r"\sqrt{\sum_b \frac{n_b}{n} (\mathrm{acc}_b - \mathrm{conf}_b)^2}, \quad b = (lo, hi]",
@@ -140,12 +141,11 @@ def classwise_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     "bins of equal width.",
     aliases=("rmsce",),
     elsewhere={"torchmetrics": "MulticlassCalibrationError(norm=l2)"},
-    gaps=Gaps(lambda s, bins: _top_label(s, bins).gaps_of("l2"), norm="l2"),
     on_request=True,
     references=("kumar2019",),
 )
 def l2_calibration_error(s: Scores, bins: float = 15.0) -> Array:
-    return _top_label(s, bins).root_mean_square if s.are_probabilities else _missing(s)
+    return equal_width(s.top_label, int(bins)).gaps_of("l2")
 
 
 @_error(
@@ -155,16 +155,12 @@ def l2_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     sentence="Gap between the probability of the class and how often it occurs, over bins of equal width: the mean (l1), "
     "the root of the mean square (l2) or the largest (max).",
     elsewhere={"torchmetrics": "BinaryCalibrationError"},
-    gaps=Gaps(lambda s, bins, norm: np.stack([one.gaps_of(norm) for one in _of_classes(s, bins)], axis=-2)),
     parameters=(*_BINS, Choice("norm", "l1", "mean, root mean square or largest", ("l1", "l2", "max"))),
     on_request=True,
     references=("kumar2019", "naeini2015"),
 )
 def class_calibration_error(s: Scores, bins: float = 15.0, norm: str = "l1") -> Array:
-    if not s.are_probabilities:
-        return np.full(s.actual.shape, np.nan)
-    read = {"l1": "error", "l2": "root_mean_square", "max": "largest"}[norm]
-    return np.stack([getattr(one, read) for one in _of_classes(s, bins)], axis=-1)
+    return np.stack([one.gaps_of(norm) for one in _of_classes(s, bins)], axis=-2)
 
 
 _CLIP = Number("clip", CLIP, "how near to 0 and 1 probabilities are believed; 0 for any", minimum=0.0, below=0.5)
@@ -187,22 +183,15 @@ def _lines(s: Scores, clip: float, *, sloped: bool) -> Array:
     return np.stack([s.recalibrated(code, clip, sloped=sloped) for code in range(s.n_classes)], axis=-2)
 
 
-def _linear(of: Callable[[Array, Mask], Array], lost: int) -> InfluenceForm:
+def _linear(*, sloped: bool) -> InfluenceForm:
     def make(data: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
         code = 1 if class_index is None else class_index
-        odds = recalibration.log_odds(data.scores.columns[code], parameters["clip"])
-        freedom = float(max(data.scores.n_samples - lost, 1))
-        return Influence(of(odds, data.scores.y == code), LinearMethod.INFLUENCE, freedom=freedom)
+        odds, hit = recalibration.log_odds(data.scores.columns[code], parameters["clip"]), data.scores.y == code
+        line = recalibration.line(odds, hit, sloped=sloped)
+        influence = recalibration.influence_on_line(odds, hit, line, sloped=sloped)
+        return Influence(influence, LinearMethod.INFLUENCE, freedom=float(max(odds.size - 1 - sloped, 1)))
 
     return InfluenceForm(LinearMethod.INFLUENCE, make, of_weighted=False)
-
-
-def _of_intercept(odds: Array, hit: Mask) -> Array:
-    return recalibration.intercept_influence(odds, hit, recalibration.intercept(odds, hit))
-
-
-def _of_slope(odds: Array, hit: Mask) -> Array:
-    return recalibration.slope_influence(odds, hit, recalibration.line(odds, hit))
 
 
 @_of_class(
@@ -214,7 +203,7 @@ def _of_slope(odds: Array, hit: Mask) -> Array:
     parameters=(_CLIP,),
     undefined=(NOT_PROBABILITIES, NO_ACTUAL, NO_REST, CERTAIN, UNFITTED),
     references=("cox1958", "vancalster2019"),
-    influence=_linear(_of_intercept, 1),
+    influence=_linear(sloped=False),
 )
 def calibration_intercept(s: Scores, clip: float = CLIP) -> Array:
     return _lines(s, clip, sloped=False)[..., 0]
@@ -229,7 +218,7 @@ def calibration_intercept(s: Scores, clip: float = CLIP) -> Array:
     parameters=(_CLIP,),
     undefined=(NOT_PROBABILITIES, NO_ACTUAL, NO_REST, CERTAIN, CONSTANT, SEPARATED, UNFITTED),
     references=("cox1958", "vancalster2019"),
-    influence=_linear(_of_slope, 2),
+    influence=_linear(sloped=True),
 )
 def calibration_slope(s: Scores, clip: float = CLIP) -> Array:
     return _lines(s, clip, sloped=True)[..., 1]

@@ -42,7 +42,9 @@ def _too_large(matched: Callable[[Contingency], Array]) -> Condition[Contingency
 
 
 _INFORMATION = ("information", "class_entropy", "cluster_entropy")
-_contingency = partial(metric, scope=Scope.OVERALL, inputs=Inputs.CONTINGENCY, prevalence=Prevalence.SENSITIVE)
+_contingency = partial(
+    metric, scope=Scope.OVERALL, inputs=Inputs.CONTINGENCY, prevalence=Prevalence.SENSITIVE, scale=Scale.LOGIT
+)
 _matched = partial(_contingency, undefined=(NO_SAMPLES,), references=("zhao2004", "beddar2025"), headline=True)
 
 
@@ -52,7 +54,6 @@ _matched = partial(_contingency, undefined=(NO_SAMPLES,), references=("zhao2004"
     sentence="Share of the samples that belong to the most frequent class of their cluster; many small clusters are "
     "enough for 1.",
     sums=("largest_in_clusters",),
-    scale=Scale.LOGIT,
 )
 def purity(c: Contingency) -> Array:
     return c.largest_in_clusters / c.n
@@ -64,7 +65,6 @@ def purity(c: Contingency) -> Array:
     sentence="Share of the samples that are in the cluster which holds most of their class; one cluster for all is "
     "enough for 1.",
     sums=("largest_in_classes",),
-    scale=Scale.LOGIT,
 )
 def inverse_purity(c: Contingency) -> Array:
     return c.largest_in_classes / c.n
@@ -83,7 +83,6 @@ def inverse_purity(c: Contingency) -> Array:
     references=("kuhn1955",),
     on_request=True,
     sums=("matched",),
-    scale=Scale.LOGIT,
 )
 def cluster_accuracy(c: Contingency) -> Array:
     return c.matched / c.n
@@ -111,6 +110,7 @@ _ONE_CLASS = overall("one_class", "all samples are of one class", lambda c: np.e
     references=("gagolewski2025",),
     on_request=True,
     sums=("matched_recalls",),
+    scale=Scale.LINEAR,
 )
 def normalized_clustering_accuracy(c: Contingency) -> Array:
     k = c.filled_classes
@@ -131,7 +131,6 @@ def normalized_clustering_accuracy(c: Contingency) -> Array:
     references=("rezaei2016",),
     on_request=True,
     sums=("matched_overlaps", "expected_overlaps"),
-    scale=Scale.LOGIT,
 )
 def pair_sets_index(c: Contingency) -> Array:
     expected = c.expected_overlaps
@@ -148,7 +147,6 @@ _bcubed = partial(_contingency, undefined=(NO_SAMPLES,), on_request=True, refere
     sentence="Share of the samples in a sample's cluster that are of its class, itself included, averaged over the "
     "samples.",
     sums=("squares_by_cluster",),
-    scale=Scale.LOGIT,
 )
 def bcubed_precision(c: Contingency) -> Array:
     return c.squares_by_cluster / c.n
@@ -160,7 +158,6 @@ def bcubed_precision(c: Contingency) -> Array:
     sentence="Share of the samples of a sample's class that are in its cluster, itself included, averaged over the "
     "samples.",
     sums=("squares_by_class",),
-    scale=Scale.LOGIT,
 )
 def bcubed_recall(c: Contingency) -> Array:
     return c.squares_by_class / c.n
@@ -172,7 +169,6 @@ def bcubed_recall(c: Contingency) -> Array:
     sentence="Harmonic mean of B-cubed precision and B-cubed recall.",
     symmetric=True,
     sums=("squares_by_cluster", "squares_by_class"),
-    scale=Scale.LOGIT,
 )
 def bcubed_f1(c: Contingency) -> Array:
     precision, recall = bcubed_precision(c), bcubed_recall(c)
@@ -192,7 +188,6 @@ def bcubed_f1(c: Contingency) -> Array:
     degree=None,
     references=("rand1971", "beddar2025"),
     sums=SQUARES,
-    scale=Scale.LOGIT,
 )
 def rand_index(c: Contingency) -> Array:
     # Of weights a rounding may lie beyond.
@@ -212,7 +207,6 @@ def rand_index(c: Contingency) -> Array:
     degree=None,
     references=("fowlkes1983", "beddar2025"),
     sums=SQUARES,
-    scale=Scale.LOGIT,
 )
 def pair_fowlkes_mallows(c: Contingency) -> Array:
     return np.sqrt(c.together / (c.actual_squares - c.n)) * np.sqrt(c.together / (c.predicted_squares - c.n))
@@ -230,7 +224,6 @@ _of_pairs = partial(_contingency, degree=None, on_request=True, references=("man
     sentence="Share of the pairs of samples in one cluster that are of one class.",
     undefined=(NO_PAIR, _ALONE_IN_CLUSTER),
     sums=("squares", "predicted_squares"),
-    scale=Scale.LOGIT,
 )
 def pair_precision(c: Contingency) -> Array:
     return c.together / (c.predicted_squares - c.n)
@@ -242,7 +235,6 @@ def pair_precision(c: Contingency) -> Array:
     sentence="Share of the pairs of samples of one class that are in one cluster.",
     undefined=(NO_PAIR, _ALONE_IN_CLASS),
     sums=("squares", "actual_squares"),
-    scale=Scale.LOGIT,
 )
 def pair_recall(c: Contingency) -> Array:
     return c.together / (c.actual_squares - c.n)
@@ -255,7 +247,6 @@ def pair_recall(c: Contingency) -> Array:
     undefined=(NO_PAIR, _ALL_ALONE),
     symmetric=True,
     sums=SQUARES,
-    scale=Scale.LOGIT,
 )
 def pair_f1(c: Contingency) -> Array:
     return 2.0 * c.together / (c.actual_squares + c.predicted_squares - 2.0 * c.n)
@@ -268,7 +259,6 @@ def pair_f1(c: Contingency) -> Array:
     undefined=(NO_PAIR, _ALL_ALONE),
     symmetric=True,
     sums=SQUARES,
-    scale=Scale.LOGIT,
 )
 def pair_jaccard(c: Contingency) -> Array:
     return c.together / (c.actual_squares + c.predicted_squares - c.n - c.squares)
@@ -293,6 +283,7 @@ def pair_jaccard(c: Contingency) -> Array:
     references=("fowlkes1983", "hubert1985"),
     on_request=True,
     sums=SQUARES,
+    scale=Scale.LINEAR,
 )
 def adjusted_fowlkes_mallows(c: Contingency) -> Array:
     geometric = np.sqrt(c.actual_squares - c.n) * np.sqrt(c.predicted_squares - c.n)
@@ -325,7 +316,6 @@ def _share(information: Array, entropy: Array) -> Array:
     elsewhere={"sklearn": "homogeneity_score", "torchmetrics": "HomogeneityScore"},
     headline=True,
     sums=("information", "class_entropy"),
-    scale=Scale.LOGIT,
 )
 def homogeneity(c: Contingency) -> Array:
     return _defined(_share(c.information, c.class_entropy), c)
@@ -340,7 +330,6 @@ def homogeneity(c: Contingency) -> Array:
     elsewhere={"sklearn": "completeness_score", "torchmetrics": "CompletenessScore"},
     headline=True,
     sums=("information", "cluster_entropy"),
-    scale=Scale.LOGIT,
 )
 def completeness(c: Contingency) -> Array:
     return _defined(_share(c.information, c.cluster_entropy), c)
@@ -356,7 +345,6 @@ def completeness(c: Contingency) -> Array:
     parameters=(Number("beta", 1.0, "weight of completeness against homogeneity", above=0.0),),
     headline=True,
     sums=_INFORMATION,
-    scale=Scale.LOGIT,
 )
 def v_measure(c: Contingency, beta: float = 1.0) -> Array:
     # Without quotients, which do not exist where an entropy is 0.
@@ -380,6 +368,7 @@ def _defined(values: Array, c: Contingency) -> Array:
     symmetric=True,
     references=("vinh2010",),
     sums=("information",),
+    scale=Scale.LINEAR,
 )
 def mutual_information(c: Contingency) -> Array:
     return c.information
@@ -401,6 +390,7 @@ def mutual_information(c: Contingency) -> Array:
     references=("meila2007",),
     on_request=True,
     sums=("open_information",),
+    scale=Scale.LINEAR,
 )
 def variation_of_information(c: Contingency) -> Array:
     return c.open_information
@@ -423,7 +413,6 @@ def variation_of_information(c: Contingency) -> Array:
     references=("strehl2002", "vinh2010"),
     headline=True,
     sums=_INFORMATION,
-    scale=Scale.LOGIT,
 )
 def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
     bound = _bound(c, average)
@@ -454,6 +443,7 @@ def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -
     degree=None,
     references=("vinh2010",),
     sums=(*_INFORMATION, "expected_information"),
+    scale=Scale.LINEAR,
 )
 def adjusted_mutual_information(c: Contingency, average: str = "arithmetic") -> Array:
     expected = c.expected_information

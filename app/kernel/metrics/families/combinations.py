@@ -1,6 +1,6 @@
 """Functions of metrics: means, extremes and spreads of the values inside the brackets of an expression."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -13,9 +13,6 @@ from app.kernel.numerics.arrays import (
     geometric_mean,
     harmonic_mean,
     mean,
-    weighted_geometric_mean,
-    weighted_harmonic_mean,
-    weighted_mean,
 )
 
 # Below this distance of the two powers the mean is its own limit; the difference quotient would lose half its digits.
@@ -125,6 +122,11 @@ class CombinationCard:
         return self.picks is not None or self.linear
 
 
+def _shares(weights: Sequence[float]) -> Array:
+    found: Array = np.array(weights) / sum(weights)
+    return found
+
+
 GPS = CombinationCard(
     key="gps",
     name="General Performance Score",
@@ -169,12 +171,10 @@ WGPS = CombinationCard(
     name="weighted harmonic mean",
     formula=r"\frac{W}{\sum_i w_i/x_i},\quad W=\sum_i w_i",
     sentence="Harmonic mean in which every part weighs what it is given.",
-    compute=lambda parts, weights: weighted_harmonic_mean(parts, np.array(weights)),
+    compute=lambda parts, weights: 1.0 / (np.reciprocal(parts) @ _shares(weights)),
     weighted=GPS.key,
     of_positives="harmonic mean",
-    slopes=lambda parts, weights: (
-        weighted_harmonic_mean(parts, np.array(weights)) ** 2 * np.array(weights) / (sum(weights) * parts**2)
-    ),
+    slopes=lambda parts, weights: _shares(weights) / (parts * (np.reciprocal(parts) @ _shares(weights))) ** 2,
     references=("aguilar2025",),
 )
 WMEAN = CombinationCard(
@@ -182,9 +182,9 @@ WMEAN = CombinationCard(
     name="weighted arithmetic mean",
     formula=r"\frac{1}{W}\sum_i w_ix_i,\quad W=\sum_i w_i",
     sentence="Arithmetic mean in which every part weighs what it is given.",
-    compute=lambda parts, weights: weighted_mean(parts, np.array(weights)),
+    compute=lambda parts, weights: parts @ _shares(weights),
     weighted=MEAN.key,
-    slopes=lambda _, weights: np.array(weights) / sum(weights),
+    slopes=lambda _, weights: _shares(weights),
     linear=True,
     references=("aguilar2025",),
 )
@@ -193,12 +193,10 @@ WGMEAN = CombinationCard(
     name="weighted geometric mean",
     formula=r"\prod_i x_i^{w_i/W},\quad W=\sum_i w_i",
     sentence="Geometric mean in which every part weighs what it is given; 0 when one of them is 0.",
-    compute=lambda parts, weights: weighted_geometric_mean(parts, np.array(weights)),
+    compute=lambda parts, weights: np.exp(np.log(parts) @ _shares(weights)),
     weighted=GMEAN.key,
     of_positives="geometric mean",
-    slopes=lambda parts, weights: (
-        weighted_geometric_mean(parts, np.array(weights)) * np.array(weights) / (sum(weights) * parts)
-    ),
+    slopes=lambda parts, weights: np.exp(np.log(parts) @ _shares(weights)) * _shares(weights) / parts,
     references=("aguilar2025",),
 )
 STOLARSKY = CombinationCard(

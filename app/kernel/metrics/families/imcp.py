@@ -14,7 +14,9 @@ from app.kernel.samples.scores import Scores
 # Samples per piece: the arrays of a piece fit in the second-level cache.
 _BLOCK = 16384
 _closeness = partial(metric, inputs=Inputs.PROBABILITIES, proper=False, references=("aguilar2024",))
-_overall = partial(_closeness, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE)
+_overall = partial(
+    _closeness, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, undefined=(NOT_PROBABILITIES, NO_WEIGHT)
+)
 _per_class = partial(_closeness, scope=Scope.CLASS, prevalence=Prevalence.INSENSITIVE)
 
 
@@ -83,7 +85,6 @@ def au_imcp_trapezoid(s: Scores) -> Array:
     symbol="AU(MCP)",
     formula=r"\frac{1}{n} \sum_i \varphi_i",
     sentence="Mean closeness of the probabilities to the truth, every sample counting the same.",
-    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("aguilar2022", "aguilar2024", "aguilar2025"),
     influence=mean_of(_phi),
 )
@@ -150,7 +151,6 @@ def phi_quartiles(s: Scores) -> Array:
     name="share certainly right",
     formula=r"\frac{1}{n} |\{i: p_{i y_i} > 1/2\}|",
     sentence="Share of samples whose class was given more than one half, so that nothing else could be predicted.",
-    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     influence=share_of(_sure),
 )
 def fraction_correct_certain(s: Scores) -> Array:
@@ -163,7 +163,6 @@ def fraction_correct_certain(s: Scores) -> Array:
     sentence="Share of samples whose class was given neither less than chance nor more than one half.",
     orientation=Orientation.LOWER,
     ideal=0.0,
-    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     influence=share_of(_neither),
 )
 def fraction_uncertain(s: Scores) -> Array:
@@ -176,7 +175,6 @@ def fraction_uncertain(s: Scores) -> Array:
     sentence="Share of samples whose class was given less than chance, so that it could not be predicted.",
     orientation=Orientation.LOWER,
     ideal=0.0,
-    undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     influence=share_of(_ruled_out),
 )
 def fraction_incorrect_certain(s: Scores) -> Array:

@@ -16,7 +16,6 @@ from app.kernel.metrics.card import (
     OVER_LABELS,
     UNDEFINED,
     Choice,
-    Condition,
     Mean,
     Metric,
     Number,
@@ -27,12 +26,9 @@ from app.kernel.metrics.card import (
     metric,
 )
 from app.kernel.metrics.conditions import (
-    A_PRECISION_IS_ZERO,
-    A_RECALL_IS_ZERO,
-    A_UPM_IS_ZERO,
-    AN_NPV_IS_ZERO,
     NO_ACTUAL,
     overall,
+    where,
 )
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic, product
 from app.kernel.metrics.families import detection, rates
@@ -321,13 +317,13 @@ def quasi_arithmetic_mean_recall(t: Table, generator: str = "exp", exponent: flo
 _gps = partial(_overall, prevalence=Prevalence.SENSITIVE, references=("martin2022",))
 
 
-def _gps_of(rate: Metric[Table], key: str, plural: str, **facts: Any) -> Metric[Table]:
+def _gps_of(rate: Metric[Table], called: str, **facts: Any) -> Metric[Table]:
     """General Performance Score of a metric of one class."""
     card = rate.card
     known = {
-        "key": f"gps_{key}",
-        "name": f"GPS of the {plural}",
-        "symbol": f"GPS_{{{key.capitalize()}}}",
+        "key": f"gps_{called.lower()}",
+        "name": f"GPS of the {called}s",
+        "symbol": f"GPS_{{{called[0].upper()}{called[1:]}}}",
         "formula": rf"\frac{{K}}{{\sum_k 1/{card.symbol}_k}}",
         "sentence": f"Harmonic mean of the per-class {card.name}.",
         "undefined": card.undefined,
@@ -340,19 +336,20 @@ def _gps_of(rate: Metric[Table], key: str, plural: str, **facts: Any) -> Metric[
     return _gps(**known | facts)(compute)
 
 
-def _spread_of(rate: Metric[Table], key: str, plural: str, zero: Condition[Table], **facts: Any) -> Metric[Table]:
+def _spread_of(rate: Metric[Table], called: str, **facts: Any) -> Metric[Table]:
     """Dispersion of a metric of one class around its General Performance Score."""
+    zero = f"class {{label}} has {called} 0, so the harmonic mean is 0 and has no dispersion"
     around = rf"\frac{{1}}{{{rate.card.symbol}_k}}-\frac{{1}}{{GPS}}"
     known = {
-        "key": f"gps_{key}_sd",
-        "name": f"dispersion of the {plural} around their GPS",
+        "key": f"gps_{called.lower()}_sd",
+        "name": f"dispersion of the {called}s around their GPS",
         "formula": rf"\frac{{GPS^2}}{{K-1}}\sqrt{{\sum_k\left({around}\right)^2}}",
         "sentence": "Spread of the per-class parts around their harmonic mean (eq. 9): agreement between classes, not a "
         "sampling error.",
         "range": (0.0, None),
         "ideal": 0.0,
         "orientation": Orientation.LOWER,
-        "undefined": (*rate.card.undefined, zero),
+        "undefined": (*rate.card.undefined, where("zero_part", zero, lambda t: rate.compute(t) == 0)),
     }
 
     def compute(t: Table) -> Array:
@@ -364,30 +361,28 @@ def _spread_of(rate: Metric[Table], key: str, plural: str, zero: Condition[Table
 gps_recall_sd = _spread_of(
     rates.recall,
     "recall",
-    "recalls",
-    A_RECALL_IS_ZERO,
     name="dispersion of the recalls around H",
     symbol=r"sd(GPS_{Recall})",
     sentence="Standard deviation of GPS_Recall as the paper defines it: spread between the classes, not a sampling "
     "error.",
     prevalence=Prevalence.INSENSITIVE,
 )
-gps_precision = _gps_of(rates.precision, "precision", "precisions")
-gps_precision_sd = _spread_of(rates.precision, "precision", "precisions", A_PRECISION_IS_ZERO)
-gps_npv = _gps_of(rates.npv, "npv", "NPVs", symbol="GPS_{NPV}")
-gps_npv_sd = _spread_of(rates.npv, "npv", "NPVs", AN_NPV_IS_ZERO)
+gps_precision = _gps_of(rates.precision, "precision")
+gps_precision_sd = _spread_of(rates.precision, "precision")
+gps_npv = _gps_of(rates.npv, "NPV")
+gps_npv_sd = _spread_of(rates.npv, "NPV")
 gps_upm = _gps_of(
     detection.upm,
-    "upm",
-    "UPMs",
-    symbol="GPS_{UPM}",
+    "UPM",
     sentence="Harmonic mean of the per-class unified performance measure: all four rates of every class have to be "
     "good.",
     symmetric=True,
     exact=None,
 )
-gps_upm_sd = _spread_of(detection.upm, "upm", "UPMs", A_UPM_IS_ZERO, symmetric=True)
-gps_specificity = _gps_of(rates.specificity, "specificity", "specificities", prevalence=Prevalence.INSENSITIVE_BINARY)
+gps_upm_sd = _spread_of(detection.upm, "UPM", symmetric=True)
+gps_specificity = _gps_of(
+    rates.specificity, "specificity", name="GPS of the specificities", prevalence=Prevalence.INSENSITIVE_BINARY
+)
 
 
 def _has_empty_split(t: Table) -> Mask:

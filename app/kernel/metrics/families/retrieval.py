@@ -38,7 +38,7 @@ _GAIN = Choice(
     "what an item is worth: its relevance, or 2^relevance - 1",
     ("relevance", "exponential"),
 )
-_over_queries = partial(over_units, inputs=Inputs.QUERIES, prevalence=Prevalence.SENSITIVE)
+_over_queries = partial(over_units, inputs=Inputs.QUERIES, prevalence=Prevalence.SENSITIVE, undefined=(NO_RELEVANT,))
 
 # Differences of other libraries.
 COUNTED_AS_ZERO = (
@@ -82,7 +82,6 @@ def precision_at_k(q: Queries, k: float = 10.0) -> Array:
     elsewhere={"trec_eval": "recall_k", "ranx": "recall@k", "torchmetrics": "RetrievalRecall"},
     differs=_DIFFERS,
     parameters=(_K,),
-    undefined=(NO_RELEVANT,),
     references=("beddar2025", "manning2008"),
 )
 def recall_at_k(q: Queries, k: float = 10.0) -> Array:
@@ -97,7 +96,6 @@ def recall_at_k(q: Queries, k: float = 10.0) -> Array:
     elsewhere={"ranx": "f1@k"},
     differs={"ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}"},
     parameters=(_K,),
-    undefined=(NO_RELEVANT,),
     references=("manning2008",),
     on_request=True,
 )
@@ -163,7 +161,6 @@ def fall_out_at_k(q: Queries, k: float = 10.0) -> Array:
             ("relevant", "attainable", "places"),
         ),
     ),
-    undefined=(NO_RELEVANT,),
     references=("beddar2025", "manning2008", "mcsherry2008"),
 )
 def average_precision_at_k(q: Queries, k: float = 10.0, divide: str = "relevant") -> Array:
@@ -212,7 +209,6 @@ def dcg_at_k(q: Queries, k: float = 10.0, gain: str = "relevance") -> Array:
         "torchmetrics": COUNTED_AS_ZERO,
     },
     parameters=(_K, _GAIN),
-    undefined=(NO_RELEVANT,),
     references=("beddar2025", "burges2005", "jarvelin2002", "mcsherry2008"),
 )
 def ndcg_at_k(q: Queries, k: float = 10.0, gain: str = "relevance") -> Array:
@@ -231,7 +227,6 @@ def ndcg_at_k(q: Queries, k: float = 10.0, gain: str = "relevance") -> Array:
         "ranx": f"{COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
     },
     parameters=(_GAIN,),
-    undefined=(NO_RELEVANT,),
     references=("jarvelin2002", "mcsherry2008"),
     on_request=True,
 )
@@ -265,7 +260,6 @@ def _gains(relevance: Array, gain: str) -> Array:
         "torchmetrics": f"leaves out items with scores of 0 and below; {COUNTED_AS_ZERO}; {TIES_AS_SORTED}",
         "sklearn": "gives tied items the worst place among them, and 1 to a sample without labels",
     },
-    undefined=(NO_RELEVANT,),
     references=("manning2008", "mcsherry2008"),
 )
 def mean_average_precision(q: Queries) -> Array:
@@ -283,7 +277,6 @@ def mean_average_precision(q: Queries) -> Array:
     elsewhere={"trec_eval": "recip_rank", "ranx": "mrr", "torchmetrics": "RetrievalMRR"},
     differs=_DIFFERS,
     parameters=(_UP_TO,),
-    undefined=(NO_RELEVANT,),
     references=("beddar2025", "voorhees1999", "mcsherry2008"),
 )
 def mean_reciprocal_rank(q: Queries, k: float = math.inf) -> Array:
@@ -317,7 +310,6 @@ def mean_rank(q: Queries) -> Array:
     sentence="Precision at the number of relevant items, mean over the queries that have relevant items.",
     elsewhere={"trec_eval": "Rprec", "ranx": "r-precision", "torchmetrics": "RetrievalRPrecision"},
     differs=_DIFFERS,
-    undefined=(NO_RELEVANT,),
     references=("manning2008",),
 )
 def r_precision(q: Queries) -> Array:
@@ -358,7 +350,6 @@ def query_auc(q: Queries) -> Array:
     ),
     elsewhere={"trec_eval": "bpref"},
     differs={"trec_eval": f"{COUNTED_AS_ZERO}; {TIES_BY_NAME}"},
-    undefined=(NO_RELEVANT,),
     references=("buckley2004",),
     on_request=True,
 )

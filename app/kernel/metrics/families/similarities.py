@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Card, Inference, Metric, Orientation, Prevalence, Scope
+from app.kernel.metrics.card import Metric, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import (
     ABSENT,
     ALWAYS_PREDICTED,
@@ -32,7 +32,6 @@ CONSTANT = where(
     "class {label} has all samples or none, in the data and in the predictions",
     lambda t: (t.actual * t.rest == 0) & (t.predicted * t.predicted_rest == 0),
 )
-_INFERENCE = Inference()
 
 
 def coefficient(
@@ -54,7 +53,7 @@ def coefficient(
         return value(t)
 
     known: dict[str, Any] = {"prevalence": Prevalence.SENSITIVE, "symmetric": True, **facts}
-    card = Card(
+    return metric(
         key=key,
         name=name,
         scope=Scope.CLASS,
@@ -62,11 +61,9 @@ def coefficient(
         sentence=sentence,
         elsewhere={"pycm": pycm},
         references=(*sources, "haghighi2018"),
-        inference=_INFERENCE,
         on_request=True,
         **known,
-    )
-    return Metric(card, compute)
+    )(compute)
 
 
 def distance(*row: Any, **facts: Any) -> Metric[Table]:
