@@ -155,22 +155,16 @@ class HybridDifferences:
 
         Distances are interpolated from one level to the next in proportion to the deviate.
         """
-        away = self._gaps - threshold
-        found = [
-            self._deviate_at(abs(gap), below if gap >= 0 else above) * (1.0 if gap >= 0 else -1.0)
-            for gap, below, above in zip(away.tolist(), self._below.T, self._above.T, strict=True)
-        ]
+        away, found = self._gaps - threshold, []
+        steps = np.concatenate([[0.0], self._deviates])
+        for gap, below, above in zip(away.tolist(), self._below.T, self._above.T, strict=True):
+            sides, distance = np.concatenate([[0.0], below if gap >= 0 else above]), abs(gap)
+            deviate = np.nan
+            if np.isfinite(distance) and sides[-1] > 0:
+                beyond = steps[-1] * min(distance / sides[-1], 4.0)
+                deviate = beyond if distance >= sides[-1] else np.interp(distance, sides, steps)
+            found.append(deviate if gap >= 0 else -deviate)
         return np.array(found)
-
-    def _deviate_at(self, distance: float, reach: Array) -> float:
-        if not (np.isfinite(distance) and reach[-1] > 0):
-            return np.nan
-        steps, sides = np.concatenate([[0.0], self._deviates]), np.concatenate([[0.0], reach])
-        if distance >= sides[-1]:
-            return float(self._deviates[-1] * min(distance / sides[-1], 4.0))
-        last = int(np.searchsorted(sides, distance, side="right"))
-        share = (distance - sides[last - 1]) / (sides[last] - sides[last - 1])
-        return float(steps[last - 1] + share * (steps[last] - steps[last - 1]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

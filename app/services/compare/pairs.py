@@ -505,13 +505,13 @@ def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion
 
 def _method(comparison: Comparison) -> str:
     plain = _METHODS[comparison.runs.pairing.design]
-    if comparison.grouped:
+    if comparison.runs.grouped:
         return plain.replace(", ", ", grouped_")
     return plain.replace(", ", ", weighted_") if comparison.weighted else plain
 
 
 def _why(comparison: Comparison) -> str:
-    if comparison.grouped:
+    if comparison.runs.grouped:
         return _ONE_GROUP if comparison.runs.pairing.paired else _UNPAIRED_GROUPS
     return _WEIGHTED
 
@@ -552,7 +552,7 @@ def _estimated(comparison: Comparison, pair: tuple[int, int], positive: int) -> 
     if joint is not None:
         both = RunPair(joint.pair(*pair))
         return between(*(both.error_gap(k, level) for k in classes))
-    if comparison.grouped or runs.lacking_weights is not None:
+    if comparison.runs.grouped or runs.lacking_weights is not None:
         return None
     (misses, misses_variance), (alarms, alarms_variance) = (
         independent_gap(*(_worth(runs, run, k, level) for run in pair)) for k in classes

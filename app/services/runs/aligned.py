@@ -88,19 +88,20 @@ class Runs:
         order = {label: place for place, label in enumerate(labels)}
         matrices, places = [], []
         for index, record in enumerate(records):
+            at = f"{pointer}/{index}" if pointer.endswith("s") else pointer
             if record.task is not task:
                 raise IncomparableRuns(
                     f"expected runs of one kind of input: {record.id} came as {record.kind.replace('_', ' ')}, and "
                     f"{records[0].id} as {records[0].kind.replace('_', ' ')}",
-                    pointer=f"{pointer}/{index}" if pointer.endswith("s") else pointer,
+                    pointer=at,
                 )
             if set(record.labels) != set(labels):
-                raise _different(record, records[0], f"{pointer}/{index}" if pointer.endswith("s") else pointer)
+                raise _different(record, records[0], at)
             if record.decisions != records[0].decisions:
                 raise IncomparableLabels(
                     f"expected runs with the same decisions in the same order; {record.id} has "
                     f"{listed(record.decisions or ())}, and {records[0].id} {listed(records[0].decisions or ())}",
-                    pointer=f"{pointer}/{index}" if pointer.endswith("s") else pointer,
+                    pointer=at,
                 )
             place = np.array([order[label] for label in record.labels], dtype=np.intp)
             places.append(place)

@@ -316,8 +316,6 @@ def _by_id(run: RunData) -> RunData:
 class LinearDifferences(Resampling):
     """Values as sums over units: one Student's t distribution of each difference, and normal draws of all runs."""
 
-    name = "normal"
-
     def __init__(self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array]) -> None:
         super().__init__(setup, estimands, values)
         self.forms = _linear_forms(setup, estimands)

@@ -3,8 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import ClassVar
+from functools import cached_property
 
 import numpy as np
 
@@ -233,11 +232,8 @@ class Resampling(ABC):
     """Draws of some estimands for all runs together, and the tests that go with them.
 
     Attributes:
-        name: What limits that are read off the draws are called.
         values: Values (R, V) of each estimand, at the common prevalence where that moves it.
     """
-
-    name: ClassVar[str]
 
     def __init__(self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array]) -> None:
         self.setup, self.runs, self.settings = setup, setup.runs, setup.settings
@@ -291,8 +287,6 @@ class MatrixDraws(Resampling):
     """Draws of matrices, joint where runs are on the same samples: what they have in common stays in common. Rates and
     what has derivatives have tests of their own.
     """
-
-    name = "posterior"
 
     @cached_property
     def draws(self) -> int:
@@ -384,7 +378,7 @@ class MatrixDraws(Resampling):
         if drawn is None:
             return [Test()] * gaps.size
         first, second = drawn[:, pair[0]], drawn[:, pair[1]]
-        name, smallest = self.name, None
+        name, smallest = "posterior", None
         with silently():
             differences = DrawnDifferences(gaps, first - second)
             if self.runs.pairing.design is PairingDesign.TEST_SET:
@@ -467,13 +461,14 @@ class MatrixDraws(Resampling):
         worth = plain
         if own is not None:
             worth = np.array([DesignedRate.of(rate, own).as_counts(_USUAL_LEVEL) for rate in rates]).T
-        with silently():
-            found = Reach.of(partial(wilson_at, *worth), worth[0] / worth[1], level)
         slopes = np.array([_slope(rate, size) for rate, size in zip(rates, plain[1].tolist(), strict=True)])
-        below, above = (
-            np.where(slopes < 0, *ends) for ends in ((found.above, found.below), (found.below, found.above))
-        )
-        return Reach(found.deviates, np.abs(slopes) * below, np.abs(slopes) * above)
+
+        def limits(z: Array) -> tuple[Array, Array]:
+            low, high = (slopes * end for end in wilson_at(worth[0], worth[1], z))
+            return np.minimum(low, high), np.maximum(low, high)
+
+        with silently():
+            return Reach.of(limits, slopes * worth[0] / worth[1], level)
 
     @kept
     def _same_samples(self, indices: tuple[int, ...], level: float) -> dict[Place, list[Test | None]]:
@@ -544,8 +539,8 @@ class MatrixDraws(Resampling):
         if joint is not None:
             return [slopes.effects(joint)]
         each = [slopes.of(slice(place, place + 1)) for place in range(len(slopes.slopes))]
-        counts = self.runs.counts[[*pair]]
-        return [one.effects(coupled(*counts, one.slopes[0], opposed=opposed)) for one in each]
+        first, second = self.runs.counts[[*pair]]
+        return [one.effects(coupled(first, second, one.slopes[0], opposed=opposed)) for one in each]
 
     def _of_rate(self, rate: Rate, pair: tuple[int, int], *, opposed: bool) -> Effects:
         """Effects on a rate: samples are of one class, and taken for 0 where they count."""
@@ -556,8 +551,8 @@ class MatrixDraws(Resampling):
                 np.where(cells.hold(places[:, None], places, rate.of), counts, 0.0).sum(axis=2)
                 for cells in (rate.hits, rate.among)
             )
-            cells = np.stack([hits, members - hits], axis=2)
-            joint = coupled(*cells, np.tile([1.0, 0.0], (len(places), 1)), opposed=opposed)
+            first, second = np.stack([hits, members - hits], axis=2)
+            joint = coupled(first, second, np.tile([1.0, 0.0], (len(places), 1)), opposed=opposed)
             truth, predictions, counts, weights = joint.truth, joint.predictions, joint.counts, None
         else:
             among = rate.among.hold(joint.truth, joint.truth, rate.of)
