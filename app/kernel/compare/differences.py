@@ -13,7 +13,7 @@ import numpy as np
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale
-from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile
 from app.kernel.uncertainty.closed_forms import at_recalls, cell_sensitivities
 from app.kernel.uncertainty.designs import Weighted, spread_of_slopes
@@ -186,13 +186,8 @@ class DrawnDifferences:
         with silently():
             beyond = np.minimum((self.draws <= 0).sum(axis=0), (self.draws >= 0).sum(axis=0))
         p = np.minimum(2.0 * (1.0 + beyond) / (1.0 + defined.sum(axis=0)), 1.0)
-        return np.where(self._known & (np.ptp(np.where(defined, self.draws, 0.0), axis=0) > 0), p, np.nan)
-
-    @property
-    def _known(self) -> Mask:
-        defined = np.isfinite(self.draws).mean(axis=0) >= 1.0 - MOST_UNDEFINED
-        known: Mask = defined & np.isfinite(self.gaps)
-        return known
+        known = (defined.mean(axis=0) >= 1.0 - MOST_UNDEFINED) & np.isfinite(self.gaps)
+        return np.where(known & (np.ptp(np.where(defined, self.draws, 0.0), axis=0) > 0), p, np.nan)
 
     def limits(self, level: float) -> tuple[Array, Array]:
         """Equal-tailed limits (V), held at 0 where p does not reject it."""

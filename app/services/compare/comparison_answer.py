@@ -9,7 +9,6 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.decisions import PairVerdict
-from app.domain.evaluation import EvaluationRecord
 from app.domain.findings import Finding
 from app.domain.wording import number
 from app.kernel.compare.paired.tests import RunPair
@@ -164,18 +163,22 @@ def comparison_answer(
         OutOfReach: tests of counts are asked for and would take too long.
     """
     records, counted = comparison.runs.records, tests_counts(comparison, asked=asked.paired_tests)
+    unasked = comparison.runs.pairing.joint is not None and not counted and asked.paired_tests is None
     values, folds = compared_values(comparison), comparison.runs.fold_values(comparison.estimands)
     metrics = compared_metrics(comparison, adjustment)
     explained = _explained(comparison, values, metrics) if asked.explain else []
     improper = improper_preferences(comparison.runs, comparison.estimands, comparison.pairs, comparison.prevalence)
     return RunComparison(
         id=identifier,
-        evaluations=[_run(record) for record in records],
+        evaluations=[ComparedRun.of(record, n_samples=int(record.n_rows)) for record in records],
         headline=_headline(metrics),
         baseline_id=None if baseline is None else records[baseline].id,
         design=_design(comparison, adjustment),
         metrics=metrics,
-        rank_agreement=_agreement(values),
+        rank_agreement=RankAgreement(
+            metrics=[value.name for value in values],
+            kendall_tau=kendall_tau(np.stack([value.scores for value in values])).tolist(),
+        ),
         disagreements=disagreements(comparison, values),
         omnibus=_omnibus(comparison),
         prediction_drift=_drift(comparison),
@@ -189,7 +192,7 @@ def comparison_answer(
             *explained,
         ]
         or None,
-        notes=[*_notes(comparison), *_unasked(comparison, asked, counted=counted)],
+        notes=[*_notes(comparison), *[LEFT_OUT_UNASKED] * unasked],
     )
 
 
@@ -267,10 +270,6 @@ def _adjusted(
         return joint_adjustment(comparison, differences)
     found = [np.array([[one.p for one in of_value] for of_value in by_value]) for by_value in differences]
     return [adjust(p.ravel(), adjustment).reshape(p.shape) for p in found]
-
-
-def _run(record: EvaluationRecord) -> ComparedRun:
-    return ComparedRun.of(record, n_samples=int(record.n_rows))
 
 
 def _design(comparison: Comparison, adjustment: Adjustment) -> ComparisonDesign:
@@ -390,11 +389,6 @@ def _pairs(
     return found
 
 
-def _agreement(values: Sequence[ComparedValue]) -> RankAgreement:
-    table = kendall_tau(np.stack([value.scores for value in values]))
-    return RankAgreement(metrics=[value.name for value in values], kendall_tau=table.tolist())
-
-
 def _omnibus(comparison: Comparison) -> OmnibusTest | None:
     """Have three or more paired runs the same accuracy?"""
     joint = comparison.runs.pairing.joint
@@ -415,12 +409,6 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
         bhapkar=found["bhapkar"],
         bowker=found["bowker"],
     )
-
-
-def _unasked(comparison: Comparison, asked: Besides, *, counted: bool) -> list[str]:
-    """Return notes on parts that are left out by default."""
-    there = comparison.runs.pairing.joint is not None
-    return [LEFT_OUT_UNASKED] if there and not counted and asked.paired_tests is None else []
 
 
 def _notes(comparison: Comparison) -> list[str]:

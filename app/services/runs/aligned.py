@@ -276,9 +276,9 @@ class Runs:
     @property
     def grouped(self) -> bool:
         """Do the samples of a run come in groups?"""
-        joint = self.pairing.joint
-        paired = self.pairing.grouping is not None or (joint is not None and joint.grouping is not None)
-        return paired or (not self.pairing.paired and any(record.is_grouped for record in self.records))
+        return self.pairing.grouping is not None or (
+            not self.pairing.paired and any(record.is_grouped for record in self.records)
+        )
 
     @cached_property
     def groupings(self) -> tuple[Grouping, ...]:
@@ -290,11 +290,9 @@ class Runs:
         """
         if not self.grouped:
             return ()
-        joint, grouping = self.pairing.joint, self.pairing.grouping
+        grouping = self.pairing.grouping
         if isinstance(grouping, IncomparableRuns):
             raise grouping
-        if grouping is None and joint is not None:
-            grouping = joint.grouping
         if grouping is not None:
             return (grouping,) * len(self)
         return tuple(self._grouping(record) for record in self.records)

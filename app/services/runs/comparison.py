@@ -306,7 +306,7 @@ class Comparison:
 
 class SliceDifferences(Resampling):
     """An estimand over several slices, or of several values of slices: differences of what is picked from them, and of
-    their mean, have limits by MOVER over those of each run.
+    their mean, have limits by MOVER over those of each run. Draws of what is picked would move it to one side.
 
     Attributes:
         observed: Values (R, V) as the runs are.
@@ -335,16 +335,6 @@ class SliceDifferences(Resampling):
             return self._over.card.compute(np.concatenate(values, axis=1), **self._over.parameters)[:, None]
         known = [one[:, 0] for one in values if np.isfinite(one).all()]
         return value_over_slices(self._over, np.array(known).reshape(len(known), -1).T.reshape(-1, len(known)))[:, None]
-
-    @property
-    def drawn(self) -> list[Array | None]:
-        """None: draws of what is picked from several would move the values to one side."""
-        return [None]
-
-    @property
-    def design(self) -> ResamplingDesign:
-        """Nothing is simulated."""
-        return ResamplingDesign()
 
     @property
     def notes(self) -> list[str]:

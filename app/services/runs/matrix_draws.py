@@ -240,18 +240,20 @@ class Resampling(ABC):
         self.estimands, self.values = tuple(estimands), tuple(values)
 
     @property
-    @abstractmethod
     def drawn(self) -> list[Array | None]:
-        """Draws (D, R, V) of each estimand, joint where the runs are paired; None where they would take too long."""
+        """Draws (D, R, V) of each estimand, joint where the runs are paired; None where there are none, or they would
+        take too long.
+        """
+        return [None] * len(self.estimands)
 
     @abstractmethod
     def tests(self, index: int, level: float) -> list[list[Test]]:
         """For each pair and each of the values of an estimand, limits and p of the difference of the two runs."""
 
     @property
-    @abstractmethod
     def design(self) -> ResamplingDesign:
         """Design of the simulation, as it is answered."""
+        return ResamplingDesign()
 
     @property
     def notes(self) -> list[str]:
@@ -546,7 +548,7 @@ class MatrixDraws(Resampling):
         """Effects on a rate: samples are of one class, and taken for 0 where they count."""
         joint = self._joint
         if joint is None:
-            counts, places = self.runs.counts[[*pair]], np.arange(self.runs.n_classes)
+            counts, places = self.runs.counts[[*pair]], np.arange(self.runs.counts.shape[-1])
             hits, members = (
                 np.where(cells.hold(places[:, None], places, rate.of), counts, 0.0).sum(axis=2)
                 for cells in (rate.hits, rate.among)

@@ -81,13 +81,9 @@ class JointCounts:
         return np.array(
             [
                 np.bincount(cells, weights=self.masses, minlength=size).reshape(self.n_classes, -1)
-                for cells in self.cells()
+                for cells in self.truth * self.n_classes + self.predictions
             ]
         )
-
-    def cells(self) -> Codes:
-        """Position of every combination in the flattened matrix of each run, (R, P)."""
-        return self.truth * self.n_classes + self.predictions
 
     def correct(self) -> NDArray[np.bool_]:
         """Mask of the runs that are right, (R, P)."""
@@ -183,10 +179,8 @@ def guarded_classes(joint: JointCounts) -> NDArray[np.bool_]:
     right = joint.correct().astype(np.float64)
     actual = joint.members()
     guarded = np.zeros(joint.n_classes, dtype=np.bool_)
-    order = np.argsort(joint.truth, kind="stable")
-    ends = np.searchsorted(joint.truth[order], np.arange(joint.n_classes + 1))
     for k in np.flatnonzero(actual):
-        mine = order[ends[k] : ends[k + 1]]
+        mine = np.flatnonzero(joint.truth == k)
         hits, counts = right[:, mine], joint.counts[mine]
         only = (hits * counts) @ (1.0 - hits).T
         np.fill_diagonal(only, 1.0)
