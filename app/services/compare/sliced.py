@@ -76,8 +76,8 @@ def _adjusted(
         pairs = [own[name].differences for own, name in places]
         p = np.array([[np.nan if one.p_value is None else one.p_value for one in each] for each in pairs])
         adjusted = adjust(p.ravel(), adjustment).reshape(p.shape)
-        for (own, name), each, values in zip(places, pairs, adjusted.tolist(), strict=True):
-            known = [None if np.isnan(p) else p for p in values]
+        for (own, name), each, values in zip(places, pairs, adjusted, strict=True):
+            known = [None if np.isnan(p) else p for p in values.tolist()]
             pairs_of = [replace(one, p_adjusted=p) for one, p in zip(each, known, strict=True)]
             own[name] = replace(own[name], differences=pairs_of)
     return [replace(one, metrics=own) for one, own in zip(slices, metrics, strict=True)]

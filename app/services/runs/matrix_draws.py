@@ -350,7 +350,7 @@ class MatrixDraws(Resampling):
         if index not in self._testable:
             return None
         if self.runs.pairing.design is not PairingDesign.INDEPENDENT:
-            return self._same_samples(self._with(index), level)[index, pair]
+            return self._same_samples(self._together[bool(self._rates(index))], level)[index, pair]
         return self._independent(index, pair, level)
 
     @cached_property
@@ -361,9 +361,10 @@ class MatrixDraws(Resampling):
         places, reaches = range(len(self.estimands)), self.setup.prevalence.reaches
         return [one for one in places if reaches(self.estimands[one]) and (derivable or self._rates(one))]
 
-    def _with(self, index: int) -> tuple[int, ...]:
-        """Testable estimands that are rates as this one, or are not."""
-        return tuple(one for one in self._testable if bool(self._rates(one)) is bool(self._rates(index)))
+    @cached_property
+    def _together(self) -> dict[bool, tuple[int, ...]]:
+        """Testable estimands that are rates, and those that are not."""
+        return {kind: tuple(one for one in self._testable if bool(self._rates(one)) is kind) for kind in (True, False)}
 
     @kept
     def _rates(self, index: int) -> Sequence[Rate]:
@@ -417,10 +418,9 @@ class MatrixDraws(Resampling):
     def _derived(self) -> dict[int, slice]:
         """By testable estimand that is no rate, its values among those of all of these."""
         found, start = dict[int, slice](), 0
-        for index in self._testable:
-            if not self._rates(index):
-                found[index] = slice(start, start + len(self.estimands[index].names))
-                start = found[index].stop
+        for index in self._together[False]:
+            found[index] = slice(start, start + len(self.estimands[index].names))
+            start = found[index].stop
         return found
 
     def _functional(self, table: Table) -> Array:
@@ -482,7 +482,7 @@ class MatrixDraws(Resampling):
             self._joint is not None,
             bool(self._rates(indices[0])),
         )
-        places = [(index, pair) for index in indices for pair in self.setup.pairs]
+        places = [(index, pair) for pair in self.setup.pairs for index in indices]
         on_scale, found, start = [self._on_scale(*place) for place in places], {}, 0
         method, limits = _NAMES[paired, of_rates]
         rope = np.concatenate([own for _, own in on_scale])
@@ -514,35 +514,27 @@ class MatrixDraws(Resampling):
 
     def _effects(self, indices: tuple[int, ...], *, opposed: bool) -> Effects:
         """Of one test set at the pairing at which the runs differ most where they are ``opposed``, or else least."""
-        return Effects.stacked(
-            [
-                effects
-                for index in indices
-                for pair in self.setup.pairs
-                for effects in (
-                    [self._of_rate(rate, pair, opposed=opposed) for rate in self._rates(index)]
-                    or self._of_derived(index, pair, opposed=opposed)
-                )
-            ]
-        )
+        parts: list[Effects] = []
+        for pair in self.setup.pairs:
+            rates = [rate for index in indices for rate in self._rates(index)]
+            parts += [self._of_rate(rate, pair, opposed=opposed) for rate in rates]
+            parts += [] if rates else self._of_derived(pair, opposed=opposed)
+        return Effects.stacked(parts)
 
-    @kept
-    def _joint_of(self, pair: tuple[int, int]) -> JointCounts | None:
-        return None if self._joint is None else self._joint.pair(*pair)
+    def _of_derived(self, pair: tuple[int, int], *, opposed: bool) -> list[Effects]:
+        """Effects on all that is no rate."""
+        if self._joint is not None:
+            joint = self._joint.pair(*pair)
+            return [PairSlopes.numeric(joint.matrices(), self._functional, joint.scales()).effects(joint)]
+        slopes, (first, second) = self._slopes(pair), self.runs.counts[[*pair]]
+        each = [slopes.of(slice(place, place + 1)) for place in range(len(slopes.slopes))]
+        return [one.effects(coupled(first, second, one.slopes[0], opposed=opposed)) for one in each]
 
     @kept
     def _slopes(self, pair: tuple[int, int]) -> PairSlopes:
-        joint, matrices = self._joint_of(pair), self.runs.counts[[*pair]]
-        scales = np.ones(matrices.shape[-1]) if joint is None else joint.scales()
-        return PairSlopes.numeric(matrices, self._functional, scales)
-
-    def _of_derived(self, index: int, pair: tuple[int, int], *, opposed: bool) -> list[Effects]:
-        joint, slopes = self._joint_of(pair), self._slopes(pair).of(self._derived[index])
-        if joint is not None:
-            return [slopes.effects(joint)]
-        each = [slopes.of(slice(place, place + 1)) for place in range(len(slopes.slopes))]
-        first, second = self.runs.counts[[*pair]]
-        return [one.effects(coupled(first, second, one.slopes[0], opposed=opposed)) for one in each]
+        """Slopes of two runs of one test set, made once for both ends."""
+        matrices = self.runs.counts[[*pair]]
+        return PairSlopes.numeric(matrices, self._functional, np.ones(matrices.shape[-1]))
 
     def _of_rate(self, rate: Rate, pair: tuple[int, int], *, opposed: bool) -> Effects:
         """Effects on a rate: samples are of one class, and taken for 0 where they count."""
