@@ -10,7 +10,6 @@ from app.domain.evaluation import EvaluationRecord
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.uncertainty.intervals import wilson
-from app.services.compare.comparisons import Besides
 from app.services.processes.worker import tell_progress
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import PairingMode
@@ -173,23 +172,6 @@ def test_what_is_said_of_a_metric_does_not_depend_on_what_else_is_asked(bench: B
     assert among["metrics"][asked] == alone["metrics"][asked]
     for other in beside:
         assert bench.compare(records, other)["metrics"][other] == among["metrics"][other], other
-
-
-@pytest.mark.parametrize("design", ["sample_ids", "same_test_set"])
-def test_an_outline_finds_the_same_differences(bench: Bench, design: str) -> None:
-    """Also those that are read off draws, as of a run that misses a class."""
-    records = pair_of(bench, design)
-    misses = np.array([[np.sum(TRUTH == 0), 0], [np.sum(TRUTH == 1), 0]])
-    records.append(bench.keep(labelled(TRUTH, 0 * TRUTH) if design == "sample_ids" else matrix(misses), "m2", "d"))
-    whole = bench.compare(records, "accuracy", "mcc", "g_mean")
-    outline = bench.compare(records, "accuracy", "mcc", "g_mean", besides=Besides(outline=True))
-    assert any("posterior" in one["method"] for one in whole["metrics"]["g_mean"]["differences"])
-    for key, metric in whole["metrics"].items():
-        assert outline["metrics"][key]["differences"] == metric["differences"]
-        assert outline["metrics"][key]["may_be_best"] == metric["may_be_best"]
-        assert outline["metrics"][key]["probability_best"] is None
-    assert "cost_ranges" in whole
-    assert "cost_ranges" not in outline
 
 
 def test_the_same_evaluations_sent_again_are_compared_alike(bench: Bench) -> None:

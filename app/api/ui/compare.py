@@ -53,8 +53,8 @@ async def show_compared(
     new = NewComparison(
         evaluations=tuple(run),
         metrics=(*COMPARED, *of_classes) if of_classes else (),
-        # Neither tests of counts are shown, nor costs and probabilities of ranks.
-        besides=Besides(paired_tests=False, outline=True),
+        # Tests of counts are not shown.
+        besides=Besides(paired_tests=False),
     )
     answer = as_answered(await context.services.comparisons.computed(context.project, new))
     made = _Compared(answer, reports, of_classes)

@@ -91,7 +91,7 @@ def _ranges(ends: Iterable[float], better: Callable[[float], int], prevalence: f
         start = found[-1].high if found else 0.0
         if high - low <= _ROUNDING * low or start == inf:
             continue
-        kind = better((low + min(high, 2.0 * low + 1.0)) / 2.0)
+        kind = better(float(_inside(low, high)))
         if found and found[-1].better == kind:
             found[-1] = replace(found[-1], high=high * odds)
         else:
@@ -121,11 +121,10 @@ def curve_cost_ranges(first: tuple[Array, Array], second: tuple[Array, Array], p
         second: The same of the second run.
         prevalence: Share of positives.
     """
-    hulls = [_Envelope.of(*one) for one in (first, second)]
-    ends = np.unique(np.concatenate([[0.0], *(one.turns for one in hulls), [inf]]))
-    inner = _between(ends)
-    (miss, alarm), (other_miss, other_alarm) = (one.rates_at(inner) for one in hulls)
-    slope, start = miss - other_miss, alarm - other_alarm
+    hulls = [_lines(one) for one in (first, second)]
+    ends = np.unique(np.concatenate([[0.0], *(turns for _, _, turns in hulls), [inf]]))
+    at = [np.searchsorted(turns, _inside(ends[:-1], ends[1:])) for _, _, turns in hulls]
+    slope, start = (np.subtract(*(one[which][place] for one, place in zip(hulls, at, strict=True))) for which in (0, 1))
     with silently():
         crossings = np.where(slope * start < 0.0, -start / slope, np.nan)
         crossings = crossings[(crossings > ends[:-1]) & (crossings < ends[1:])]
@@ -137,30 +136,19 @@ def curve_cost_ranges(first: tuple[Array, Array], second: tuple[Array, Array], p
     return _ranges([*ends[1:-1].tolist(), *crossings.tolist()], better, prevalence)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Envelope:
-    """The vertices of a hull by their rates, and the ratios at which one takes over from the one before."""
-
-    misses: Array
-    false_alarms: Array
-    turns: Array
-
-    @classmethod
-    def of(cls, tp: Array, fp: Array) -> "_Envelope":
-        positives, negatives = tp[-1], fp[-1]
-        with silently():
-            turns = np.diff(fp) * positives / (np.diff(tp) * negatives)
-        return cls((positives - tp) / positives, fp / negatives, turns)
-
-    def rates_at(self, ratios: Array) -> tuple[Array, Array]:
-        at = np.searchsorted(self.turns, ratios)
-        return self.misses[at], self.false_alarms[at]
+def _lines(ends: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+    """The vertices of a hull by their miss and false alarm rates, and the ratios at which one takes over from the one
+    before.
+    """
+    tp, fp = ends
+    with silently():
+        turns = np.diff(fp) * tp[-1] / (np.diff(tp) * fp[-1])
+    return 1.0 - tp / tp[-1], fp / fp[-1], turns
 
 
-def _between(ends: Array) -> Array:
+def _inside(low: Array | float, high: Array | float) -> Array:
     """A ratio inside of each range; the last range has no end."""
-    inside: Array = (ends[:-1] + np.minimum(ends[1:], 2.0 * ends[:-1] + 1.0)) / 2.0
-    return inside
+    return np.asarray((low + np.minimum(high, 2.0 * low + 1.0)) / 2.0)
 
 
 def lorenz_order(first: Array, second: Array) -> int | None:

@@ -13,7 +13,7 @@ import numpy as np
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale
-from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile
 from app.kernel.uncertainty.closed_forms import at_recalls, cell_sensitivities
 from app.kernel.uncertainty.designs import Weighted, spread_of_slopes
@@ -155,27 +155,17 @@ class HybridDifferences:
 
         Distances are interpolated from one level to the next in proportion to the deviate.
         """
-        away = self._gaps - threshold
-        found = [
-            self._deviate_at(abs(gap), below if gap >= 0 else above) * (1.0 if gap >= 0 else -1.0)
+        away, found = self._gaps - threshold, []
+        steps = np.concatenate([[0.0], self._deviates])
+        for gap, below, above in zip(away.tolist(), self._below.T, self._above.T, strict=True):
+            sides, distance = np.concatenate([[0.0], below if gap >= 0 else above]), abs(gap)
+            reach, deviate = sides[-1], np.nan
             # Where limits are missing nothing is known; where only one side has none nothing lies on it.
-            if below[-1] > 0 or above[-1] > 0
-            else np.nan
-            for gap, below, above in zip(away.tolist(), self._below.T, self._above.T, strict=True)
-        ]
+            if np.isfinite(distance + reach) and (below[-1] > 0 or above[-1] > 0):
+                beyond = min(distance / reach, 4.0) if reach > 0 else 4.0 * (distance > 0)
+                deviate = np.interp(distance, sides, steps) if distance < reach else steps[-1] * beyond
+            found.append(deviate if gap >= 0 else -deviate)
         return np.array(found)
-
-    def _deviate_at(self, distance: float, reach: Array) -> float:
-        if not np.isfinite(distance + reach[-1]):
-            return np.nan
-        if not reach[-1] > 0:
-            return float(4.0 * self._deviates[-1] * (distance > 0))
-        steps, sides = np.concatenate([[0.0], self._deviates]), np.concatenate([[0.0], reach])
-        if distance >= sides[-1]:
-            return float(self._deviates[-1] * min(distance / sides[-1], 4.0))
-        last = int(np.searchsorted(sides, distance, side="right"))
-        share = (distance - sides[last - 1]) / (sides[last] - sides[last - 1])
-        return float(steps[last - 1] + share * (steps[last] - steps[last - 1]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,13 +187,8 @@ class DrawnDifferences:
         with silently():
             beyond = np.minimum((self.draws <= 0).sum(axis=0), (self.draws >= 0).sum(axis=0))
         p = np.minimum(2.0 * (1.0 + beyond) / (1.0 + defined.sum(axis=0)), 1.0)
-        return np.where(self._known & (np.ptp(np.where(defined, self.draws, 0.0), axis=0) > 0), p, np.nan)
-
-    @property
-    def _known(self) -> Mask:
-        defined = np.isfinite(self.draws).mean(axis=0) >= 1.0 - MOST_UNDEFINED
-        known: Mask = defined & np.isfinite(self.gaps)
-        return known
+        known = (defined.mean(axis=0) >= 1.0 - MOST_UNDEFINED) & np.isfinite(self.gaps)
+        return np.where(known & (np.ptp(np.where(defined, self.draws, 0.0), axis=0) > 0), p, np.nan)
 
     def limits(self, level: float) -> tuple[Array, Array]:
         """Equal-tailed limits (V), held at 0 where p does not reject it."""

@@ -235,8 +235,9 @@ def join_runs(
         deviations = np.sqrt(np.diagonal(covariance))
         return replace(runs, alike=np.outer(deviations, deviations), against=-np.outer(deviations, deviations))
     # Within a class the sum of products is greatest when both are sorted alike (Hoeffding 1940).
-    rising = np.stack([_sorted_by_class(part.influence, y) for part, y in zip(parts, truths, strict=True)])
-    falling = np.stack([-_sorted_by_class(-part.influence, y) for part, y in zip(parts, truths, strict=True)])
+    of_runs = [(part.influence, y) for part, y in zip(parts, truths, strict=True)]
+    rising = np.stack([influence[np.lexsort((influence, y))] for influence, y in of_runs])
+    falling = np.stack([influence[np.lexsort((-influence, y))] for influence, y in of_runs])
     return replace(runs, alike=rising @ rising.T, against=rising @ falling.T)
 
 
@@ -248,18 +249,8 @@ def runs_of(parts: Sequence[Linearisation], covariance: Array) -> LinearRuns:
         np.array([max(part.freedom, 1.0) for part in parts]),
         tuple(part.method for part in parts),
         np.array([part.guard for part in parts]),
-        np.array([_end(part) for part in parts]),
+        np.array([float(part.value == part.bounds[1]) - float(part.value == part.bounds[0]) for part in parts]),
     )
-
-
-def _end(part: Linearisation) -> float:
-    low, high = part.bounds
-    return float(part.value == high) - float(part.value == low)
-
-
-def _sorted_by_class(influence: Array, y: Codes) -> Array:
-    ordered: Array = influence[np.lexsort((influence, y))]
-    return ordered
 
 
 def hits_of(share: Linearisation) -> Array:

@@ -35,24 +35,20 @@ class Friedman:
         p: of it.
         f: (N-1) chi2 / (N(k-1) - chi2), with (k-1, (k-1)(N-1)) degrees of freedom.
         f_p: of it.
-        tie_corrected: whether the statistic was divided by 1 - sum(t^3 - t)/(N(k^3 - k)), as libraries do; Demsar
-            (2006) does not.
     """
 
     chi_squared: float
     p: float
     f: float
     f_p: float
-    tie_corrected: bool
 
 
 def friedman(scores: Array, *, tie_corrected: bool = True) -> Friedman:
-    """Friedman (1937), Iman & Davenport (1980).
+    """Friedman (1937), Iman & Davenport (1980), from scores (N, k) without NaN.
 
-    Raises:
-        ValueError: fewer than ``FEWEST`` data sets, fewer than two models, or a missing score.
+    ``tie_corrected``: the statistic is divided by 1 - sum(t^3 - t)/(N(k^3 - k)), as libraries do; Demsar (2006) does
+    not.
     """
-    check_scores(scores)
     count, models = scores.shape
     ranks = mean_ranks(-scores)
     statistic = 12.0 * count / (models * (models + 1.0)) * float(((ranks.mean(axis=0) - (models + 1) / 2.0) ** 2).sum())
@@ -65,17 +61,7 @@ def friedman(scores: Array, *, tie_corrected: bool = True) -> Friedman:
     rest = count * freedom - statistic
     f = (count - 1) * statistic / rest if rest > 1e-9 else float("inf")
     f_p = float(f_upper_tail(f, freedom, freedom * (count - 1.0))) if np.isfinite(f) else 0.0
-    return Friedman(statistic, float(chi_squared_upper_tail(statistic, freedom)), f, f_p, tie_corrected)
-
-
-def check_scores(scores: Array) -> None:
-    """Raises ValueError: too few data sets or models, or a missing score, which is never made up."""
-    if scores.ndim != 2 or scores.shape[1] < 2:
-        raise ValueError("scores are data sets by at least two models")
-    if scores.shape[0] < FEWEST:
-        raise ValueError(f"{scores.shape[0]} data sets are too few: at least {FEWEST} are needed")
-    if np.isnan(scores).any():
-        raise ValueError("a score is missing: leave out the data set or the model")
+    return Friedman(statistic, float(chi_squared_upper_tail(statistic, freedom)), f, f_p)
 
 
 def critical_difference(models: int, datasets: int, alpha: float = 0.05) -> float:
@@ -137,16 +123,9 @@ def over_folds(differences: Array, test_share: float) -> StudentDifferences:
     test share.
 
     Args:
-        differences: (J) score of the first model less that of the second.
+        differences: (J) score of the first model less that of the second, two or more.
         test_share: n_test / (n_test + n_train): 1/k for k folds in each repetition, however many of these there are.
-
-    Raises:
-        ValueError: fewer than two differences, or a share outside (0, 1).
     """
-    if differences.size < 2:
-        raise ValueError("a resampled test needs at least two differences")
-    if not 0.0 < test_share < 1.0:
-        raise ValueError(f"the test share must lie between 0 and 1, not {test_share}")
     deviation = float(differences.std(ddof=1))
     if deviation <= _ROUNDING * float(np.abs(differences).max()):
         deviation = 0.0
@@ -163,12 +142,7 @@ def five_by_two_f(differences: Array) -> tuple[float, float]:
 
     Args:
         differences: (5, 2), repetition by fold.
-
-    Raises:
-        ValueError: another shape.
     """
-    if differences.shape != (5, 2):
-        raise ValueError(f"5x2 cross-validation has differences of shape (5, 2), not {differences.shape}")
     away = differences - differences.mean(axis=1, keepdims=True)
     spread, square = float((away**2).sum()), float((differences**2).sum())
     if np.abs(away).max() <= _ROUNDING * np.abs(differences).max():

@@ -179,7 +179,7 @@ def _friedman(scores: Array, *, tie_corrected: bool) -> FriedmanTest:
         df=models - 1,
         p_value=found.p,
         iman_davenport=ImanDavenport(f=found.f, df=(models - 1, (models - 1) * (datasets - 1)), p_value=found.f_p),
-        tie_corrected=found.tie_corrected,
+        tie_corrected=tie_corrected,
     )
 
 

@@ -9,7 +9,6 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.decisions import PairVerdict
-from app.domain.evaluation import EvaluationRecord
 from app.domain.findings import Finding
 from app.domain.wording import number
 from app.kernel.compare.paired.tests import RunPair
@@ -126,18 +125,14 @@ class Besides:
         costs: What else about costs than what is said of any two classes.
         paired_tests: Are the tests of counts of runs on the same samples wanted?
         explain: Are differences split by their causes?
-        outline: Is no more wanted than values, differences and which runs may be the best?
     """
 
     costs: CostQuestion | None = None
     paired_tests: bool | None = None
     explain: bool = False
-    outline: bool = False
 
 
-def compared_metrics(
-    comparison: Comparison, adjustment: Adjustment, *, outline: bool = False
-) -> dict[str, ComparedMetric]:
+def compared_metrics(comparison: Comparison, adjustment: Adjustment) -> dict[str, ComparedMetric]:
     """Return the answer about each value of each metric."""
     folds = comparison.runs.fold_values(comparison.estimands)
     differences = []
@@ -150,7 +145,7 @@ def compared_metrics(
         index, place = value.estimand, value.place
         of_folds = None if folds is None else folds[index][:, :, place]
         pairs = _pairs(comparison, value, differences[index][place], adjusted[index][place], of_folds)
-        found[value.name] = _metric(comparison, value, pairs, outline=outline)
+        found[value.name] = _metric(comparison, value, pairs)
     return found
 
 
@@ -168,24 +163,28 @@ def comparison_answer(
         OutOfReach: tests of counts are asked for and would take too long.
     """
     records, counted = comparison.runs.records, tests_counts(comparison, asked=asked.paired_tests)
+    unasked = comparison.runs.pairing.joint is not None and not counted and asked.paired_tests is None
     values, folds = compared_values(comparison), comparison.runs.fold_values(comparison.estimands)
-    metrics = compared_metrics(comparison, adjustment, outline=asked.outline)
+    metrics = compared_metrics(comparison, adjustment)
     explained = _explained(comparison, values, metrics) if asked.explain else []
     improper = improper_preferences(comparison.runs, comparison.estimands, comparison.pairs, comparison.prevalence)
     return RunComparison(
         id=identifier,
-        evaluations=[_run(record) for record in records],
+        evaluations=[ComparedRun.of(record, n_samples=int(record.n_rows)) for record in records],
         headline=_headline(metrics),
         baseline_id=None if baseline is None else records[baseline].id,
         design=_design(comparison, adjustment),
         metrics=metrics,
-        rank_agreement=_agreement(values),
+        rank_agreement=RankAgreement(
+            metrics=[value.name for value in values],
+            kendall_tau=kendall_tau(np.stack([value.scores for value in values])).tolist(),
+        ),
         disagreements=disagreements(comparison, values),
         omnibus=_omnibus(comparison),
         prediction_drift=_drift(comparison),
         recall_orders=recall_orders(comparison),
         paired_tests=paired_tests(comparison) if counted else None,
-        cost_ranges=None if asked.outline else cost_comparisons(comparison, asked.costs),
+        cost_ranges=cost_comparisons(comparison, asked.costs),
         findings=[
             *improper,
             *comparison.findings,
@@ -193,7 +192,7 @@ def comparison_answer(
             *explained,
         ]
         or None,
-        notes=[*_notes(comparison), *_unasked(comparison, asked, counted=counted)],
+        notes=[*_notes(comparison), *[LEFT_OUT_UNASKED] * unasked],
     )
 
 
@@ -273,10 +272,6 @@ def _adjusted(
     return [adjust(p.ravel(), adjustment).reshape(p.shape) for p in found]
 
 
-def _run(record: EvaluationRecord) -> ComparedRun:
-    return ComparedRun.of(record, n_samples=int(record.n_rows))
-
-
 def _design(comparison: Comparison, adjustment: Adjustment) -> ComparisonDesign:
     settings, pairing, shares = comparison.settings, comparison.runs.pairing, comparison.prevalence.shares
     return ComparisonDesign(
@@ -295,9 +290,7 @@ def _design(comparison: Comparison, adjustment: Adjustment) -> ComparisonDesign:
     )
 
 
-def _metric(
-    comparison: Comparison, value: ComparedValue, pairs: Sequence[ComparedPair], *, outline: bool
-) -> ComparedMetric:
+def _metric(comparison: Comparison, value: ComparedValue, pairs: Sequence[ComparedPair]) -> ComparedMetric:
     records, prevalence = comparison.runs.records, comparison.prevalence
     estimand = comparison.estimands[value.estimand]
     assert estimand.preference is not None  # noqa: S101 - others are refused
@@ -311,7 +304,7 @@ def _metric(
         best=records[ranks.index(1)].id if 1 in ranks else None,
         better=estimand.preference.better,
         prevalence=compared_at,
-        ranking=_ranking(comparison, value, outline=outline),
+        ranking=_ranking(comparison, value),
         differences=pairs,
         observed_values=comparison.observed[value.estimand][:, value.place].tolist() if moved else None,
         omnibus=comparison.omnibus(value.estimand, value.place),
@@ -323,22 +316,19 @@ def ranks_of(scores: Array) -> list[int | None]:
     return [None if np.isnan(score) else int((scores > score).sum()) + 1 for score in scores.tolist()]
 
 
-def _ranking(comparison: Comparison, value: ComparedValue, *, outline: bool) -> Ranking:
+def _ranking(comparison: Comparison, value: ComparedValue) -> Ranking:
     """Rank the runs on a metric, from joint draws."""
     kept = comparison.drawn_scores(value.estimand, value.place)
     if kept is None or np.isnan(value.scores).any():
         return Ranking()
     level = comparison.settings.level
     possible = may_be_best(kept, value.scores, level).tolist()
-    best = [record.id for record, may in zip(comparison.runs.records, possible, strict=True) if may]
-    if outline:
-        return Ranking(may_be_best=best)
     ranking = rank_runs(kept, level)
     return Ranking(
         probability_best=ranking.best.tolist(),
         expected_ranks=ranking.expected_rank.tolist(),
         rank_intervals=[*zip(ranking.low.tolist(), ranking.high.tolist(), strict=True)],
-        may_be_best=best,
+        may_be_best=[record.id for record, may in zip(comparison.runs.records, possible, strict=True) if may],
     )
 
 
@@ -399,15 +389,10 @@ def _pairs(
     return found
 
 
-def _agreement(values: Sequence[ComparedValue]) -> RankAgreement:
-    table = kendall_tau(np.stack([value.scores for value in values]))
-    return RankAgreement(metrics=[value.name for value in values], kendall_tau=table.tolist())
-
-
 def _omnibus(comparison: Comparison) -> OmnibusTest | None:
     """Have three or more paired runs the same accuracy?"""
     joint = comparison.runs.pairing.joint
-    if joint is None or not comparison.independent or joint.n_runs < 3:
+    if joint is None or comparison.runs.grouped or comparison.weighted or joint.n_runs < 3:
         return None
     return OmnibusTest(test="cochran_q", of="equal accuracy", found=ChiSquaredTest.of(cochran_q(joint)))
 
@@ -424,12 +409,6 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
         bhapkar=found["bhapkar"],
         bowker=found["bowker"],
     )
-
-
-def _unasked(comparison: Comparison, asked: Besides, *, counted: bool) -> list[str]:
-    """Return notes on parts that are left out by default."""
-    there = comparison.runs.pairing.joint is not None
-    return [LEFT_OUT_UNASKED] if there and not counted and asked.paired_tests is None else []
 
 
 def _notes(comparison: Comparison) -> list[str]:

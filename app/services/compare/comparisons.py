@@ -279,45 +279,35 @@ def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading,
         found = streamed_queries(reading, asked.runs, kept, [estimand.expression for estimand in asked.estimands])
     if found is not None:
         return compare(asked, found, identifier=identifier)
-    _check_streamed_groups(asked)
-    runs = pair_streamed(reading, asked.runs, kept, asked.new.minimum_matched, _summed(asked))
-    return compare(asked, KeptSamples(), identifier=identifier, runs=runs)
-
-
-def _check_streamed_groups(asked: AskedComparison) -> None:
-    """Raises IncomparableRuns where streamed runs in groups are to be compared on metrics of probabilities."""
     if asked.scored is not None and any(record.is_grouped for record in asked.runs.records):
         raise IncomparableRuns(
             f"{asked.scored} needs the probabilities of samples that come in groups (group_ids), and these are more "
             "than memory holds",
             pointer="/evaluations",
         )
+    runs = pair_streamed(reading, asked.runs, kept, asked.new.minimum_matched, _summed(asked))
+    return compare(asked, KeptSamples(), identifier=identifier, runs=runs)
 
 
 def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading) -> KeptSamples | None:
     """Read all samples into memory; None if they take too much and can be joined in the engine."""
-    records, scored = asked.runs.records, asked.scored
-    joins = _not_in_parts(asked) is None
+    records, scored, task = asked.runs.records, asked.scored, asked.runs.task
+    joins = task in (None, Task.RANKING)
     if joins and scored is not None and entries_of(records) > MOST_ENTRIES:
         return None
     if scored is not None:
         check_entries(records, scored)
     try:
-        return reading.at_once(records, kept, whole=scored is not None or asked.runs.task is not None)
+        return reading.at_once(records, kept, whole=scored is not None or task is not None)
     except TooLarge as error:
         if joins:
             return None
         raise TooLarge(
             "expected samples of all runs that fit in memory together (PREVAIL_DATA_MEMORY_BYTES) for "
-            f"{_not_in_parts(asked)}, got more: any number of samples of classes is paired, with weights "
+            f"runs of {task}, got more: any number of samples of classes is paired, with weights "
             "and groups, and any number of ranked items",
             pointer=error.pointer,
         ) from None
-
-
-def _not_in_parts(asked: AskedComparison) -> str | None:
-    """Name the kind of runs that need all samples at once; None where runs can be joined in parts."""
-    return None if asked.runs.task in (None, Task.RANKING) else f"runs of {asked.runs.task}"
 
 
 def _summed(asked: AskedComparison) -> list[Expression]:

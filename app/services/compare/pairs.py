@@ -24,7 +24,7 @@ from app.kernel.compare.cost_ratios import (
     lorenz_order,
 )
 from app.kernel.compare.over_datasets import five_by_two_f, over_folds
-from app.kernel.compare.paired.tests import ChiSquared, ErrorGap, PredictiveValue, RunPair, p_of
+from app.kernel.compare.paired.tests import ChiSquared, PredictiveValue, RunPair, p_of
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.kernel.uncertainty.designs import Weighted
 from app.kernel.uncertainty.draws import Alternative
@@ -505,13 +505,13 @@ def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion
 
 def _method(comparison: Comparison) -> str:
     plain = _METHODS[comparison.runs.pairing.design]
-    if comparison.grouped:
+    if comparison.runs.grouped:
         return plain.replace(", ", ", grouped_")
     return plain.replace(", ", ", weighted_") if comparison.weighted else plain
 
 
 def _why(comparison: Comparison) -> str:
-    if comparison.grouped:
+    if comparison.runs.grouped:
         return _ONE_GROUP if comparison.runs.pairing.paired else _UNPAIRED_GROUPS
     return _WEIGHTED
 
@@ -551,8 +551,8 @@ def _estimated(comparison: Comparison, pair: tuple[int, int], positive: int) -> 
     classes, joint = (positive, 1 - positive), runs.pairing.joint
     if joint is not None:
         both = RunPair(joint.pair(*pair))
-        return between(*(both.error_gap(k, level) for k in classes))
-    if comparison.grouped or runs.lacking_weights is not None:
+        return _between(*(both.error_gap(k, level) for k in classes))
+    if comparison.runs.grouped or runs.lacking_weights is not None:
         return None
     (misses, misses_variance), (alarms, alarms_variance) = (
         independent_gap(*(_worth(runs, run, k, level) for run in pair)) for k in classes
@@ -560,14 +560,14 @@ def _estimated(comparison: Comparison, pair: tuple[int, int], positive: int) -> 
     return RateGaps(misses, alarms, misses_variance, alarms_variance)
 
 
-def between(misses: ErrorGap | None, alarms: ErrorGap | None) -> RateGaps | None:
+def _between(misses: tuple[float, float, Array] | None, alarms: tuple[float, float, Array] | None) -> RateGaps | None:
     """The gaps of both classes, with what the errors of a group have to do with each other; None without one."""
     if misses is None or alarms is None:
         return None
-    of_both = float(np.linalg.norm(misses.moves) * np.linalg.norm(alarms.moves))
-    together = float(misses.moves @ alarms.moves) / of_both if of_both > 0.0 else 0.0
-    covariance = together * (misses.variance * alarms.variance) ** 0.5
-    return RateGaps(misses.gap, alarms.gap, misses.variance, alarms.variance, covariance)
+    (missed, variance, moves), (alarmed, other, others) = misses, alarms
+    of_both = float(np.linalg.norm(moves) * np.linalg.norm(others))
+    together = float(moves @ others) / of_both if of_both > 0.0 else 0.0
+    return RateGaps(missed, alarmed, variance, other, together * (variance * other) ** 0.5)
 
 
 def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:

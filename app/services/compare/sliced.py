@@ -13,7 +13,7 @@ from app.domain.findings import Finding
 from app.domain.slices import Places
 from app.domain.wording import names as names_of
 from app.kernel.compare.rankings import Adjustment, adjust
-from app.services.compare.answers import ComparedMetric, ComparedPair, ComparedSlice, RunComparison
+from app.services.compare.answers import ComparedMetric, ComparedSlice, RunComparison
 from app.services.compare.comparison_answer import compared_metrics
 from app.services.estimands import Better
 from app.services.estimates.run_data import in_all_runs
@@ -77,12 +77,10 @@ def _adjusted(
         p = np.array([[np.nan if one.p_value is None else one.p_value for one in each] for each in pairs])
         adjusted = adjust(p.ravel(), adjustment).reshape(p.shape)
         for (own, name), each, values in zip(places, pairs, adjusted, strict=True):
-            own[name] = replace(own[name], differences=_with(each, values.tolist()))
+            known = [None if np.isnan(p) else p for p in values.tolist()]
+            pairs_of = [replace(one, p_adjusted=p) for one, p in zip(each, known, strict=True)]
+            own[name] = replace(own[name], differences=pairs_of)
     return [replace(one, metrics=own) for one, own in zip(slices, metrics, strict=True)]
-
-
-def _with(pairs: Sequence[ComparedPair], adjusted: Sequence[float]) -> list[ComparedPair]:
-    return [replace(one, p_adjusted=None if np.isnan(p) else p) for one, p in zip(pairs, adjusted, strict=True)]
 
 
 def _turned(by: str, metrics: Mapping[str, ComparedMetric], slices: Sequence[ComparedSlice]) -> list[Finding]:

@@ -124,9 +124,9 @@ class _Joined:
     def compared(self, minimum: float, expressions: Sequence[Expression], budget: int) -> Runs:
         """Raises as `pair_streamed`; counts may take so many bytes."""
         pairing = by_counts(self.rows.n_rows, self.largest, minimum)
-        fault = pairing if isinstance(pairing, str) else self._fault()
-        if isinstance(pairing, str) or fault is not None:
-            raise unpaired(str(fault))
+        pairing = pairing if isinstance(pairing, str) else self._fault() or pairing
+        if isinstance(pairing, str):
+            raise unpaired(pairing)
         records = self.runs.records
         weighted = any(record.is_weighted for record in records)
         rows = self.rows.having(**{TRUTH: f"{TRUTH}_0", WEIGHT: self._weights[0]})
@@ -135,7 +135,7 @@ class _Joined:
         # What weighs nothing says nothing.
         rows = rows.where(f"{WEIGHT} > 0") if weighted else rows
         joint = self._joint(self._counts(rows, by, budget)) if grouped is None else grouped
-        pairing = replace(pairing, joint=joint)
+        pairing = replace(pairing, joint=joint, grouping=joint.grouping)
         if not expressions:
             return self.runs.joined(pairing, None)
         sure = tuple(not record.has_scores for record in records)

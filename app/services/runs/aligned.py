@@ -89,19 +89,20 @@ class Runs:
         order = {label: place for place, label in enumerate(labels)}
         matrices, places = [], []
         for index, record in enumerate(records):
+            at = f"{pointer}/{index}" if pointer.endswith("s") else pointer
             if record.task is not task:
                 raise IncomparableRuns(
                     f"expected runs of one kind of input: {record.id} came as {record.kind.replace('_', ' ')}, and "
                     f"{records[0].id} as {records[0].kind.replace('_', ' ')}",
-                    pointer=f"{pointer}/{index}" if pointer.endswith("s") else pointer,
+                    pointer=at,
                 )
             if set(record.labels) != set(labels):
-                raise _different(record, records[0], f"{pointer}/{index}" if pointer.endswith("s") else pointer)
+                raise _different(record, records[0], at)
             if record.decisions != records[0].decisions:
                 raise IncomparableLabels(
                     f"expected runs with the same decisions in the same order; {record.id} has "
                     f"{listed(record.decisions or ())}, and {records[0].id} {listed(records[0].decisions or ())}",
-                    pointer=f"{pointer}/{index}" if pointer.endswith("s") else pointer,
+                    pointer=at,
                 )
             place = np.array([order[label] for label in record.labels], dtype=np.intp)
             places.append(place)
@@ -276,9 +277,9 @@ class Runs:
     @property
     def grouped(self) -> bool:
         """Do the samples of a run come in groups?"""
-        joint = self.pairing.joint
-        paired = self.pairing.grouping is not None or (joint is not None and joint.grouping is not None)
-        return paired or (not self.pairing.paired and any(record.is_grouped for record in self.records))
+        return self.pairing.grouping is not None or (
+            not self.pairing.paired and any(record.is_grouped for record in self.records)
+        )
 
     @cached_property
     def groupings(self) -> tuple[Grouping, ...]:
@@ -290,11 +291,9 @@ class Runs:
         """
         if not self.grouped:
             return ()
-        joint, grouping = self.pairing.joint, self.pairing.grouping
+        grouping = self.pairing.grouping
         if isinstance(grouping, IncomparableRuns):
             raise grouping
-        if grouping is None and joint is not None:
-            grouping = joint.grouping
         if grouping is not None:
             return (grouping,) * len(self)
         return tuple(self._grouping(record) for record in self.records)

@@ -153,16 +153,6 @@ class Comparison:
         self._setup = Setup(runs, self.prevalence, settings, self.pairs)
 
     @property
-    def independent(self) -> bool:
-        """Are there samples, all of equal weight, so that tests may count them?"""
-        return not (self.grouped or self.weighted)
-
-    @property
-    def grouped(self) -> bool:
-        """Do the samples come in groups?"""
-        return self.runs.grouped
-
-    @property
     def weighted(self) -> bool:
         """Have the samples weights?"""
         return any(record.is_weighted for record in self.runs.records)
@@ -218,16 +208,17 @@ class Comparison:
         """For each estimand, how it is resampled, and its place there."""
         indices = [index for index, estimand in enumerate(self.estimands) if not estimand.is_of_slices]
         made = {index: one.way(0) if isinstance(one, Comparison) else (one, 0) for index, one in self._sliced.items()}
-        of_matrices = [index for index in indices if not (self.estimands[index].scored or self.grouped)]
+        of_matrices = [index for index in indices if not (self.estimands[index].scored or self.runs.grouped)]
         rest = [index for index in indices if index not in of_matrices]
         for chosen, kind in ((of_matrices, MatrixDraws), (rest, LinearDifferences)):
             if chosen:
-                way: Resampling = kind(*self._given(chosen))
+                estimands, values = (
+                    [self.estimands[index] for index in chosen],
+                    [self.values[index] for index in chosen],
+                )
+                way: Resampling = kind(self._setup, estimands, values)
                 made |= {index: (way, place) for place, index in enumerate(chosen)}
         return [made[index] for index in range(len(self.estimands))]
-
-    def _given(self, chosen: Sequence[int]) -> tuple[Setup, list[Estimand], list[Array]]:
-        return self._setup, [self.estimands[index] for index in chosen], [self.values[index] for index in chosen]
 
     def way(self, index: int) -> tuple[Resampling, int]:
         """Return the resampling of an estimand, and its place there."""
@@ -315,13 +306,11 @@ class Comparison:
 
 class SliceDifferences(Resampling):
     """An estimand over several slices, or of several values of slices: differences of what is picked from them, and of
-    their mean, have limits by MOVER over those of each run.
+    their mean, have limits by MOVER over those of each run. Draws of what is picked would move it to one side.
 
     Attributes:
         observed: Values (R, V) as the runs are.
     """
-
-    name = "slices"
 
     def __init__(self, setup: Setup, estimand: Estimand, compared: Callable[[Runs, Estimand], Comparison]) -> None:
         self._independent = True
@@ -346,16 +335,6 @@ class SliceDifferences(Resampling):
             return self._over.card.compute(np.concatenate(values, axis=1), **self._over.parameters)[:, None]
         known = [one[:, 0] for one in values if np.isfinite(one).all()]
         return value_over_slices(self._over, np.array(known).reshape(len(known), -1).T.reshape(-1, len(known)))[:, None]
-
-    @property
-    def drawn(self) -> list[Array | None]:
-        """None: draws of what is picked from several would move the values to one side."""
-        return [None]
-
-    @property
-    def design(self) -> ResamplingDesign:
-        """Nothing is simulated."""
-        return ResamplingDesign()
 
     @property
     def notes(self) -> list[str]:

@@ -55,10 +55,14 @@ def undefined_notes(of: "LinearDifferences") -> list[str]:
     """Name the values of samples that do not exist, with their reasons: those of the runs as they are, since runs are
     compared at other class shares where they have the same classes.
     """
-    notes, labels = list[str](), of.runs.labels
+    notes, labels, streamed = list[str](), of.runs.labels, of.runs.streamed
     if not any(estimand.scored for estimand in of.estimands):
         return notes
-    for number, (run, record) in enumerate(zip(_lacking(of.runs), of.runs.records, strict=True)):
+    runs = of.runs.scored
+    if streamed is not None:
+        # Others whose samples lack what the streamed ones lack, so that the same values are undefined.
+        runs = tuple(_as_undefined(of.runs, streamed, run) for run in range(len(runs)))
+    for number, (run, record) in enumerate(zip(runs, of.runs.records, strict=True)):
         subject = run.units.subject(run.weights)
         for estimand, values, forms in zip(of.estimands, of.values, of.forms, strict=True):
             if not estimand.scored or forms is None or not of.setup.prevalence.reaches(estimand):
@@ -68,12 +72,6 @@ def undefined_notes(of: "LinearDifferences") -> list[str]:
                 why = gap_of(estimand.expression, subject, labels, place)[1]
                 notes.append(f"{estimand.text}{class_name} is undefined for {record.model.name} ({record.id}): {why}.")
     return notes
-
-
-def _lacking(runs: Runs) -> tuple[RunData, ...]:
-    """The runs, or others whose samples lack what the streamed ones lack, so that the same values are undefined."""
-    streamed = runs.streamed
-    return runs.scored if streamed is None else tuple(_as_undefined(runs, streamed, run) for run in range(len(runs)))
 
 
 def _as_undefined(runs: Runs, streamed: StreamedRuns, run: int) -> RunData:
@@ -205,10 +203,9 @@ def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...
 
 
 def _of_derivatives(value: float, influence: Array, estimand: Estimand, freedom: float = np.inf) -> Linearisation:
-    strata = Strata.WHOLE
     influence = influence if np.isfinite(value) else np.full(influence.shape, np.nan)
-    method = LinearMethod.JACKKNIFE
-    return Linearisation(float(value), influence, Scale.LINEAR, strata, method, estimand.bounds, freedom=freedom)
+    form = Scale.LINEAR, Strata.WHOLE, LinearMethod.JACKKNIFE
+    return Linearisation(float(value), influence, *form, estimand.bounds, freedom=freedom)
 
 
 def _numeric_forms(
@@ -315,8 +312,6 @@ def _by_id(run: RunData) -> RunData:
 
 class LinearDifferences(Resampling):
     """Values as sums over units: one Student's t distribution of each difference, and normal draws of all runs."""
-
-    name = "normal"
 
     def __init__(self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array]) -> None:
         super().__init__(setup, estimands, values)

@@ -3,8 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import ClassVar
+from functools import cached_property
 
 import numpy as np
 
@@ -226,29 +225,28 @@ class Resampling(ABC):
     """Draws of some estimands for all runs together, and the tests that go with them.
 
     Attributes:
-        name: What limits that are read off the draws are called.
         values: Values (R, V) of each estimand, at the common prevalence where that moves it.
     """
-
-    name: ClassVar[str]
 
     def __init__(self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array]) -> None:
         self.setup, self.runs, self.settings = setup, setup.runs, setup.settings
         self.estimands, self.values = tuple(estimands), tuple(values)
 
     @property
-    @abstractmethod
     def drawn(self) -> list[Array | None]:
-        """Draws (D, R, V) of each estimand, joint where the runs are paired; None where they would take too long."""
+        """Draws (D, R, V) of each estimand, joint where the runs are paired; None where there are none, or they would
+        take too long.
+        """
+        return [None] * len(self.estimands)
 
     @abstractmethod
     def tests(self, index: int, level: float) -> list[list[Test]]:
         """For each pair and each of the values of an estimand, limits and p of the difference of the two runs."""
 
     @property
-    @abstractmethod
     def design(self) -> ResamplingDesign:
         """Design of the simulation, as it is answered."""
+        return ResamplingDesign()
 
     @property
     def notes(self) -> list[str]:
@@ -284,8 +282,6 @@ class MatrixDraws(Resampling):
     """Draws of matrices, joint where runs are on the same samples: what they have in common stays in common. Rates and
     what has derivatives have tests of their own.
     """
-
-    name = "posterior"
 
     @cached_property
     def draws(self) -> int:
@@ -347,7 +343,7 @@ class MatrixDraws(Resampling):
         if index not in self._testable:
             return None
         if self.runs.pairing.design is not PairingDesign.INDEPENDENT:
-            return self._same_samples(self._with(index), level)[index, pair]
+            return self._same_samples(self._together[bool(self._rates(index))], level)[index, pair]
         return self._independent(index, pair, level)
 
     @cached_property
@@ -358,9 +354,10 @@ class MatrixDraws(Resampling):
         places, reaches = range(len(self.estimands)), self.setup.prevalence.reaches
         return [one for one in places if reaches(self.estimands[one]) and (derivable or self._rates(one))]
 
-    def _with(self, index: int) -> tuple[int, ...]:
-        """Testable estimands that are rates as this one, or are not."""
-        return tuple(one for one in self._testable if bool(self._rates(one)) is bool(self._rates(index)))
+    @cached_property
+    def _together(self) -> dict[bool, tuple[int, ...]]:
+        """Testable estimands that are rates, and those that are not."""
+        return {kind: tuple(one for one in self._testable if bool(self._rates(one)) is kind) for kind in (True, False)}
 
     @kept
     def _rates(self, index: int) -> Sequence[Rate]:
@@ -377,7 +374,7 @@ class MatrixDraws(Resampling):
         if drawn is None:
             return [Test()] * gaps.size
         first, second = drawn[:, pair[0]], drawn[:, pair[1]]
-        name, smallest = self.name, None
+        name, smallest = "posterior", None
         with silently():
             differences = DrawnDifferences(gaps, first - second)
             if self.runs.pairing.design is PairingDesign.TEST_SET:
@@ -414,10 +411,9 @@ class MatrixDraws(Resampling):
     def _derived(self) -> dict[int, slice]:
         """By testable estimand that is no rate, its values among those of all of these."""
         found, start = dict[int, slice](), 0
-        for index in self._testable:
-            if not self._rates(index):
-                found[index] = slice(start, start + len(self.estimands[index].names))
-                start = found[index].stop
+        for index in self._together[False]:
+            found[index] = slice(start, start + len(self.estimands[index].names))
+            start = found[index].stop
         return found
 
     def _functional(self, table: Table) -> Array:
@@ -460,13 +456,14 @@ class MatrixDraws(Resampling):
         worth = plain
         if own is not None:
             worth = np.array([Weighted(own).counts(rate, _USUAL_LEVEL) for rate in rates]).T
-        with silently():
-            found = Reach.of(partial(wilson_at, *worth), worth[0] / worth[1], level)
         slopes = np.array([_slope(rate, size) for rate, size in zip(rates, plain[1].tolist(), strict=True)])
-        below, above = (
-            np.where(slopes < 0, *ends) for ends in ((found.above, found.below), (found.below, found.above))
-        )
-        return Reach(found.deviates, np.abs(slopes) * below, np.abs(slopes) * above)
+
+        def limits(z: Array) -> tuple[Array, Array]:
+            low, high = (slopes * end for end in wilson_at(worth[0], worth[1], z))
+            return np.minimum(low, high), np.maximum(low, high)
+
+        with silently():
+            return Reach.of(limits, slopes * worth[0] / worth[1], level)
 
     @kept
     def _same_samples(self, indices: tuple[int, ...], level: float) -> dict[Place, list[Test | None]]:
@@ -478,7 +475,7 @@ class MatrixDraws(Resampling):
             self._joint is not None,
             bool(self._rates(indices[0])),
         )
-        places = [(index, pair) for index in indices for pair in self.setup.pairs]
+        places = [(index, pair) for pair in self.setup.pairs for index in indices]
         on_scale, found, start = [self._on_scale(*place) for place in places], {}, 0
         method, limits = _NAMES[paired, of_rates]
         rope = np.concatenate([own for _, own in on_scale])
@@ -510,47 +507,39 @@ class MatrixDraws(Resampling):
 
     def _effects(self, indices: tuple[int, ...], *, opposed: bool) -> Effects:
         """Of one test set at the pairing at which the runs differ most where they are ``opposed``, or else least."""
-        return Effects.stacked(
-            [
-                effects
-                for index in indices
-                for pair in self.setup.pairs
-                for effects in (
-                    [self._of_rate(rate, pair, opposed=opposed) for rate in self._rates(index)]
-                    or self._of_derived(index, pair, opposed=opposed)
-                )
-            ]
-        )
+        parts: list[Effects] = []
+        for pair in self.setup.pairs:
+            rates = [rate for index in indices for rate in self._rates(index)]
+            parts += [self._of_rate(rate, pair, opposed=opposed) for rate in rates]
+            parts += [] if rates else self._of_derived(pair, opposed=opposed)
+        return Effects.stacked(parts)
 
-    @kept
-    def _joint_of(self, pair: tuple[int, int]) -> JointCounts | None:
-        return None if self._joint is None else self._joint.pair(*pair)
+    def _of_derived(self, pair: tuple[int, int], *, opposed: bool) -> list[Effects]:
+        """Effects on all that is no rate."""
+        if self._joint is not None:
+            joint = self._joint.pair(*pair)
+            return [PairSlopes.numeric(joint.matrices(), self._functional, joint.scales()).effects(joint)]
+        slopes, (first, second) = self._slopes(pair), self.runs.counts[[*pair]]
+        each = [slopes.of(slice(place, place + 1)) for place in range(len(slopes.slopes))]
+        return [one.effects(coupled(first, second, one.slopes[0], opposed=opposed)) for one in each]
 
     @kept
     def _slopes(self, pair: tuple[int, int]) -> PairSlopes:
-        joint, matrices = self._joint_of(pair), self.runs.counts[[*pair]]
-        scales = np.ones(matrices.shape[-1]) if joint is None else joint.scales()
-        return PairSlopes.numeric(matrices, self._functional, scales)
-
-    def _of_derived(self, index: int, pair: tuple[int, int], *, opposed: bool) -> list[Effects]:
-        joint, slopes = self._joint_of(pair), self._slopes(pair).of(self._derived[index])
-        if joint is not None:
-            return [slopes.effects(joint)]
-        each = [slopes.of(slice(place, place + 1)) for place in range(len(slopes.slopes))]
-        counts = self.runs.counts[[*pair]]
-        return [one.effects(coupled(*counts, one.slopes[0], opposed=opposed)) for one in each]
+        """Slopes of two runs of one test set, made once for both ends."""
+        matrices = self.runs.counts[[*pair]]
+        return PairSlopes.numeric(matrices, self._functional, np.ones(matrices.shape[-1]))
 
     def _of_rate(self, rate: Rate, pair: tuple[int, int], *, opposed: bool) -> Effects:
         """Effects on a rate: samples are of one class, and taken for 0 where they count."""
         joint = self._joint
         if joint is None:
-            counts, places = self.runs.counts[[*pair]], np.arange(self.runs.n_classes)
+            counts, places = self.runs.counts[[*pair]], np.arange(self.runs.counts.shape[-1])
             hits, members = (
                 np.where(cells.hold(places[:, None], places, rate.of), counts, 0.0).sum(axis=2)
                 for cells in (rate.hits, rate.among)
             )
-            cells = np.stack([hits, members - hits], axis=2)
-            joint = coupled(*cells, np.tile([1.0, 0.0], (len(places), 1)), opposed=opposed)
+            first, second = np.stack([hits, members - hits], axis=2)
+            joint = coupled(first, second, np.tile([1.0, 0.0], (len(places), 1)), opposed=opposed)
             truth, predictions, counts, weights = joint.truth, joint.predictions, joint.counts, None
         else:
             among = rate.among.hold(joint.truth, joint.truth, rate.of)

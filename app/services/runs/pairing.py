@@ -1,7 +1,7 @@
 """Pairing of runs: whether they were made on the same samples, and which prediction belongs to which."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -52,8 +52,7 @@ class Pairing:
     Attributes:
         joint: The joint counts of paired runs.
         rows: For each of them the places of the common samples, in one order.
-        weights: What these weigh; None is 1 each.
-        matched: How many they are, whatever they weigh, where rows do not say it.
+        n_common: How many these are, whatever they weigh; None if it is not known.
         grouping: Groups of the common samples, or why these cannot be used; None where the samples are independent.
     """
 
@@ -61,23 +60,13 @@ class Pairing:
     reason: str
     joint: JointCounts | None = None
     rows: tuple[NDArray[np.intp], ...] | None = None
-    weights: Array | None = None
-    matched: int | None = None
+    n_common: int | None = None
     grouping: Grouping | IncomparableRuns | None = None
 
     @property
     def paired(self) -> bool:
         """Is it known which prediction belongs to which?"""
         return self.design is PairingDesign.SAMPLES
-
-    @property
-    def n_common(self) -> int | None:
-        """Number of samples that paired runs have in common; None if it is not known."""
-        if self.rows is not None:
-            return len(self.rows[0])
-        if self.matched is not None:
-            return self.matched
-        return None if self.joint is None else int(self.joint.counts.sum())
 
 
 def pair(
@@ -97,7 +86,16 @@ def pair(
     if isinstance(found, Pairing):
         return found
     margins = [one.counts.sum(axis=-1) for one in runs]
-    return _by_test_set(records, found, same=all(np.array_equal(one, margins[0]) for one in margins[1:]))
+    same = all(np.array_equal(one, margins[0]) for one in margins[1:])
+    # Sums of weights that are the same say less.
+    if same and all(record.dataset == records[0].dataset and not record.is_weighted for record in records):
+        return Pairing(
+            PairingDesign.TEST_SET,
+            f"{found}. Dataset and class counts are the same, so it is one test set, but which predictions belong "
+            "together is unknown: p-values are given as the range that the unknown pairing allows, and intervals and "
+            "probabilities hold whatever it is",
+        )
+    return Pairing(PairingDesign.INDEPENDENT, f"{found}; taken as runs on different samples")
 
 
 def _joined(records: Sequence[EvaluationRecord], runs: Sequence[RunData], minimum: float) -> Pairing | str:
@@ -108,11 +106,10 @@ def _joined(records: Sequence[EvaluationRecord], runs: Sequence[RunData], minimu
         return f"{names} came without {'sample ' * of_classes}ids, or these were not saved"
     named = _QUERIES if records[0].kind == Ranking.kind else _IDS
     ids = [one.unit_ids for one in runs if one.unit_ids is not None]
-    rows, largest = _rows(ids), max(map(len, ids))
-    matched = len(rows[0])
-    fault = _too_few(matched, largest, minimum, named)
-    if fault is not None:
-        return fault
+    rows = _rows(ids)
+    found = by_counts(len(rows[0]), max(map(len, ids)), minimum, named)
+    if isinstance(found, str):
+        return found
     truths = [None if one.truth is None else one.truth[row] for one, row in zip(runs, rows, strict=True)]
     for number, truth in enumerate(truths):
         if truth is not None and truths[0] is not None and not np.array_equal(truth, truths[0]):
@@ -127,21 +124,7 @@ def _joined(records: Sequence[EvaluationRecord], runs: Sequence[RunData], minimu
         predicted = np.stack([one.predicted[row] for one, row in zip(runs, rows, strict=True)])
         groups = grouping if isinstance(grouping, Grouping) else None
         joint = combine(truths[0], predicted, records[0].n_classes, weights=weights, grouping=groups)
-    reason = _matched(matched, largest, named)
-    return Pairing(PairingDesign.SAMPLES, reason, joint, tuple(rows), weights, grouping=grouping)
-
-
-def _by_test_set(records: Sequence[EvaluationRecord], why: str, *, same: bool) -> Pairing:
-    """Runs that nothing pairs; ``same``: their data have the same counts, or sums of weights, which say less."""
-    same = same and not any(record.is_weighted for record in records)
-    if same and all(record.dataset == records[0].dataset for record in records):
-        return Pairing(
-            PairingDesign.TEST_SET,
-            f"{why}. Dataset and class counts are the same, so it is one test set, but which predictions belong "
-            "together is unknown: p-values are given as the range that the unknown pairing allows, and intervals and "
-            "probabilities hold whatever it is",
-        )
-    return Pairing(PairingDesign.INDEPENDENT, f"{why}; taken as runs on different samples")
+    return replace(found, joint=joint, rows=tuple(rows), grouping=grouping)
 
 
 def another_truth(sample: Any, place: int) -> str:
@@ -149,28 +132,22 @@ def another_truth(sample: Any, place: int) -> str:
     return f"sample {sample} has another true class in run {place + 1} than in the first"
 
 
-def by_counts(matched: int, largest: int, minimum: float) -> Pairing | str:
-    """Runs whose samples were joined by their ids somewhere else, or why that is not enough.
+def by_counts(matched: int, largest: int, minimum: float, named: str = _IDS) -> Pairing | str:
+    """Runs by how many samples all have in common, whatever these weigh, or why that is not enough.
 
     Args:
-        matched: How many samples all runs have in common, whatever they weigh.
+        matched: That number.
         largest: Samples of the run that has the most.
         minimum: Share of these that all runs must have in common.
+        named: What samples are told apart by.
     """
-    fault = _too_few(matched, largest, minimum)
-    return fault or Pairing(PairingDesign.SAMPLES, _matched(matched, largest), matched=matched)
-
-
-def _too_few(matched: int, largest: int, minimum: float, named: str = _IDS) -> str | None:
     if matched == 0:
         return f"the runs have no {named} in common"
-    return f"only {matched:,} of {largest:,} {named} are common to all runs" if matched < minimum * largest else None
-
-
-def _matched(matched: int, largest: int, named: str = _IDS) -> str:
+    if matched < minimum * largest:
+        return f"only {matched:,} of {largest:,} {named} are common to all runs"
     same = "same " if matched == largest else ""
     rest = "" if matched == largest else f" in common; the others, of at most {largest:,}, are left out"
-    return f"{same}{counted(matched, named)}{rest}"
+    return Pairing(PairingDesign.SAMPLES, f"{same}{counted(matched, named)}{rest}", n_common=matched)
 
 
 def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:

@@ -20,7 +20,7 @@ def paired_variance(joint: JointCounts, functional: Functional, *, shares: Share
     if joint.n_runs != 2:
         raise ValueError(f"a paired difference needs two runs, not {joint.n_runs}")
     slopes = []
-    for matrix, cells in zip(joint.matrices(), joint.cells(), strict=True):
+    for matrix, cells in zip(joint.matrices(), joint.truth * joint.n_classes + joint.predictions, strict=True):
         moves, filled = cell_sensitivities(matrix, functional)
         per_cell = np.zeros((matrix.size, moves.shape[1]))
         per_cell[filled[:, 0] * joint.n_classes + filled[:, 1]] = moves / matrix[filled[:, 0], filled[:, 1]][:, None]

@@ -75,12 +75,6 @@ def test_friedman_at_its_ends() -> None:
     assert same_order.f == np.inf
     assert same_order.f_p == 0.0
     assert friedman(np.ones((6, 3))).chi_squared == 0.0
-    with pytest.raises(ValueError, match="too few"):
-        friedman(np.ones((4, 3)))
-    with pytest.raises(ValueError, match="missing"):
-        friedman(np.full((6, 3), np.nan))
-    with pytest.raises(ValueError, match="two models"):
-        friedman(np.ones((6, 1)))
 
 
 def test_published_critical_difference_with_its_root_of_two() -> None:
@@ -207,10 +201,6 @@ def test_repetitions_do_not_make_test_sets_smaller() -> None:
 def test_folds_without_spread() -> None:
     assert over_folds(np.zeros(10), 0.1).p[0] == 1.0
     assert np.isnan(over_folds(np.full(10, 0.25), 0.1).p[0])
-    with pytest.raises(ValueError, match="two differences"):
-        over_folds(np.zeros(1), 0.1)
-    with pytest.raises(ValueError, match="share"):
-        over_folds(np.zeros(5), 1.0)
 
 
 def test_five_by_two_f() -> None:
@@ -221,8 +211,6 @@ def test_five_by_two_f() -> None:
     assert p == pytest.approx(scipy_f.sf(statistic, 10, 5))
     assert five_by_two_f(differences[:, ::-1])[0] == pytest.approx(statistic)
     assert five_by_two_f(np.zeros((5, 2))) == (0.0, 1.0)
-    with pytest.raises(ValueError, match="shape"):
-        five_by_two_f(np.zeros(10))
 
 
 def test_five_by_two_f_by_hand() -> None:

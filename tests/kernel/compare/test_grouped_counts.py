@@ -184,11 +184,12 @@ def test_what_a_gap_is_worth_follows_from_the_variance_of_statsmodels() -> None:
     own = TRUTH == 1
     found = pair_of(weights=WEIGHTS).error_gap(1, 0.95)
     assert found is not None
+    gap, found_variance, moves = found
     gained = ((SECOND == TRUTH).astype(float) - (FIRST == TRUTH))[own]
     fit = sm.WLS(gained, np.ones(gained.size), weights=WEIGHTS[own]).fit(
         cov_type="cluster", cov_kwds={"groups": GROUP[own], "use_correction": False}
     )
-    assert float(found.moves @ found.moves) == pytest.approx(float(fit.bse[0]) ** 2, rel=1e-10)
+    assert float(moves @ moves) == pytest.approx(float(fit.bse[0]) ** 2, rel=1e-10)
     present = np.unique(GROUP[own]).size
     variance = float(fit.bse[0]) ** 2 * present / (present - 1)
     better, worse = (float(WEIGHTS[own] @ (gained == sign) / WEIGHTS[own].sum()) for sign in (-1, 1))
@@ -197,12 +198,12 @@ def test_what_a_gap_is_worth_follows_from_the_variance_of_statsmodels() -> None:
     kish = float(sizes.sum() ** 2 / (sizes**2).sum())
     worth = float(worth_of_few(min(spread / variance, gained.size), kish, 0.95))
     assert worth < gained.size
-    assert (found.gap, found.variance) == pytest.approx(paired_gap(better * worth, worse * worth, worth), rel=1e-10)
+    assert (gap, found_variance) == pytest.approx(paired_gap(better * worth, worse * worth, worth), rel=1e-10)
     # Nothing that differs shows no variance: as many samples as groups. One group says nothing.
     codes, grouping = np.ones(6, np.int64), Grouping(np.array([0, 0, 0, 0, 1, 1]), 3)
     alike = RunPair(JointCounts(2, codes, np.stack([codes, codes]), np.ones(6), grouping=grouping)).error_gap(1, 0.95)
     assert alike is not None
-    assert alike.variance == pytest.approx(paired_gap(0.0, 0.0, 2.0)[1])
+    assert alike[1] == pytest.approx(paired_gap(0.0, 0.0, 2.0)[1])
     one = JointCounts(2, codes, np.stack([codes, 0 * codes]), np.ones(6), grouping=Grouping(0 * codes, 2))
     assert RunPair(one).error_gap(1, 0.95) is None
 

@@ -81,13 +81,9 @@ class JointCounts:
         return np.array(
             [
                 np.bincount(cells, weights=self.masses, minlength=size).reshape(self.n_classes, -1)
-                for cells in self.cells()
+                for cells in self.truth * self.n_classes + self.predictions
             ]
         )
-
-    def cells(self) -> Codes:
-        """Position of every combination in the flattened matrix of each run, (R, P)."""
-        return self.truth * self.n_classes + self.predictions
 
     def correct(self) -> NDArray[np.bool_]:
         """Mask of the runs that are right, (R, P)."""
@@ -129,48 +125,29 @@ def combine(
         weights: (n) what each weighs; what weighs nothing is left out. None is 1 each.
         grouping: Groups of the items; None where they are independent.
     """
-    levels, codes = distinct_rows(np.asarray(truth, dtype=np.int64), n_classes, predictions, n_classes)
-    each: Array | None = None
-    group: Codes | None = None
+    columns = [(np.asarray(one, dtype=np.int64), n_classes) for one in (truth, *predictions)]
     if weights is not None:
         distinct, own = np.unique(weights, return_inverse=True)
-        present, codes = _renumber(codes * distinct.size + own, len(levels) * distinct.size)
-        levels, each = levels[present // distinct.size], distinct[present % distinct.size]
+        columns.append((own, distinct.size))
     if grouping is not None:
-        n_groups = grouping.n_groups
-        present, codes = _renumber(codes * n_groups + grouping.codes, len(levels) * n_groups)
-        levels, group = levels[present // n_groups], present % n_groups
-        each = None if each is None else each[present // n_groups]
-    counts = np.bincount(codes, weights=times, minlength=len(levels)).astype(np.float64)
+        columns.append((grouping.codes, grouping.n_groups))
+    codes, span = columns[0]
+    levels = np.arange(span)[:, None]
+    for column, size in columns[1:]:
+        present, codes = _renumber(codes * size + column, span * size)
+        levels = np.column_stack([levels[present // size], present % size])
+        span = len(present)
+    each = None if weights is None else distinct[levels[:, 1 + len(predictions)]]
+    counts = np.bincount(codes, weights=times, minlength=span).astype(np.float64)
     filled = counts > 0 if each is None else (counts > 0) & (each > 0)
     return JointCounts(
         n_classes,
         levels[filled, 0],
-        levels[filled, 1:].T,
+        levels[filled, 1 : 1 + len(predictions)].T,
         counts[filled],
         None if each is None else each[filled],
-        None if group is None or grouping is None else Grouping(group[filled], grouping.n_groups),
+        None if grouping is None else Grouping(levels[filled, -1], grouping.n_groups),
     )
-
-
-def distinct_rows(first: Codes, span: int, columns: Sequence[Codes] | Codes, n_classes: int) -> tuple[Codes, Codes]:
-    """Rows of codes that occur, in order, and for each row (n) its place among them.
-
-    Args:
-        first: (n) codes 0..span-1.
-        span: See above.
-        columns: Others (n), 0..K-1.
-        n_classes: K.
-    """
-    codes, levels = first, np.arange(span)[:, None]
-    for column in columns:
-        present, codes = _renumber(codes * n_classes + np.asarray(column, dtype=np.int64), span * n_classes)
-        levels = np.column_stack([levels[present // n_classes], present % n_classes])
-        span = len(present)
-    if not len(columns):
-        present, codes = _renumber(codes, span)
-        levels = levels[present]
-    return levels, codes
 
 
 def merged(parts: Sequence[JointCounts], n_runs: int, n_classes: int) -> JointCounts:
@@ -202,10 +179,8 @@ def guarded_classes(joint: JointCounts) -> NDArray[np.bool_]:
     right = joint.correct().astype(np.float64)
     actual = joint.members()
     guarded = np.zeros(joint.n_classes, dtype=np.bool_)
-    order = np.argsort(joint.truth, kind="stable")
-    ends = np.searchsorted(joint.truth[order], np.arange(joint.n_classes + 1))
     for k in np.flatnonzero(actual):
-        mine = order[ends[k] : ends[k + 1]]
+        mine = np.flatnonzero(joint.truth == k)
         hits, counts = right[:, mine], joint.counts[mine]
         only = (hits * counts) @ (1.0 - hits).T
         np.fill_diagonal(only, 1.0)

@@ -123,20 +123,6 @@ def paired_gap(better: float, worse: float, size: float) -> tuple[float, float]:
     return gap, (either - gap * gap) / total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ErrorGap:
-    """Difference of the error rates of two runs on a class.
-
-    Attributes:
-        variance: Of the difference.
-        moves: What each group (G) adds to the difference, to first order; nothing of independent samples.
-    """
-
-    gap: float
-    variance: float
-    moves: Array
-
-
 # Entries of a table of groups by columns that is made at once.
 _AT_ONCE = 1 << 20
 # Products that a matrix of variances may take: a second or two.
@@ -331,13 +317,14 @@ class RunPair:
                 freedom=freedom,
             )
 
-    def error_gap(self, k: int, level: float) -> ErrorGap | None:
-        """Difference of the error rates on a class, by the effective number of samples; None where these are one group.
+    def error_gap(self, k: int, level: float) -> tuple[float, float, Array] | None:
+        """Difference of the error rates on a class, its variance, and what each group (G) adds to it, to first order,
+        nothing of independent samples; None where these are one group.
 
-        That is what the variance is per sample over what it is by linearisation, sum over the units of (sum of
-        w (u - gap))^2 / (sum w)^2, which counts as that of all samples at least. Where nothing varies it is Kish's
-        number of samples, or that of the groups. Few groups are worth less (``worth_of_few``), at the level of limits.
-        Samples of one weight are worth their number.
+        The variance is by the effective number of samples: what it is per sample over what it is by linearisation, sum
+        over the units of (sum of w (u - gap))^2 / (sum w)^2, which counts as that of all samples at least. Where
+        nothing varies it is Kish's number of samples, or that of the groups. Few groups are worth less
+        (``worth_of_few``), at the level of limits. Samples of one weight are worth their number.
         """
         joint, grouping = self.joint, self.joint.grouping
         mine = joint.truth == k
@@ -359,7 +346,7 @@ class RunPair:
             worth = min(spread / variance, members)
             if grouping is not None:
                 worth = float(worth_of_few(worth, kish_effective_n(sizes), level))
-        return ErrorGap(*paired_gap(better * worth / total, worse * worth / total, worth), moves)
+        return *paired_gap(better * worth / total, worse * worth / total, worth), moves
 
 
 def _products(unit: Codes, n_units: int, column: Codes, values: Array, size: int) -> Array:
