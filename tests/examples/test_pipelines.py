@@ -62,7 +62,9 @@ def called() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ["gitlab", "jenkins", "pre-commit"])
+@pytest.mark.parametrize(
+    "name", ["gitlab", *(pytest.param(name, marks=pytest.mark.slow) for name in ("jenkins", "pre-commit"))]
+)
 def test_pipelines_run_the_script(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "prevail").rename(tmp_path / "program")  # the examples have a checkout of that name
     (tmp_path / "bin").mkdir()
