@@ -44,7 +44,7 @@ def each(
                 raise Failures(failures) from next(iter(failures.values()))
 
         signature = inspect.signature(test)
-        fixtures = [one for name, one in signature.parameters.items() if name not in keys]
+        fixtures = [one.replace(kind=one.KEYWORD_ONLY) for one in signature.parameters.values() if one.name not in keys]
         run.__signature__ = signature.replace(parameters=fixtures)  # type: ignore[attr-defined]
         return run
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import httpx
@@ -124,18 +124,20 @@ def check_json(reply: httpx.Response, *, named: Collection[str] = ()) -> None:
         assert _SNAKE_CASE.fullmatch(name), name
 
 
-def _member_names(value: Any, named: Collection[str]) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, member in value.items():
-            yield name
-            if name in named and isinstance(member, dict):
-                for inner in member.values():
-                    yield from _member_names(inner, named) if name not in _NAMED_TWICE else ()
-            else:
-                yield from _member_names(member, named)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _member_names(item, named)
+def _member_names(value: Any, named: Collection[str]) -> set[str]:
+    found, left = set[str](), [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            found.update(one)
+            for name, member in one.items():
+                if name not in named or not isinstance(member, dict):
+                    left.append(member)
+                elif name not in _NAMED_TWICE:
+                    left.extend(member.values())
+        elif isinstance(one, list):
+            left.extend(one)
+    return found
 
 
 def same_numbers(found: Any, expected: Any, where: str = "", *, rel: float = 1e-12) -> None:

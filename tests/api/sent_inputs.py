@@ -24,7 +24,7 @@ def with_input(text: str) -> str:
     return '{"model": {"name": "m"}, "dataset": {"name": "d"}, "input": ' + text + "}"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def nothing_stored_when_refused(client: httpx.Client) -> Any:
     """The tests here only compute or are refused."""
     before = count_stored(client)

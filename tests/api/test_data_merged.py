@@ -1,6 +1,7 @@
 """Merges of evaluations of data by reference: the values are those of one reading of everything."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,19 +67,17 @@ def write(path: Path, day: int, rows: int) -> None:
     pq.write_table(pa.table(columns), path)
 
 
-def days(client: httpx.Client, folder: Path, kind: str, rows: int, n: int = 2) -> tuple[list[str], Json]:
-    """Ids of some days, and the evaluation of all read at once."""
+def days(client: httpx.Client, folder: Path, kind: str, rows: int, n: int = 2) -> Iterator[Json]:
+    """Evaluations of some days, and of all read at once, each made when it is asked for."""
     place = folder / f"{kind}-{rows}-{n}"
     place.mkdir()
     for day in range(1, n + 1):
         write(place / f"day-{day}.parquet", day, rows)
-    found = []
     for files in (*(f"day-{day}.parquet" for day in range(1, n + 1)), "*.parquet"):
         source = named(place / files, COLUMNS[kind], kind, **LABELS.get(kind, {}))
         reply = keep(client, source, model=f"{kind}-{rows}-{files[:5]}", dataset=f"{kind}-{rows}")
         assert reply.status_code == 202, reply.text
-        found.append(result(client, reply.json()).json())
-    return [one["id"] for one in found[:-1]], found[-1]
+        yield result(client, reply.json()).json()
 
 
 def merge(client: httpx.Client, parts: list[str], **members: Any) -> httpx.Response:
@@ -108,7 +107,8 @@ def cases(*fast: tuple[str, int]) -> list[Any]:
 
 @pytest.mark.parametrize(("kind", "rows"), cases(*FAST))
 def test_the_values_are_those_of_one_reading(client: httpx.Client, folder: Path, kind: str, rows: int) -> None:
-    parts, whole = days(client, folder, kind, rows)
+    *of_days, whole = days(client, folder, kind, rows)
+    parts = [one["id"] for one in of_days]
     answer = merged(client, parts)
     same_numbers(values(answer), values(whole))
     assert answer["input"]["merged_from"] == parts
@@ -124,7 +124,8 @@ def test_the_values_are_those_of_one_reading(client: httpx.Client, folder: Path,
 
 @pytest.mark.parametrize(("kind", "rows"), cases(("scores", FEW)))
 def test_what_was_merged_can_be_merged_again(client: httpx.Client, folder: Path, kind: str, rows: int) -> None:
-    parts, whole = days(client, folder, kind, rows, 3)
+    *of_days, whole = days(client, folder, kind, rows, 3)
+    parts = [one["id"] for one in of_days]
     names = {"dataset": {"name": "all"}}
     first = merged(client, parts[:2], **names)["id"]
     again = merged(client, [parts[2], first], **names)
@@ -228,8 +229,9 @@ def too_many(*_: Any) -> MatrixInput:
 
 
 def test_what_cannot_be_one_is_refused(client: httpx.Client, folder: Path) -> None:
-    (first, second), _ = days(client, folder, "scores", 1_100)
-    other = days(client, folder, "probabilities", 1_100)[0][0]
+    of_scores = days(client, folder, "scores", 1_100)
+    first, second = next(of_scores)["id"], next(of_scores)["id"]
+    other = next(days(client, folder, "probabilities", 1_100))["id"]
     sent = client.post(
         "/v1/evaluations",
         json=evaluation(input={"kind": "scores", "y_true": [0, 1], "scores": [0.1, 0.7], "labels": [0, 1]}),

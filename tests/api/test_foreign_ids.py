@@ -129,17 +129,19 @@ def made(client: httpx.Client, mark: str) -> Things:
         answer: Json = reply.json()
         return answer
 
-    def run(model: str, dataset: str = "common", **more: Any) -> str:
+    def run(model: str, dataset: str = "common") -> str:
         body = evaluation(model=f"{mark}-{model}", dataset=f"{mark}-{dataset}", input=PROBABILITIES)
-        body["dataset"] |= more.pop("of_dataset", {})
-        body["model"] |= more.pop("of_model", {})
         return str(post("/v1/evaluations", body)["id"])
 
     named = {key: f"{mark}-{key}" for key in ("gate", "hook", "model", "dataset", "filtered")}
-    for model in TOURNAMENT[0]:
-        for dataset in TOURNAMENT[1]:
-            version = {"version": "2"} if model == "boosted" else {}
-            run(model, dataset, of_model=version, of_dataset={"split": "2026"} if dataset == "clinic" else {})
+    bodies = [
+        evaluation(model=f"{mark}-{model}", dataset=f"{mark}-{dataset}")
+        | {"model": {"name": f"{mark}-{model}"} | ({"version": "2"} if model == "boosted" else {})}
+        | {"dataset": {"name": f"{mark}-{dataset}"} | ({"split": "2026"} if dataset == "clinic" else {})}
+        for model in TOURNAMENT[0]
+        for dataset in TOURNAMENT[1]
+    ]
+    client.post("/v1/evaluations/batch", json={"evaluations": bodies}).raise_for_status()
     run("model"), run("model", "dataset"), run("any", "dataset"), run("filtered")
     post(f"/v1/gates/{named['gate']}", {"rules": [{"metric": "h_mean", "min": 0.5}]}, "PUT")
     # It has nothing sent to it: the name leads nowhere.

@@ -27,7 +27,7 @@ ROUTES = [
 by_route = each(("method", "path"), ROUTES)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def nothing_is_kept(client: httpx.Client) -> Iterator[None]:
     before = count_stored(client)
     yield

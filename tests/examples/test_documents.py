@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,8 @@ import numpy as np
 import pandas as pd
 import prevail
 import pytest
-from pydantic import SecretStr
 
-from app.settings import Settings
 from tests.examples.documents import DOCUMENTED_URL, blocks, documents, run
-from tests.serving import Served
 
 # Not carried out here, and why.
 ELSEWHERE = {
@@ -39,12 +35,6 @@ ELSEWHERE = {
     "examples/README.md": "test_examples.py",
 }
 MATRIX = {"kind": "confusion_matrix", "matrix": [[5, 1], [2, 4]]}
-
-
-@pytest.fixture(scope="module")
-def base_url(database_url: str) -> Iterator[str]:
-    with Served(Settings(database_url=SecretStr(database_url))) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

@@ -1,29 +1,19 @@
 """The example script, and every curl line of the documents, against a running service."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
 from app.kernel.metrics.catalogue import catalogue
-from app.settings import Settings
 from examples import cross_validate
 from tests.examples.documents import ROOT, blocks, run
-from tests.serving import Served
 from tests.witnesses import sk
 
 DOCUMENTS = ("README.md", "examples/README.md", "docs/reference/answers.md", "docs/why.md")
-
-
-@pytest.fixture(scope="module")
-def base_url(database_url: str) -> Iterator[str]:
-    with Served(Settings(database_url=SecretStr(database_url))) as url:
-        yield url
 
 
 @dataclass(frozen=True)

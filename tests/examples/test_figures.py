@@ -12,6 +12,8 @@ from app.settings import Settings
 from examples.figures.draw import BEGIN, END, HERE, Drawer, everything, table
 from tests.serving import Served
 
+# What the metrics are is known by their witnesses.
+pytestmark = pytest.mark.slow
 LARGEST = 100_000
 # Drawn for the README of the project.
 OF_THE_PROJECT = {"readme-light", "readme-dark"}

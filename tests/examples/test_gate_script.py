@@ -3,25 +3,14 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import httpx
 import pytest
-from pydantic import SecretStr
-
-from app.settings import Settings
-from tests.serving import Served
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "gates.md"
 SHELLS = ("/bin/sh", "/bin/bash")
-
-
-@pytest.fixture(scope="module")
-def base_url(database_url: str) -> Iterator[str]:
-    with Served(Settings(database_url=SecretStr(database_url))) as url:
-        yield url
 
 
 def run(shell: str, url: str, candidate: str, champion: str) -> "subprocess.CompletedProcess[str]":

@@ -1,14 +1,9 @@
 """Table 2 of Aguilar-Ruiz (2025), end to end over HTTP."""
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
-from pydantic import SecretStr
 
-from app.settings import Settings
 from examples import iris
-from tests.serving import Served
 
 PRINTED = {
     "accuracy": 0.940,
@@ -17,12 +12,6 @@ PRINTED = {
     "h_mean": 0.938,
     "au_mcp_trapezoid": 0.905,
 }
-
-
-@pytest.fixture(scope="module")
-def base_url(database_url: str) -> Iterator[str]:
-    with Served(Settings(database_url=SecretStr(database_url))) as url:
-        yield url
 
 
 @pytest.mark.slow

@@ -5,18 +5,9 @@ from collections.abc import Iterator
 import httpx
 import numpy as np
 import pytest
-from pydantic import SecretStr
 
-from app.settings import Settings
 from examples import kinds
-from tests.serving import Served
 from tests.witnesses import sk
-
-
-@pytest.fixture(scope="module")
-def base_url(database_url: str) -> Iterator[str]:
-    with Served(Settings(database_url=SecretStr(database_url))) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

@@ -15,22 +15,13 @@ from urllib.parse import parse_qs
 import prevail
 import pytest
 import yaml
-from pydantic import SecretStr
 
-from app.settings import Settings
 from examples import tumours
 from examples.ci import step
 from examples.grafana import leaderboard
-from tests.serving import Served
 
 ROOT = Path(__file__).resolve().parents[2]
 PIPELINES = ROOT / "examples" / "ci"
-
-
-@pytest.fixture(scope="module")
-def base_url(database_url: str) -> Iterator[str]:
-    with Served(Settings(database_url=SecretStr(database_url))) as url:
-        yield url
 
 
 @pytest.fixture
@@ -62,7 +53,9 @@ def called() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ["gitlab", "jenkins", "pre-commit"])
+@pytest.mark.parametrize(
+    "name", ["gitlab", *(pytest.param(name, marks=pytest.mark.slow) for name in ("jenkins", "pre-commit"))]
+)
 def test_pipelines_run_the_script(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "prevail").rename(tmp_path / "program")  # the examples have a checkout of that name
     (tmp_path / "bin").mkdir()

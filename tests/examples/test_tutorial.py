@@ -5,25 +5,12 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
-from pydantic import SecretStr
-
-from app.settings import Settings
-from tests.serving import Served
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL)
 # What starts the service and finds the command: the test has both already.
 PREPARATION = ("make run\n", ". .venv/bin/activate\n")
-
-
-@pytest.fixture(scope="module")
-def base_url(database_url: str) -> Iterator[str]:
-    with Served(Settings(database_url=SecretStr(database_url))) as url:
-        yield url
 
 
 def blocks() -> list[tuple[str, str]]:

@@ -1,10 +1,11 @@
 """Recorded answers of the whole service: what a change of the inside must leave as it is.
 
-`requests/` is a fixed list of HTTP requests in groups, of every kind that the service answers. Each group runs in order
-on a server and a database of its own, since later requests use what earlier ones kept. `answers/GROUP.json.gz` holds
-what was answered when it was recorded. `test_golden.py` asks again and compares: status, some headers, every member and
-every text equal, whole numbers equal, other numbers within 1e-9 of their size (or 1e-12). Ids, times, request ids and
-cursors are replaced by placeholders: an id is `id-1 of NAME` where NAME is the request that was first answered with it.
+`requests/` is a fixed list of HTTP requests in groups, of every kind that the service answers. Each group runs in
+order, where nothing is kept yet, since later requests use what earlier ones kept: recorded on a server and a database
+of its own, asked again in a project of its own. `answers/GROUP.json.gz` holds what was answered when it was recorded.
+`test_golden.py` asks again and compares: status, some headers, every member and every text equal, whole numbers equal,
+other numbers within 1e-9 of their size (or 1e-12). Ids, times, request ids and cursors are replaced by placeholders: an
+id is `id-1 of NAME` where NAME is the request that was first answered with it.
 
     python -m pytest tests/golden -n 2               # do the answers still stand?
     python -m tests.golden.record --list             # the groups, and how many requests of each kind

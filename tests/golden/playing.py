@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -84,20 +85,26 @@ def _making_ids(ids: Ids) -> Iterator[None]:
         yield
 
 
-def play(database_url: str, calls: Sequence[Call], **usual: Any) -> dict[str, Json]:
-    """Send the requests in order to a service on an empty database; comparable answers by name of the request.
-
-    ``usual`` are further settings of the service.
-    """
+def served(database_url: str, **usual: Any) -> Served:
+    """A service on an empty database, with further settings that are not as usual."""
     settings = Settings(
         database_url=SecretStr(database_url), max_body_bytes=MOST_BYTES, authentication=Authentication.off, **usual
     )
+    return Served(settings)
+
+
+def play(url: str, calls: Sequence[Call], project: str = "default") -> dict[str, Json]:
+    """Send the requests in order to a service where the project has nothing yet; comparable answers by name of the
+    request.
+    """
     ids, raw, answers = Ids(), dict[str, Any](), dict[str, Json]()
-    with _making_ids(ids), Served(settings) as url, httpx.Client(base_url=url, timeout=60) as client:
+    usual = {"X-Prevail-Project": project}
+    with _making_ids(ids), httpx.Client(base_url=url, timeout=60, headers=usual) as client:
         for place, call in enumerate(calls):
             ids.begin(place, call.name)
             reply = client.request(**call.arguments(raw))
             while call.until_ended and reply.json()["status"] in ("queued", "running"):
+                time.sleep(0.01)
                 reply = client.request(**call.arguments(raw))
             assert reply.status_code != httpx.codes.INTERNAL_SERVER_ERROR, f"{call.name}: {reply.text}"
             assert call.name not in raw, f"two requests of this group are named {call.name}"

@@ -12,7 +12,7 @@ from secrets import token_hex
 from tests.conftest import Provider
 from tests.golden.calls import Call, Json
 from tests.golden.comparing import Difference, compare, report, summary
-from tests.golden.playing import play, read_answers, write_answers
+from tests.golden.playing import play, read_answers, served, write_answers
 from tests.golden.requests import GROUPS, SETTINGS
 
 
@@ -50,7 +50,8 @@ def main() -> int:
 
 def _answers(group: str, database_url: str, only: str | None) -> tuple[dict[str, Json], dict[str, Json]]:
     """What was recorded of a group, and what is to be recorded; of requests that are no more the answers go."""
-    recorded, now = read_answers(group), play(database_url, GROUPS[group], **SETTINGS.get(group, {}))
+    with served(database_url, **SETTINGS.get(group, {})) as url:
+        recorded, now = read_answers(group), play(url, GROUPS[group])
     chosen = {call.name for call in GROUPS[group] if _wanted(group, call, only)}
     new = {call: now[call] if call in chosen else recorded[call] for call in now if call in chosen | recorded.keys()}
     return {call: recorded[call] for call in recorded if only is None or call in new}, new

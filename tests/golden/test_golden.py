@@ -5,31 +5,41 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import pytest
 
-from tests.conftest import Template
+from tests.conftest import Template, empty_database
 from tests.golden.comparing import compare, differences, report, summary
-from tests.golden.playing import play, read_answers, write_answers
+from tests.golden.playing import play, read_answers, served, write_answers
 from tests.golden.requests import GROUPS, SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+# Of services that are not as all others, and where the names of projects are in the answers.
+ALONE = {*SETTINGS, "keys"}
+
+
+@pytest.fixture(scope="module")
+def usual_url(template_database: Template) -> Iterator[str]:
+    """A service for all groups that it can serve: each in a project, where it finds nothing but what it keeps."""
+    with empty_database(template_database) as database, served(database) as url:
+        yield url
+
+
 @pytest.fixture
-def empty_database(template_database: Template) -> Iterator[str]:
-    """Each group finds nothing but what it keeps itself."""
-    name = f"golden_{token_hex(8)}"
-    template_database.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template_database.name}"')
-    yield template_database.url(name)
-    template_database.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+def answers(group: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    if group not in ALONE:
+        return play(request.getfixturevalue("usual_url"), GROUPS[group], group.replace("_", "-"))
+    database = empty_database(request.getfixturevalue("template_database"))
+    with database as own, served(own, **SETTINGS.get(group, {})) as url:
+        return play(url, GROUPS[group])
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_answers_are_those_that_were_recorded(group: str, empty_database: str) -> None:
-    found = compare(read_answers(group), play(empty_database, GROUPS[group], **SETTINGS.get(group, {})))
+def test_answers_are_those_that_were_recorded(group: str, answers: dict[str, Any]) -> None:
+    found = compare(read_answers(group), answers)
     if found:
         many = f"{len(found)} of {len(GROUPS[group])} requests of {group} are answered differently"
         pytest.fail(f"{many}; see tests/golden/__init__.py\n{report(found)}\n\n{summary(found)}", pytrace=False)

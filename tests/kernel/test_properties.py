@@ -1,7 +1,8 @@
 """What the cards claim, held against the functions: for every metric of the catalogue, both ways."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,21 @@ NOT_OF_RECOGNITION = {
     "decision_share", "decision_share_of_class", "class_share_of_decision",
 }  # fmt: skip
 NOTHING_FOR_TWO_CLASSES = {"gps_upm_sd", "top_k_accuracy", "roc_auc_ovo_weighted"}
+
+
+@cache
+def cases(kind: Kind, classes: int) -> Sequence[Any]:
+    return kind.cases(classes)
+
+
+@cache
+def degenerate(kind: Kind) -> Mapping[str, Any]:
+    return kind.degenerate()
+
+
+@cache
+def batches(kind: Kind, classes: int) -> Sequence[tuple[Any, Sequence[Any]]]:
+    return kind.batches(classes)
 
 
 def stands(metric: AnyMetric, before: Any, after: Any, where: str, *, factor: float = 1.0) -> None:
@@ -68,7 +84,7 @@ def test_is_insensitive() -> None:
 def test_prevalence(metric: AnyMetric, classes: int) -> None:
     """Insensitive: unchanged when whole classes are replicated. Sensitive: some example shows it."""
     kind = kind_of(metric)
-    pairs = [(one, kind.replicated(one, (2, 7, 3, 4, 5)[:classes])) for one in kind.cases(classes)]
+    pairs = [(one, kind.replicated(one, (2, 7, 3, 4, 5)[:classes])) for one in cases(kind, classes)]
     if metric.card.prevalence.is_insensitive(classes):
         for before, after in pairs:
             stands(metric, before, after, f"K={classes}")
@@ -81,7 +97,7 @@ def test_prevalence(metric: AnyMetric, classes: int) -> None:
 def test_sample_size(metric: AnyMetric, classes: int) -> None:
     """Three times the same data: the value stands, or is multiplied too, or the metric needs numbers of samples."""
     kind = kind_of(metric)
-    pairs = [(one, kind.replicated(one, (3,) * classes)) for one in kind.cases(classes)]
+    pairs = [(one, kind.replicated(one, (3,) * classes)) for one in cases(kind, classes)]
     if metric.card.degree is None:
         assert metric.card.needs_counts
         assert any(moves(metric, before, after) for before, after in pairs)
@@ -97,7 +113,7 @@ def test_relabelling(metric: AnyMetric) -> None:
     """
     rng, kind, moved = np.random.default_rng(9), kind_of(metric), False
     for classes in (2, 3, 5):
-        for example in kind.cases(classes):
+        for example in cases(kind, classes):
             order = rng.permutation(classes)
             before = kind.values(metric, example)
             after = kind.values(metric, kind.relabelled(example, order.tolist()))
@@ -113,9 +129,9 @@ def test_relabelling(metric: AnyMetric) -> None:
 
 
 def examples(kind: Kind) -> Iterator[tuple[str, Any]]:
-    yield from kind.degenerate().items()
+    yield from degenerate(kind).items()
     for classes in (2, 3, 5):
-        for number, example in enumerate(kind.cases(classes)):
+        for number, example in enumerate(cases(kind, classes)):
             yield f"{classes} classes, {number}", example
 
 
@@ -142,7 +158,7 @@ def test_perfection(metric: AnyMetric) -> None:
     if metric.key in NOT_OF_RECOGNITION:
         return
     for classes in (2, 3, 5):
-        for example in kind.cases(classes):
+        for example in cases(kind, classes):
             perfect, other = kind.values(metric, kind.perfect(example)), kind.values(metric, example)
             # A p-value of 0 is approached only.
             if card.ideal is not None and metric.key != "accuracy_p_value":
@@ -164,7 +180,7 @@ def test_perfection(metric: AnyMetric) -> None:
 def test_a_batch_is_its_members_one_by_one(metric: AnyMetric, classes: int) -> None:
     """With one and with two leading axes, missing values included."""
     kind = kind_of(metric)
-    for batch, alone in kind.batches(classes):
+    for batch, alone in batches(kind, classes):
         want = np.stack([kind.values(metric, one) for one in alone])
         got = kind.values(metric, batch)
         axes = got.shape[:-1] if is_of_class(metric) else got.shape
@@ -175,9 +191,9 @@ def test_a_batch_is_its_members_one_by_one(metric: AnyMetric, classes: int) -> N
 # Missing values
 
 
-@each(("inputs", "name"), [(inputs, name) for inputs, kind in KINDS.items() for name in kind.degenerate()])
+@each(("inputs", "name"), [(inputs, name) for inputs, kind in KINDS.items() for name in degenerate(kind)])
 def test_missing_values_have_a_reason(inputs: Inputs, name: str) -> None:
-    check_gaps(inputs, KINDS[inputs].degenerate()[name])
+    check_gaps(inputs, degenerate(KINDS[inputs])[name])
 
 
 def check_gaps(inputs: Inputs, example: Any) -> None:

@@ -86,7 +86,8 @@ def test_what_is_no_compiled_statement_is_known() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "text"
         if isinstance(node.args[0], ast.Constant)
     }
-    assert {text for text in texts if any(table.name in str(text) for table in _of_projects())} == {
+    names = [table.name for table in _of_projects()]
+    assert {text for text in texts if any(name in str(text) for name in names)} == {
         "SELECT EXISTS (SELECT FROM api_keys)",
         "DELETE FROM idempotency_results WHERE expires_at <= now()",
         "DELETE FROM idempotency_claims WHERE leased_until <= now()",

@@ -2,12 +2,10 @@
 
 from html.parser import HTMLParser
 
-import httpx
 import pytest
 
 from app.api.ui.pages import formula
 from app.domain.catalogue import combinations, describe_metric, find_metrics
-from tests.ui.test_pages import check_page
 
 MATHML = {
     *("math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msqrt", "msub", "msup", "msubsup", "munder"),
@@ -66,10 +64,3 @@ def test_words_are_texts() -> None:
 def test_what_is_not_understood_is_refused() -> None:
     with pytest.raises(ValueError, match="known signs"):
         formula(r"\nonesuch x")
-
-
-def test_pages_show_them(web: httpx.Client) -> None:
-    page = check_page(web.get("/ui/metrics/h_mean"))
-    assert len(page.named("math")) == 1
-    assert check_page(web.get("/ui/metrics/cohen_kappa")).named("math")[0]["display"] == "inline"
-    assert len(check_page(web.get("/ui/metrics")).named("math")) == len(combinations())

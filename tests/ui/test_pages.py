@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, event
 
+from app.domain.catalogue import combinations
 from app.domain.wording import PAGE
 from tests.api.plots.test_reports import VOID, Page
 from tests.ui.world import NAMES, World, labels_of
@@ -478,3 +479,10 @@ def test_edited_rules_are_tried(web: httpx.Client, world: World) -> None:
     assert "h_mean" in refused.text
     check_page(web.get("/ui/gates/promotion", params={"rules": "[1"}), 400)
     assert web.get("/v1/gates/promotion").json()["version"] == saved["version"]
+
+
+def test_formulas_are_shown(web: httpx.Client) -> None:
+    page = check_page(web.get("/ui/metrics/h_mean"))
+    assert len(page.named("math")) == 1
+    assert check_page(web.get("/ui/metrics/cohen_kappa")).named("math")[0]["display"] == "inline"
+    assert len(check_page(web.get("/ui/metrics")).named("math")) == len(combinations())

@@ -1,4 +1,4 @@
-"""All requests, in groups that each have a database of their own."""
+"""All requests, in groups that each begin with nothing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

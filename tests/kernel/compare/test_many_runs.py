@@ -127,6 +127,7 @@ def test_the_set_of_identical_runs_keeps_all() -> None:
     assert may_be_best(draws, np.array([0.5, 0.5, 0.5])).all()
 
 
+@pytest.mark.slow
 def test_the_set_contains_the_best_as_often_as_promised() -> None:
     """Of ties each one is kept with 95 %, so that sets of ties lack one more often (Hsu)."""
     random = np.random.default_rng(1)

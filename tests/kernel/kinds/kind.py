@@ -10,6 +10,10 @@ import numpy as np
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.numerics.arrays import Array, silently
 
+# By kind and place in memory, with the example, which keeps the place.
+_MADE: "dict[tuple[Kind, int], tuple[Any, Any]]" = {}
+_KEPT = 256
+
 
 class Kind(ABC):
     """Examples for metrics, and what may be done to them. ``size`` of a difference is rounding."""
@@ -52,4 +56,12 @@ class Kind(ABC):
         """The metric of an example, warnings as errors."""
         with silently(), warnings.catch_warnings():
             warnings.simplefilter("error")
-            return np.asarray(metric.compute(self.data(example), **parameters))
+            return np.asarray(metric.compute(self._shared(example), **parameters))
+
+    def _shared(self, example: Any) -> Any:
+        """The data of an example, made once for all metrics: that, and what they share of it, is most of the work."""
+        if (self, id(example)) not in _MADE:
+            if len(_MADE) == _KEPT:
+                _MADE.clear()
+            _MADE[self, id(example)] = example, self.data(example)
+        return _MADE[self, id(example)][1]

@@ -69,8 +69,10 @@ def test_limits_of_the_mean_of_two_slices() -> None:
     assert mean_of(np.ones(2), (np.full(2, 0.9), np.ones(2)), independent=True)[1] == 1.0
 
 
-@pytest.mark.parametrize("count", [2, 5, 50])
-@pytest.mark.parametrize("size", [30, 300])
+@pytest.mark.parametrize(
+    ("count", "size"),
+    [(5, 30), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((2, 30), (50, 30), (2, 300), (50, 300)))],
+)
 def test_limits_of_a_mean_hold_the_truth(count: int, size: int) -> None:
     for rates in (np.full(count, 0.98), np.full(count, 0.5), np.linspace(0.7, 0.95, count)):
         hits = np.random.default_rng(3).binomial(size, rates, (4000, count))

@@ -123,6 +123,7 @@ def test_without_resamples_there_is_no_band() -> None:
         read_band(np.empty((0, 3)), POINTWISE)
 
 
+@pytest.mark.slow
 def test_curves_of_calibrated_probabilities_lie_in_their_consistency_band() -> None:
     from sklearn.isotonic import IsotonicRegression
 

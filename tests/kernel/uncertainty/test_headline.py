@@ -115,7 +115,10 @@ def test_several_recalls_of_zero_stand_at_their_upper_limits() -> None:
     assert ends[1].tolist() == pytest.approx([0.0, (0.2 * 0.1 * 0.5) ** (1 / 3)])
 
 
-@pytest.mark.parametrize(("classes", "size"), [(3, 25), (5, 5), (10, 25), (35, 25), (35, 100)])
+@pytest.mark.parametrize(
+    ("classes", "size"),
+    [(35, 25), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((3, 25), (5, 5), (10, 25), (35, 100)))],
+)
 def test_means_over_many_small_classes_hold_the_truth(classes: int, size: int) -> None:
     """By MOVER alone H is held in 43 to 94 of 100 cases over 35 classes of 25 samples."""
     rng = np.random.default_rng(4)

@@ -77,9 +77,9 @@ def test_every_metric_has_an_exact_definition() -> None:
     assert {name.partition(" ")[0] for name in exact.OF_ONE} == {metric.key for metric in METRICS}
 
 
-@each("name", exact.OF_ONE)
 @settings(max_examples=20, deadline=None)
 @given(queries=QUERIES | APART, k=st.integers(1, 8))
+@each("name", exact.OF_ONE)
 def test_ties_count_with_the_mean_over_all_their_orders(name: str, queries: list[Query], k: int) -> None:
     metric, chosen = metric_of(name)
     found = of_each(metric, queries_of(queries), **chosen, **with_k(metric, k))
@@ -145,9 +145,9 @@ def test_rankings_of_labels_without_ties_in_sklearn() -> None:
     assert float(by_name["query_auc"](data)) == pytest.approx(1.0 - sk.label_ranking_loss(relevance, scores), rel=CLOSE)
 
 
-@each("metric", METRICS, ids=lambda metric: metric.key)
 @settings(max_examples=20, deadline=None)
 @given(queries=QUERIES, data=st.data())
+@each("metric", METRICS, ids=lambda metric: metric.key)
 def test_weights_count_queries(metric: Metric[Queries], queries: list[Query], data: st.DataObject) -> None:
     counts = data.draw(st.lists(st.integers(0, 3), min_size=len(queries), max_size=len(queries)))
     repeated = [query for query, count in zip(queries, counts, strict=True) for _ in range(count)]
@@ -165,9 +165,9 @@ def replicated(queries: list[Query], relevant: int, irrelevant: int) -> list[Que
     return [([rel for rel, _ in row], [score for _, score in row]) for row in rows]
 
 
-@pytest.mark.parametrize("metric", [m for m in METRICS if m.card.prevalence.is_insensitive(2)], ids=lambda m: m.key)
 @settings(max_examples=20, deadline=None)
 @given(queries=QUERIES, relevant=st.integers(1, 3), irrelevant=st.integers(1, 3))
+@each("metric", [m for m in METRICS if m.card.prevalence.is_insensitive(2)], ids=lambda m: m.key)
 def test_marked_insensitive_to_how_many_items_are_relevant(
     metric: Metric[Queries], queries: list[Query], relevant: int, irrelevant: int
 ) -> None:
@@ -184,17 +184,17 @@ def test_marked_sensitive_and_moved_by_irrelevant_items(metric: Metric[Queries])
     assert any(abs(before - after) > 1e-3 for before, after in found)
 
 
-@each("metric", METRICS, ids=lambda metric: metric.key)
 @settings(max_examples=20, deadline=None)
 @given(queries=QUERIES, times=st.integers(2, 3))
+@each("metric", METRICS, ids=lambda metric: metric.key)
 def test_replicating_all_queries_moves_nothing(metric: Metric[Queries], queries: list[Query], times: int) -> None:
     expected = float(metric(queries_of(queries)))
     assert float(metric(queries_of(queries * times))) == pytest.approx(expected, rel=CLOSE, abs=CLOSE, nan_ok=True)
 
 
-@each("metric", METRICS, ids=lambda metric: metric.key)
 @settings(max_examples=20, deadline=None)
 @given(queries=QUERIES | APART, k=st.integers(1, 9))
+@each("metric", METRICS, ids=lambda metric: metric.key)
 def test_within_the_range_and_undefined_only_with_a_reason(
     metric: Metric[Queries], queries: list[Query], k: int
 ) -> None:
