@@ -224,8 +224,9 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     card = spoken(board["metric"], task)
     moves = has_classes(report) and board["metric"] not in report["metrics"]["prevalence_insensitive"]
     mark = ("o" if moves else "d") if has_classes(report) else "shape"
-    known = before is not None and None not in (newest["value"], before["value"])
-    changed = _changed(card, newest, before, read) if known else None
+    changed = None
+    if before is not None and None not in (newest["value"], before["value"]):
+        changed = _changed(card, newest, before, read)
     dataset = lines[0]["evaluation"]["dataset"]
     return {
         "facts": _facts(report, by_date),
