@@ -3,8 +3,9 @@ pairing.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,13 +177,13 @@ class PairSlopes:
     Attributes:
         difference: (V) first less second.
         slopes: (V, T, C) derivatives by the count of a cell, of items of T classes that are taken for one of C.
-        unseen: (V, T) what one more right item in place of a wrong one changes; 0 for a class without items.
+        unseen: Gives (V, T) what one more right item in place of a wrong one changes; 0 for a class without items.
         noise: Parts of the largest effect on a value by which effects that are equal may differ.
     """
 
     difference: Array
     slopes: Array
-    unseen: Array
+    unseen: Callable[[], Array]
     noise: float = 0.0
 
     @classmethod
@@ -197,18 +198,19 @@ class PairSlopes:
         middle = matrices.mean(axis=0)
         with silently():
             difference = np.subtract(*functional(Table(matrices)))
-        return cls(difference, cell_slopes(middle, functional), _unseen(middle, functional, scales), _EQUAL)
+        unseen = cache(partial(_unseen, middle, functional, scales))
+        return cls(difference, cell_slopes(middle, functional), unseen, _EQUAL)
 
     @classmethod
     def of_rate(cls, difference: float, slope: float, scale: float) -> "PairSlopes":
         """Those of a rate among items of one class, of which class 0 is taken for right: what one of these adds, and
         what an item weighs on average.
         """
-        return cls(np.array([difference]), np.array([[[slope, 0.0]]]), np.array([[abs(slope) * scale]]))
+        return cls(np.array([difference]), np.array([[[slope, 0.0]]]), lambda: np.array([[abs(slope) * scale]]))
 
     def of(self, some: slice) -> "PairSlopes":
         """Select some of the values."""
-        return PairSlopes(self.difference[some], self.slopes[some], self.unseen[some], self.noise)
+        return PairSlopes(self.difference[some], self.slopes[some], lambda: self.unseen()[some], self.noise)
 
     def effects(self, joint: JointCounts) -> Effects:
         """Effects of paired items, whole numbers of them; NaN where a value or a derivative does not exist."""
@@ -236,7 +238,8 @@ class PairSlopes:
         seen = by_class(present * turned[:, None]) > 0
         with silently():
             weights = np.sqrt(square / by_class(present.astype(np.float64)))
-        weights = np.fmax(np.nan_to_num(weights), np.where(seen | absent[:, None], 0.0, self.unseen))
+        if not seen.all():
+            weights = np.fmax(np.nan_to_num(weights), np.where(seen | absent[:, None], 0.0, self.unseen()))
         with silently():
             surplus = np.where(weights > 0, by_class(changes) / weights, 0.0)
             both = np.where(weights > 0, np.maximum(square / weights**2, np.abs(surplus)), 0.0)
@@ -253,6 +256,8 @@ def _pooled(effects: Effects) -> Effects:
     of the recalls equals accuracy.
     """
     shape = n_values, size = effects.weights.shape
+    if size == 1:
+        return effects
     order = np.argsort(effects.weights, axis=1, kind="stable")
     ordered = np.take_along_axis(effects.weights, order, axis=1)
     apart: Mask = np.asarray(np.diff(ordered, axis=1, prepend=-1.0) > _EQUAL_WEIGHTS * ordered)
