@@ -235,7 +235,7 @@ def mean_over_log_fpr(ranking: Ranking, low: float, high: float) -> Array:
 
 
 def _along_fpr(row: Row) -> Edges:
-    tp, fp, tp_before, fp_before = row.part(0, row.size)
+    tp, fp, tp_before, fp_before, *_ = row
     # Level up to each cut, then the edge of the cut; level to the end after the last.
     x = np.concatenate([[0.0], np.stack([fp_before, fp], axis=-1).ravel() / row.negatives, [1.0]])
     y = np.concatenate([[0.0], np.stack([tp_before, tp], axis=-1).ravel() / row.positives, [1.0]])
@@ -243,7 +243,7 @@ def _along_fpr(row: Row) -> Edges:
 
 
 def _along_recall(row: Row) -> Edges:
-    tp, fp, tp_before, fp_before = row.part(0, row.size)
+    tp, fp, tp_before, fp_before, *_ = row
     return (
         tp_before / row.positives,
         tp / row.positives,

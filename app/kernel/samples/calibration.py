@@ -70,16 +70,6 @@ def equal_mass(ranking: Ranking, bins: int) -> Bins:
     return Bins(*ranking.in_parts(bins))
 
 
-def binned(ranking: Ranking, starts: Positions) -> Bins:
-    """Bins between consecutive positions (b + 1)."""
-    return Bins(*ranking.slices(starts))
-
-
-def width_starts(ranking: Ranking, bins: int) -> Positions:
-    """Positions (b + 1) that bound the bins of equal width."""
-    return ranking.starts_between(width_limits(bins))
-
-
 def width_limits(bins: int) -> Array:
     """Upper limits (b - 1), falling, of all bins of equal width but the highest."""
     limits: Array = np.arange(bins - 1, 0, -1) / bins + TOLERANCE
@@ -204,8 +194,8 @@ def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int 
     """
     _refuse_batch(scores)
     rng = np.random.default_rng(seed)
-    starts = [width_starts(ranking, bins) for ranking in scores.rankings]
-    found = [binned(*each) for each in zip(scores.rankings, starts, strict=True)]
+    starts = [ranking.starts_between(width_limits(bins)) for ranking in scores.rankings]
+    found = [equal_width(ranking, bins) for ranking in scores.rankings]
     observed = float(np.mean([of_class.error for of_class in found]))
     if scores.n_classes == 2:
         summed = _of_two_classes(scores, starts, draws, rng)
@@ -218,12 +208,12 @@ def _top_label(scores: Scores, bins: int, draws: int, seed: int, *, adaptive: bo
     """Bins by the highest probability, and simulated deviations (b, draws) of the correct predictions in each."""
     _refuse_batch(scores)
     ranking = scores.top_label
-    starts = ranking.starts_of_parts(bins) if adaptive else width_starts(ranking, bins)
+    starts = ranking.starts_of_parts(bins) if adaptive else ranking.starts_between(width_limits(bins))
     # Several errors share one simulation.
     simulated = (starts.tobytes(), draws, seed)
     if simulated not in ranking.simulated:
         ranking.simulated[simulated] = _deviations(ranking, starts, draws, np.random.default_rng(seed))
-    return binned(ranking, starts), ranking.simulated[simulated]
+    return Bins(*ranking.slices(starts)), ranking.simulated[simulated]
 
 
 def _deviations(ranking: Ranking, starts: Positions, draws: int, rng: np.random.Generator) -> Array:

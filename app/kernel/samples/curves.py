@@ -464,9 +464,10 @@ def precision_at_recall(ranking: Ranking, recall: float) -> Array:
     needed = _needed(ranking, recall)[..., None]
     found = np.zeros(ranking.positives.shape)
     if ranking.at.size:
-        block = ranking.part(int(_cuts_short(ranking, recall).min()), ranking.at.size)
+        first = int(_cuts_short(ranking, recall).min())
+        tp, fp = ranking.tp[..., first:], ranking.fp[..., first:]
         with silently():
-            heights = np.where(block.tp >= needed, block.tp / (block.tp + block.fp), 0.0)
+            heights = np.where(tp >= needed, tp / (tp + fp), 0.0)
         found = np.maximum.reduce(heights, axis=-1)
     return np.where(ranking.positives > 0, found, np.nan)
 

@@ -4,8 +4,8 @@ from them.
 Cuts are processed in pieces that fit in the cache.
 """
 
-from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,51 +23,21 @@ _Area = TypeVar("_Area", float, Array)
 
 # Relative tolerance within which a cumulative weight equals a quantile.
 _SLACK = 1e-12
-# Cuts per piece: the arrays of a piece fit in the second-level cache.
-BLOCK = 8192
 
 
-class CutBlock(NamedTuple):
-    """Consecutive cuts of a ranking; ``held`` are the members of each, None for one each."""
+class Row(NamedTuple):
+    """Cuts (c) of one row of a batch, with the members and the non-members of all."""
 
     tp: Array
     fp: Array
     tp_before: Array
     fp_before: Array
-    held: Array | None
+    positives: float
+    negatives: float
 
-    def total(self, values: Array) -> Array:
-        """Sum of a value over the members, shape (...)."""
-        return np.asarray(np.add.reduce(values)) if self.held is None else np.vecdot(self.held, values)
-
-
-class Row:
-    """Cuts of one row of a batch, provided in pieces."""
-
-    def __init__(self, block: Callable[[int, int], CutBlock], size: int, *, positives: float, negatives: float) -> None:
-        self._block, self.size = block, size
-        self.positives, self.negatives = positives, negatives
-
-    def part(self, start: int, stop: int) -> tuple[Array, Array, Array, Array]:
-        """Arrays tp, fp, tp_before and fp_before of the cuts from start to stop."""
-        block = self._block(start, stop)
-        return block.tp, block.fp, block.tp_before, block.fp_before
-
-    def rates(self, cut: int) -> tuple[float, float, float, float]:
-        """TPR and FPR at and before a cut."""
-        tp, fp, tp_before, fp_before = (float(values[0]) for values in self.part(cut, cut + 1))
-        return tp / self.positives, fp / self.negatives, tp_before / self.positives, fp_before / self.negatives
-
-    def first(self, reached: Callable[[float, float], bool]) -> int:
-        """First cut at which a monotone condition on (TPR, FPR) holds; ``size`` if it never does."""
-        low, high = 0, self.size
-        while low < high:
-            middle = (low + high) // 2
-            if reached(*self.rates(middle)[:2]):
-                high = middle
-            else:
-                low = middle + 1
-        return low
+    def beyond(self, max_fpr: float) -> int:
+        """First cut with a higher false positive rate."""
+        return int(np.searchsorted(self.fp / self.negatives, max_fpr, side="right"))
 
 
 def counted(members: Mask) -> NDArray[np.int32]:
@@ -108,8 +78,9 @@ def precision_of(tp: Amounts, predicted: Amounts) -> Array:
 
 def equal_error_rate(row: Row) -> float:
     """False positive rate at which it equals the false negative rate, on the polygon of the ROC curve."""
-    cut = min(row.first(lambda tpr, fpr: fpr + tpr >= 1.0), row.size - 1)
-    tpr, fpr, tpr_before, fpr_before = row.rates(cut)
+    cut = min(int(np.searchsorted(row.fp / row.negatives + row.tp / row.positives, 1.0)), row.fp.size - 1)
+    tpr, tpr_before = (float(side[cut]) / row.positives for side in (row.tp, row.tp_before))
+    fpr, fpr_before = (float(side[cut]) / row.negatives for side in (row.fp, row.fp_before))
     if fpr_before + tpr_before >= 1.0:
         # It lies on the level segment before the cut.
         return 1.0 - tpr_before
@@ -119,29 +90,21 @@ def equal_error_rate(row: Row) -> float:
 
 def partial_auc(row: Row, max_fpr: float) -> float:
     """Area under the ROC curve up to a false positive rate, standardised (McClish 1989)."""
-    limit = max_fpr * row.negatives
-    inside = row.first(lambda _, fpr: fpr > max_fpr)
-    area = 0.0
-    for start in range(0, inside, BLOCK):
-        tp, fp, tp_before, fp_before = row.part(start, min(start + BLOCK, inside))
-        area += float((tp - tp_before).dot(limit - 0.5 * (fp + fp_before)))
-    edge = row.part(inside, inside + 1) if inside < row.size else None
-    return standardised_partial_area(area, edge, row.positives, row.negatives, max_fpr)
+    inside = row.beyond(max_fpr)
+    tp, fp, tp_before, fp_before = (side[:inside] for side in row[:4])
+    area = float((tp - tp_before).dot(max_fpr * row.negatives - 0.5 * (fp + fp_before)))
+    return standardised_partial_area(area, row, inside, max_fpr)
 
 
-def standardised_partial_area(
-    area: float, edge: tuple[Array, Array, Array, Array] | None, positives: float, negatives: float, max_fpr: float
-) -> float:
+def standardised_partial_area(area: float, row: Row, cut: int, max_fpr: float) -> float:
     """McClish-standardised area up to a false positive rate, from the area in pairs of the cuts within the limit and
     the first cut beyond it, if any.
     """
-    limit = max_fpr * negatives
-    if edge is not None:
-        tp, fp, tp_before, fp_before = edge
-        if fp_before[0] < limit:
-            run, width = limit - float(fp_before[0]), float(fp[0] - fp_before[0])
-            area += 0.5 * run * run / width * float(tp[0] - tp_before[0])
-    return standardised(area / (positives * negatives), 0.0, max_fpr)
+    limit = max_fpr * row.negatives
+    if cut < row.fp.size and row.fp_before[cut] < limit:
+        run, width = limit - float(row.fp_before[cut]), float(row.fp[cut] - row.fp_before[cut])
+        area += 0.5 * run * run / width * float(row.tp[cut] - row.tp_before[cut])
+    return standardised(area / (row.positives * row.negatives), 0.0, max_fpr)
 
 
 def standardised(area: _Area, low: float, high: float) -> _Area:
@@ -273,16 +236,11 @@ class Ranking:
             return np.asarray(float(self.members.size - np.count_nonzero(self.members)))
         return self._others_among[..., -1]
 
-    def part(self, start: int, stop: int, row: tuple[int, ...] = ()) -> CutBlock:
-        """Cuts from start to stop, each array of shape (..., stop - start); (stop - start) of one row of the batch."""
-        part = slice(start, stop)
-        tp, before = self.tp[row][..., part], self.tp_before[row][..., part]
-        return CutBlock(tp, self.fp[row][..., part], before, self.fp_before[row][..., part], tp - before)
-
-    def blocks(self) -> Iterator[CutBlock]:
-        """All cuts in pieces small enough for the cache."""
-        for start in range(0, self.at.size, BLOCK):
-            yield self.part(start, start + BLOCK)
+    @property
+    def held(self) -> Array:
+        """Members of each cut, shape (..., c)."""
+        held: Array = self.tp - self.tp_before
+        return held
 
     def above(self, limits: Array) -> Positions:
         """Number of samples that score more than each limit."""
@@ -305,12 +263,9 @@ class Ranking:
     @cached_property
     def _precisions(self) -> tuple[Array, Array]:
         """Sums (...) of the precision at the members, and of the same by trapezoids, in one pass."""
-        precision = twice = np.zeros(self.positives.shape)
-        for block in self.blocks():
-            heights = precision_at(block.tp, block.fp)
-            precision = precision + block.total(heights)
-            twice = twice + block.total(heights + precision_at(block.tp_before, block.fp_before))
-        return precision, 0.5 * twice
+        held, heights = self.held, precision_at(self.tp, self.fp)
+        twice = np.vecdot(held, heights + precision_at(self.tp_before, self.fp_before))
+        return np.vecdot(held, heights), 0.5 * twice
 
     @lazy
     def resolution(self) -> Array:
@@ -330,10 +285,7 @@ class Ranking:
     @lazy
     def losses(self) -> Array:
         """Pairs of a member and a non-member in which the non-member scores higher, ties half, shape (...)."""
-        twice = np.zeros(self.positives.shape)
-        for block in self.blocks():
-            twice = twice + block.total(block.fp + block.fp_before)
-        return 0.5 * twice
+        return np.asarray(0.5 * np.vecdot(self.held, self.fp + self.fp_before))
 
     @property
     def members_above(self) -> Amounts:
@@ -388,12 +340,10 @@ class Ranking:
     @lazy
     def ks(self) -> Array:
         """max(TPR - FPR) over all cuts and the empty one, shape (...); NaN without members or non-members."""
-        gap = 0.0 * self.auc
         with silently():
-            per_member, per_other = 1.0 / self.positives[..., None], 1.0 / self.negatives[..., None]
-            for block in self.blocks():
-                gap = np.maximum(gap, np.maximum.reduce(block.tp * per_member - block.fp * per_other, axis=-1))
-        return gap
+            gaps = self.tp / self.positives[..., None] - self.fp / self.negatives[..., None]
+        found: Array = np.maximum.reduce(gaps, axis=-1, initial=0.0) + 0.0 * self.auc
+        return found
 
     @lazy
     def equal_error_rate(self) -> Array:
@@ -445,8 +395,8 @@ class Ranking:
         for row in np.ndindex(rows):
             positives, negatives = float(self.positives[row]), float(self.negatives[row])
             if positives > 0 and negatives > 0:
-                part = partial(self.part, row=row)
-                values[row] = function(Row(part, self.at.size, positives=positives, negatives=negatives))
+                cuts = self.tp[row], self.fp[row], self.tp_before[row], self.fp_before[row]
+                values[row] = function(Row(*cuts, positives, negatives))
         return values
 
     def between(self, limits: Array) -> tuple[Array, Array, Array]:

@@ -89,10 +89,9 @@ class StreamedRanking(KnownRanking):
             raise NotStreamed(f"the area was summed up to {MAX_FPR}, not {max_fpr}")
 
         def within(row: Row) -> float:
-            edge = row.first(lambda _, fpr: fpr > max_fpr)
-            cut, lost = row.part(edge, edge + 1), float(self._marked.lost[edge])
-            inside = row.negatives * (max_fpr * float(cut[2][0]) - lost)
-            return standardised_partial_area(inside, cut, row.positives, row.negatives, max_fpr)
+            edge = row.beyond(max_fpr)
+            inside = row.negatives * (max_fpr * float(row.tp_before[edge]) - float(self._marked.lost[edge]))
+            return standardised_partial_area(inside, row, edge, max_fpr)
 
         return self._marked.each_row(within)
 
