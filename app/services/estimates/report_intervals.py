@@ -325,7 +325,8 @@ def caution_findings(counts: Array, labels: Sequence[str], prior: Prior = Prior.
         yield Finding.warning(
             "intervals_of_many_small_classes",
             f"With {len(labels)} classes, some of them weak, and only {numbered(smallest)} in one, intervals of "
-            "g_mean, h_mean and other means that weigh weak classes can lie too low and miss their level by some points.",
+            "g_mean, h_mean and other means that weigh weak classes can lie too low and miss their level by some "
+            "points.",
             n_classes=len(labels),
             smallest=smallest,
         )
