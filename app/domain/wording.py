@@ -93,7 +93,7 @@ def whole(number: float) -> str:
     return f"{Decimal(text):,f}".rstrip("0").rstrip(".")
 
 
-def counted(number: float, things: str = "samples") -> str:
+def numbered(number: float, things: str = "samples") -> str:
     """Write a number of things that are called so in the plural: 1 query, 2,000 queries."""
     text = whole(number)
     return f"{text} {things if text != '1' else re.sub('ies$', 'y', things).removesuffix('s')}"

@@ -15,8 +15,8 @@ from app.domain.wording import (
     Notation,
     about,
     chance,
-    counted,
     name,
+    numbered,
     p_said,
     p_value,
     percent,
@@ -200,7 +200,7 @@ def test_p_values_have_no_exponent() -> None:
 def test_numbers_of_things() -> None:
     assert [whole(one) for one in (0, 122.0, 42777, 83.5, 1234.25)] == ["0", "122", "42,777", "83.5", "1,234.25"]
     assert [about(one) for one in (7, 100, 712, 23385)] == ["7", "100", "720", "24,000"]
-    assert [counted(one) for one in (1, 2000)] == ["1 sample", "2,000 samples"]
+    assert [numbered(one) for one in (1, 2000)] == ["1 sample", "2,000 samples"]
 
 
 @given(st.floats(-2e4, 2e4), st.booleans(), st.booleans())
@@ -220,5 +220,5 @@ def test_a_long_name_is_read_in_one_pass() -> None:
 
 def test_one_thing_is_in_the_singular() -> None:
     things = ("samples", "queries", "in weight")
-    assert [counted(1, each) for each in things] == ["1 sample", "1 query", "1 in weight"]
-    assert [counted(count, "queries") for count in (0, 1.5, 2000)] == ["0 queries", "1.5 queries", "2,000 queries"]
+    assert [numbered(1, each) for each in things] == ["1 sample", "1 query", "1 in weight"]
+    assert [numbered(count, "queries") for count in (0, 1.5, 2000)] == ["0 queries", "1.5 queries", "2,000 queries"]

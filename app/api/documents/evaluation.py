@@ -52,7 +52,7 @@ from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import F1, PRECISION, RECALL
 from app.domain.wording import PAGE as ON_PAGES
-from app.domain.wording import class_before, counted, dataset_name, number, percent, run_name, sentence, share, whole
+from app.domain.wording import class_before, dataset_name, number, numbered, percent, run_name, sentence, share, whole
 
 # Rows of a text, which has at most 60 lines.
 _SHORT_METRICS, _SHORT_CLASSES, _SHORT_QUERIES = 20, 8, 5
@@ -137,9 +137,9 @@ def _facts(answer: Json) -> Iterator[tuple[str, Cell]]:
         unit = units.unit
     if given.get("n_samples") is not None:
         of = f" of {whole(given['slice']['of'])}" if "slice" in given else ""
-        yield "", f"{whole(given['n_samples'])}{of} {unit}" if of else counted(given["n_samples"], unit)
+        yield "", f"{whole(given['n_samples'])}{of} {unit}" if of else numbered(given["n_samples"], unit)
     if given.get("clusters"):
-        yield "", counted(len(given["clusters"]), "clusters")
+        yield "", numbered(len(given["clusters"]), "clusters")
     if has_classes(answer):
         yield "", f"{whole(given['n_classes'])} {class_word(answer, given['n_classes'])}"
     if given.get("positive") is not None:
@@ -175,7 +175,7 @@ def _verdict(answer: Json) -> str:
         # Of a rare class accuracy says little, whatever it is.
         label, n, right, taken = found
         alerts = f"{whole(taken - right)} of its {whole(taken)} alerts are false" if taken else "there is no alert"
-        caught = f"{whole(right)} of {whole(n)} cases are caught and {whole(n - right)} missed"
+        caught = f"{whole(right)} of {numbered(n, 'cases')} are caught and {whole(n - right)} missed"
         return f"{class_before(label).capitalize()}{label}: {caught}; {alerts}."
     key = next(iter(_by_use(answer)), None)
     if key is None:
@@ -186,7 +186,7 @@ def _verdict(answer: Json) -> str:
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
         said += f" The lowest recall is that of {class_word(answer)} {weakest['label']}: "
-        of_cases = "" if weakest["n"] is None else f", of {whole(weakest['n'])} cases"
+        of_cases = "" if weakest["n"] is None else f", of {numbered(weakest['n'], 'cases')}"
         said += f"{ON_PAGES.value(weakest[RECALL])}{of_cases}."
     return said
 

@@ -30,7 +30,7 @@ from app.domain.catalogue import titled
 from app.domain.division import conditions_of, slice_text
 from app.domain.expressions.conditions import text_of
 from app.domain.named_metrics import PRECISION, RECALL
-from app.domain.wording import p_value, rounded, whole
+from app.domain.wording import numbered, p_value, rounded, whole
 
 _TAGS: Final = {
     "worse": Tag("fail", "worse", "worse"),
@@ -67,7 +67,7 @@ def slices_document(answer: Json) -> Document:
     title = f"{whole(number)} {'slice' if number == 1 else 'slices'}{'' if searched is None else ' searched'}"
     return Document(
         title=title,
-        facts=[("", f"{whole(answer['n_samples'])} samples"), ("", f"against {other}")],
+        facts=[("", numbered(answer["n_samples"])), ("", f"against {other}")],
         identifier=answer["evaluation_id"],
         opening=[
             Said(one["severity"], naming(one["message"], {*metrics, *(one.get("metrics") or ())}))

@@ -12,7 +12,7 @@ from app.api.plots.registry import FigureData, Needs, figure, needs_classes
 from app.domain.errors import NoFigure
 from app.domain.expressions.syntax import write_label
 from app.domain.named_metrics import PRECISION, RECALL
-from app.domain.wording import PLAIN, share, whole
+from app.domain.wording import PLAIN, numbered, share
 
 # More rows than this are not read.
 _MOST = 40
@@ -84,7 +84,7 @@ def _weakest(report: Json, label: str) -> str:
     value = recalls_of(report)[label]
     limits = PLAIN.said(value, *ends_of(report, f"{RECALL}@{write_label(label)}"))
     n = next((one["n"] for one in [report["headline"]["weakest_class"]] if one and one["label"] == label), None)
-    of = "" if n is None else f", of {whole(n)} samples"
+    of = "" if n is None else f", of {numbered(n)}"
     precision = precision_of(report, label)
     behind = "" if precision is None else f" Its precision is {PLAIN.said(precision, None, None)}."
     word = class_word(report).capitalize()

@@ -39,7 +39,18 @@ from app.domain.evaluation import DatasetRef
 from app.domain.findings import Finding
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED, RECALL
-from app.domain.wording import PAGE, class_before, dataset_name, names, percent, printable, run_name, sentence, whole
+from app.domain.wording import (
+    PAGE,
+    class_before,
+    dataset_name,
+    names,
+    numbered,
+    percent,
+    printable,
+    run_name,
+    sentence,
+    whole,
+)
 from app.services.rank import LeaderboardQuery
 
 router = page_routes()
@@ -283,7 +294,7 @@ def _weakest(report: Json, run: str) -> tuple[str, str, str] | None:
     word = f"Weakest {class_word(report)}"
     if given.get("confusion_matrix") is None:
         one = report["headline"]["weakest_class"]
-        of = "" if one["n"] is None else f", of {whole(one['n'])} cases"
+        of = "" if one["n"] is None else f", of {numbered(one['n'], 'cases')}"
         return word, f"{_opening(one['label'])}: {RECALL} {PAGE.value(one[RECALL])}{of}.", ""
     positive = positive_counts(report)
     if positive is not None:

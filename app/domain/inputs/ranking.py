@@ -33,7 +33,7 @@ from app.domain.inputs.kind import (
 from app.domain.inputs.labels import Column, Numbers, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.wording import counted, percent
+from app.domain.wording import percent
 from app.kernel.metrics.card import INPUTS_OF, AnyMetric, Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject
@@ -220,8 +220,8 @@ def _findings(source: MatrixInput, subject: Subject, _: Values, __: PerClass) ->
     if n_queries < _FEW:
         yield Finding.warning(
             "few_queries",
-            f"Means are over {counted(n_queries, 'queries')}. Queries differ much, so a mean over fewer than {_FEW} "
-            "says little of others; the intervals say how little.",
+            ("There is 1 query. Queries" if n_queries == 1 else f"There are {n_queries} queries. They")
+            + f" differ much, so a mean over fewer than {_FEW} says little of others; the intervals say how little.",
             queries=n_queries,
         )
     tied = int(subject.parts[Inputs.QUERIES].tied_items.sum())

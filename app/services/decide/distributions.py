@@ -49,8 +49,12 @@ def histogram_of(source: MatrixInput, place: int, bins: int) -> Histogram:
     values: Array = scores.probabilities[:, place]
     weights: Array = np.ones(len(values)) if scores.weights is None else scores.weights
     known = scores.are_probabilities
-    ends = (0.0, 1.0) if known else (float(values.min()), float(values.max()))
-    edges = np.histogram_bin_edges(values, bins, ends)
+    low, high = (0.0, 1.0) if known else (float(values.min()), float(values.max()))
+    if low == high:
+        room = max(0.5, 1e-9 * abs(low))
+        low, high = low - room, high + room
+    # In halves, which add up within a double; scores next to each other have fewer bins between them.
+    edges = np.unique(2.0 * np.linspace(0.5 * low, 0.5 * high, bins + 1))
     belongs = scores.y == place
     totals = [float(weights[one].sum()) for one in (belongs, ~belongs)]
     inside, outside = (

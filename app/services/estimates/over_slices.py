@@ -10,7 +10,7 @@ from app.domain.division import Where, slice_text
 from app.domain.expressions.conditions import text_of
 from app.domain.expressions.expressions import render
 from app.domain.findings import Finding
-from app.domain.wording import whole
+from app.domain.wording import numbered
 from app.kernel.metrics.expression import Combination, Expression, OverSlices, Sliced, is_of_slices, of_probabilities
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import NoLimits
@@ -53,9 +53,7 @@ def _finding(estimand: Estimand, text: str, over: OverSlices, run: RunData) -> F
         ends["largest"] = slices.parts[max(known, key=known.__getitem__)].where
         said += f"; smallest: {slice_text(ends['smallest'])}, largest: {slice_text(ends['largest'])}"
     if left:
-        named = ", ".join(
-            f"{slice_text(one.where)} ({whole(one.size)} samples, {why})" for one, why in left[:_MOST_NAMED]
-        )
+        named = ", ".join(f"{slice_text(one.where)} ({numbered(one.size)}, {why})" for one, why in left[:_MOST_NAMED])
         said += f". Left out: {named}" + (f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else "")
     return Finding.note(
         "over_slices",

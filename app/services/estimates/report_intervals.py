@@ -18,7 +18,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import NUMBER, JsonTemplate, WrittenObject, written_numbers
 from app.domain.options import IntervalChoice, IntervalMethod, Options
 from app.domain.report import Interval
-from app.domain.wording import classes, counted, names
+from app.domain.wording import classes, names, numbered
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
@@ -324,8 +324,9 @@ def caution_findings(counts: Array, labels: Sequence[str], prior: Prior = Prior.
     if several and curvature(counts) > _CURVATURE:
         yield Finding.warning(
             "intervals_of_many_small_classes",
-            f"With {len(labels)} classes, some of them weak, and only {counted(smallest)} in one, intervals of g_mean, "
-            "h_mean and other means that weigh weak classes can lie too low and miss their level by some points.",
+            f"With {len(labels)} classes, some of them weak, and only {numbered(smallest)} in one, intervals of "
+            "g_mean, h_mean and other means that weigh weak classes can lie too low and miss their level by some "
+            "points.",
             n_classes=len(labels),
             smallest=smallest,
         )
@@ -505,7 +506,7 @@ def about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[
             "intervals_of_biased_values",
             "Calibration errors, H-measure and Kolmogorov-Smirnov statistic take absolute values or the best of many "
             "cuts, so chance makes them larger. Their intervals are corrected for this and reach further down than up"
-            + (f"; with {counted(n_samples)} they are still too narrow." if few else "."),
+            + (f"; with {numbered(n_samples)} they are still too narrow." if few else "."),
             metrics=biased[:20],
             n_samples=n_samples,
         )

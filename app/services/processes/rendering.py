@@ -4,6 +4,7 @@ The library brings a JavaScript engine of a few hundred megabytes. It is an extr
 first picture is asked for: a service that never draws is not heavier for it.
 """
 
+import re
 from enum import StrEnum
 from functools import partial
 from importlib.util import find_spec
@@ -60,14 +61,21 @@ class Renderer:
         self._pool.close()
 
 
+# Vega looks texts up in objects of JavaScript, and takes what every object has for what it has put there itself.
+_OF_OBJECTS: Final = re.compile(
+    r'"(constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|valueOf|__\w+__)"'
+)
+# Keeps such a text apart, and is not seen.
+_UNSEEN: Final = "\N{WORD JOINER}"
+
+
 def drawn(specification: bytes, form: PictureFormat) -> bytes:
     """A specification as a picture, by the library, which may load nothing."""
     import vl_convert
 
+    spared = _OF_OBJECTS.sub(rf'"\1{_UNSEEN}"', specification.decode())
     if form is PictureFormat.SVG:
-        svg: str = vl_convert.vegalite_to_svg(specification.decode(), vl_version=VEGA_LITE, allowed_base_urls=[])
-        return svg.encode()
-    png: bytes = vl_convert.vegalite_to_png(
-        specification.decode(), vl_version=VEGA_LITE, scale=SCALE, allowed_base_urls=[]
-    )
+        svg: str = vl_convert.vegalite_to_svg(spared, vl_version=VEGA_LITE, allowed_base_urls=[])
+        return svg.replace(_UNSEEN, "").encode()
+    png: bytes = vl_convert.vegalite_to_png(spared, vl_version=VEGA_LITE, scale=SCALE, allowed_base_urls=[])
     return png

@@ -15,7 +15,7 @@ from app.domain.inputs.content import DATA_FACT, MERGED_FACT, why_not_saved
 from app.domain.inputs.kinds import units_of
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Samples
-from app.domain.wording import counted
+from app.domain.wording import numbered
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.groups import Grouping
@@ -147,7 +147,7 @@ def by_counts(matched: int, largest: int, minimum: float, named: str = _IDS) -> 
         return f"only {matched:,} of {largest:,} {named} are common to all runs"
     same = "same " if matched == largest else ""
     rest = "" if matched == largest else f" in common; the others, of at most {largest:,}, are left out"
-    return Pairing(PairingDesign.SAMPLES, f"{same}{counted(matched, named)}{rest}", n_common=matched)
+    return Pairing(PairingDesign.SAMPLES, f"{same}{numbered(matched, named)}{rest}", n_common=matched)
 
 
 def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:

@@ -1,5 +1,6 @@
 """Pictures of figures: drawn from the specification, by a process that is there for nothing else."""
 
+import json
 import re
 from xml.etree import ElementTree as ET
 
@@ -96,6 +97,14 @@ def test_pictures_of_hostile_names_do_nothing(client: httpx.Client) -> None:
     assert not names & {"script", "foreignObject", "image", "a", "style", "use"}
     assert not [one for element in root.iter() for one in element.attrib if one.lower().startswith("on")]
     assert any(HOSTILE[0] in (element.text or "") for element in root.iter())
+
+
+@pytest.mark.parametrize("text", ["constructor", "toString", "valueOf", "__proto__"])
+def test_texts_that_every_object_of_javascript_has_are_drawn(text: str) -> None:
+    shares = {"color": {"field": "of", "scale": {"domain": [text]}, "type": "nominal"}}
+    figure = {"title": {"text": text}, "data": {"values": [{"of": text}]}, "mark": "point", "encoding": shares}
+    svg = rendering.drawn(json.dumps(figure).encode(), PictureFormat.SVG).decode()
+    assert svg.count(f">{text}<") == 2
 
 
 def test_without_the_extra_there_are_specifications_only(

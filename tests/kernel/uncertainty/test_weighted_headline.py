@@ -176,5 +176,7 @@ def test_no_limit_leaves_the_range_of_its_metric() -> None:
         found = headlines(Weighted(WeightedCounts.of(codes, np.array([0, 1, 0]), np.array([1.0, heavy, 1.0]), 2)))
         for one in found.overall[0]:
             lowest, highest = catalogue().by_name[one.key].card.range
+            assert lowest is not None
+            assert highest is not None
             outside += [(heavy, one.key)] if one.low < lowest or one.high > highest else []
     assert not outside

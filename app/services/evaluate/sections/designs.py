@@ -10,7 +10,7 @@ from app.domain.inputs.samples import WeightSums
 from app.domain.members import numbers
 from app.domain.options import FEWEST_DRAWS, IntervalChoice, Options
 from app.domain.report import GroupDesign, Section, Value, WeightDesign
-from app.domain.wording import counted, rounded, significant
+from app.domain.wording import numbered, rounded, significant
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.averages import accuracy
@@ -179,7 +179,7 @@ def _worth_in_groups(total: int, effect: Value) -> str:
     if effect is None:
         return "How much less is not known: all predictions are right, or all are wrong."
     if effect > 1.0:
-        worth = counted(round(total / effect), "independent samples")
+        worth = numbered(round(total / effect), "independent samples")
         return f"For accuracy they carry as much information as about {worth}."
     return "Here they carry no less: predictions in a group are not more alike than others."
 
