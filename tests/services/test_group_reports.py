@@ -9,7 +9,6 @@ from app.domain.errors import InvalidInput
 from app.domain.inputs.classified import Predictions
 from app.domain.inputs.clustering import Clustering
 from app.domain.inputs.folds import Folds
-from app.domain.inputs.kind import Input
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.sets import Sets
@@ -117,7 +116,9 @@ TWELVE, PAIR = np.arange(12), np.array([0, 1])
         (Sets(n_true=TWELVE + 1, n_predicted=TWELVE, n_common=TWELVE // 2), "items"),
     ],
 )
-def test_reports_on_more_than_classes_say_that_there_are_few_groups(kind: Input, units: str) -> None:
+def test_reports_on_more_than_classes_say_that_there_are_few_groups(
+    kind: Multilabel | Clustering | Sets, units: str
+) -> None:
     report = evaluate(replace(kind, group_ids=TWELVE // 4).read("/input"), Options())
     assert report.groups == {"n_groups": 3, "smallest": 4, "largest": 4, "effective_groups": 3.0}
     found = {one.code: one.message for one in report.findings}
