@@ -382,7 +382,7 @@ def describe_metric(metric: AnyMetric) -> MetricCard:
 
 
 def _same(kind: type, declared: Any) -> dict[str, Any]:
-    """What is told under the name that it is declared by."""
+    """Return the members that a declaration has under the same name."""
     return {one.name: getattr(declared, one.name) for one in fields(kind) if hasattr(declared, one.name)}
 
 

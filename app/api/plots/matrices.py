@@ -251,7 +251,7 @@ def _texts(look: Look, count: int, *, shares: bool) -> Iterator[Spec]:
 
 
 def _mistakes(matrix: Sequence[Sequence[float]]) -> list[_Mistake]:
-    """Those of the largest shares of their class first."""
+    """Return them by their share of their class, the largest first."""
     found = (
         _Mistake(actual, predicted, count, sum(row), count / sum(row))
         for actual, row in enumerate(matrix)

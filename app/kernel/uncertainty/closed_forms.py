@@ -247,8 +247,9 @@ def headlines(design: Design, level: float = 0.95) -> Headlines:
             for metric, rate in ((metric, proportion.at(table.n_classes)) for metric, proportion in known.shares)
         ]
         parts = [*(_intervals(*one, design) for one in (*of_shares, *of_means)), *smooth]
+        overall = tuple(zip(*parts, strict=True))
     of_rates = RateIntervals(rates.keys, given, *limits_of_rates, _method(Method.WILSON, design))
-    return Headlines(level, tuple(zip(*parts, strict=True)), of_rates, recalls, gradients)
+    return Headlines(level, overall, of_rates, recalls, gradients)
 
 
 def headline_limits(metric: AnyMetric, design: Independent, level: float = 0.95) -> Limits | None:

@@ -296,7 +296,7 @@ class DesignedRate:
 
 
 class DesignedSums(ABC):
-    """What rates of classes, or of labels, have as their values and variances in a design."""
+    """Sums over samples that give rates of classes, or of labels, their values and variances in a design."""
 
     @abstractmethod
     def ratios(self, rates: Sequence[Rate]) -> DesignedRate:

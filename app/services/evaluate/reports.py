@@ -123,7 +123,7 @@ class Brief:
 
 
 def briefs(found: BatchValues) -> list[Brief]:
-    """What is known of questions of one family that are all quick."""
+    """Headlines, values and limits of questions of one family that are all quick."""
     (_, level), labels = found.questions[0].family, [question.source.labels for question in found.questions]
     order = metric_order(binary=len(labels[0]) == 2)
     rates = numbers(found.by_class[[order.recall, order.prevalence], :, 0].transpose(1, 0, 2))

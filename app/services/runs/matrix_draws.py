@@ -506,7 +506,9 @@ class MatrixDraws(Resampling):
         return PairedDifferences(self._effects(indices, opposed=False)).p
 
     def _effects(self, indices: tuple[int, ...], *, opposed: bool) -> Effects:
-        """Of one test set at the pairing at which the runs differ most where they are ``opposed``, or else least."""
+        """Effects of the samples; of one test set at the pairing at which the runs differ most where they are
+        ``opposed``, or else least.
+        """
         parts: list[Effects] = []
         for pair in self.setup.pairs:
             rates = [rate for index in indices for rate in self._rates(index)]

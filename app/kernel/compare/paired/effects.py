@@ -203,8 +203,12 @@ class PairSlopes:
 
     @classmethod
     def of_rate(cls, difference: float, slope: float, scale: float) -> "PairSlopes":
-        """Those of a rate among items of one class, of which class 0 is taken for right: what one of these adds, and
-        what an item weighs on average.
+        """Return the slopes of a rate among items of one class, of which 0 is taken for right.
+
+        Args:
+            difference: of the rates of two runs.
+            slope: what one of these items adds to a rate.
+            scale: what an item weighs on average.
         """
         return cls(np.array([difference]), np.array([[[slope, 0.0]]]), lambda: np.array([[abs(slope) * scale]]))
 
