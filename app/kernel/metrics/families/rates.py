@@ -32,8 +32,10 @@ def _count(key: str, cells: ConfusionCells, **facts: Any) -> Metric[Table]:
     known: dict[str, Any] = {"range": (0.0, None), "ideal": None, "degree": 1, "references": ("haghighi2018",)}
     known = {**_meaning(cells), "prevalence": Prevalence.SENSITIVE, **known, **facts}
 
+    column = cells.column
+
     def count(t: Table) -> Array:
-        counted: Array = getattr(t, cells.column)
+        counted: Array = getattr(t, column)
         return counted
 
     return metric(key=key, **known)(count)
@@ -41,9 +43,10 @@ def _count(key: str, cells: ConfusionCells, **facts: Any) -> Metric[Table]:
 
 def _rate(key: str, hits: ConfusionCells, among: ConfusionCells, **facts: Any) -> Metric[Table]:
     """Share of the samples in some cells that are in others."""
+    above, below = hits.column, among.column
 
     def share(c: Any) -> Any:
-        return getattr(c, hits.column) / getattr(c, among.column)
+        return getattr(c, above) / getattr(c, below)
 
     # Many are shared with other metrics.
     of = (lambda c: getattr(c, key)) if hasattr(OneVsRest, key) else share
