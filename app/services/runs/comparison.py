@@ -212,11 +212,8 @@ class Comparison:
         rest = [index for index in indices if index not in of_matrices]
         for chosen, kind in ((of_matrices, MatrixDraws), (rest, LinearDifferences)):
             if chosen:
-                estimands, values = (
-                    [self.estimands[index] for index in chosen],
-                    [self.values[index] for index in chosen],
-                )
-                way: Resampling = kind(self._setup, estimands, values)
+                estimands = [self.estimands[index] for index in chosen]
+                way: Resampling = kind(self._setup, estimands, [self.values[index] for index in chosen])
                 made |= {index: (way, place) for place, index in enumerate(chosen)}
         return [made[index] for index in range(len(self.estimands))]
 

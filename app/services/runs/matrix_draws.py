@@ -470,11 +470,8 @@ class MatrixDraws(Resampling):
         """Return the tests of runs on the same samples by estimand and pair, made at once for all of them: of one test
         set those of the pairing at which a difference varies most, with p at that where it varies least.
         """
-        (effects, score), paired, of_rates = (
-            self._score(indices),
-            self._joint is not None,
-            bool(self._rates(indices[0])),
-        )
+        effects, score = self._score(indices)
+        paired, of_rates = self._joint is not None, bool(self._rates(indices[0]))
         places = [(index, pair) for pair in self.setup.pairs for index in indices]
         on_scale, found, start = [self._on_scale(*place) for place in places], {}, 0
         method, limits = _NAMES[paired, of_rates]
