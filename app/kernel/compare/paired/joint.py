@@ -196,8 +196,8 @@ def draw_matrices(joint: JointCounts, *, draws: int, random: np.random.Generator
     Within each class the combinations follow a Dirichlet with their counts as parameters. A class of
     ``guarded_classes`` gets one more item: its weight is the same for all runs and is spread for each over the
     predicted classes independently, by the row of the edge prior where the recall is 0 or 1 and by the run's own row
-    elsewhere. Every run alone then has the posterior of ``simulation.draw_matrices``, or one worth a single item more
-    per class. Of weighted items a combination is drawn as a cell is by ``simulation.draw_matrices``, and the one more
+    elsewhere. Every run alone then has the posterior of ``simulation.RowPosterior``, or one worth a single item more
+    per class. Of weighted items a combination is drawn as a cell is by ``simulation.RowPosterior``, and the one more
     item has the weight that is usual in its class.
     """
     guards, usual = np.flatnonzero(guarded_classes(joint)), joint.scales()
