@@ -1,7 +1,7 @@
-"""Every operation of the document, tried with wrong keys and with the right one.
+"""Every operation of the document, tried with every wrong key there is, and with the right one of another project.
 
-Whoever adds an operation adds a line to `OPERATIONS`: how it is asked so that it succeeds. What another project is
-answered stands in `test_foreign_ids`.
+Whoever adds an operation adds a line to `OPERATIONS`: how it is asked so that it succeeds, and what another project is
+answered.
 """
 
 import json
@@ -41,8 +41,15 @@ SECRET = "sealed"
 
 @dataclass(frozen=True)
 class Ask:
-    """How an operation is asked so that it succeeds."""
+    """How an operation is asked so that it succeeds.
 
+    Attributes:
+        across: What the other project is answered: `missing` (404), `unknown` (422, it names what is not there),
+            `empty` (a list without items), `own` (it acts in its own project, and nothing of the first is in the
+            answer), `same` (there is nothing of a project in it).
+    """
+
+    across: str
     body: Any = None
     params: dict[str, Any] = field(default_factory=dict)
     named: dict[str, str] = field(default_factory=dict)
@@ -60,89 +67,89 @@ RULES = {"rules": [{"metric": "h_mean", "min": 0.5}]}
 # `$run`, `$other`, `$scored`, `$comparison`, `$check`, `$job`, `$waiting` and `$key` are the ids of what the first
 # project has.
 OPERATIONS: dict[str, Ask] = {
-    "createEvaluation": Ask(evaluation()),
-    "createEvaluations": Ask({"evaluations": [evaluation()]}),
-    "listEvaluations": Ask(),
-    "getLatestEvaluation": Ask(params={"model": f"{SECRET}-m"}),
-    "getEvaluation": Ask(named={"identifier": "$run"}),
-    "mergeEvaluations": Ask({"evaluations": ["$run", "$other"], "model": {"name": f"{SECRET}-both"}}),
-    "changeTags": Ask({"tags": {SECRET: "no"}}, named={"identifier": "$run"}),
-    "deleteEvaluation": Ask(named={"identifier": "$gone"}),
-    "getConfusionMatrix": Ask(named={"identifier": "$run"}),
-    "deleteEvaluations": Ask(params={"model": f"{SECRET}-filtered"}),
-    "listModels": Ask(),
-    "getModel": Ask(named={"name": f"{SECRET}-m"}),
-    "deleteModel": Ask(named={"name": f"{SECRET}-gone"}),
-    "listDatasets": Ask(),
-    "getDataset": Ask(named={"name": f"{SECRET}-d"}),
-    "deleteDataset": Ask(named={"name": f"{SECRET}-gone"}),
-    "getCurve": Ask(named={"identifier": "$scored", "curve": "roc"}),
-    "listPlots": Ask(),
-    "getEvaluationPlot": Ask(named={"identifier": "$run", "name": "confusion", "form": "json"}),
-    "getComparisonPlot": Ask(named={"identifier": "$comparison", "name": "differences", "form": "json"}),
-    "getCheckPlot": Ask(named={"gate": SECRET, "identifier": "$check", "name": "verdict", "form": "json"}),
+    "createEvaluation": Ask("own", evaluation()),
+    "createEvaluations": Ask("own", {"evaluations": [evaluation()]}),
+    "listEvaluations": Ask("empty"),
+    "getLatestEvaluation": Ask("missing", params={"model": f"{SECRET}-m"}),
+    "getEvaluation": Ask("missing", named={"identifier": "$run"}),
+    "mergeEvaluations": Ask("missing", {"evaluations": ["$run", "$other"], "model": {"name": f"{SECRET}-both"}}),
+    "changeTags": Ask("missing", {"tags": {SECRET: "no"}}, named={"identifier": "$run"}),
+    "deleteEvaluation": Ask("missing", named={"identifier": "$gone"}),
+    "getConfusionMatrix": Ask("missing", named={"identifier": "$run"}),
+    "deleteEvaluations": Ask("own", params={"model": f"{SECRET}-filtered"}),
+    "listModels": Ask("empty"),
+    "getModel": Ask("missing", named={"name": f"{SECRET}-m"}),
+    "deleteModel": Ask("missing", named={"name": f"{SECRET}-gone"}),
+    "listDatasets": Ask("empty"),
+    "getDataset": Ask("missing", named={"name": f"{SECRET}-d"}),
+    "deleteDataset": Ask("missing", named={"name": f"{SECRET}-gone"}),
+    "getCurve": Ask("missing", named={"identifier": "$scored", "curve": "roc"}),
+    "listPlots": Ask("same"),
+    "getEvaluationPlot": Ask("missing", named={"identifier": "$run", "name": "confusion", "form": "json"}),
+    "getComparisonPlot": Ask("missing", named={"identifier": "$comparison", "name": "differences", "form": "json"}),
+    "getCheckPlot": Ask("missing", named={"gate": SECRET, "identifier": "$check", "name": "verdict", "form": "json"}),
     "getSlicesPlot": Ask(
-        named={"identifier": "$sliced", "name": "slices", "form": "json"}, params={"by": ["site", "shift"]}
+        "missing", named={"identifier": "$sliced", "name": "slices", "form": "json"}, params={"by": ["site", "shift"]}
     ),
-    "getEvaluationReport": Ask(named={"identifier": "$run"}),
-    "getComparisonReport": Ask(named={"identifier": "$comparison"}),
-    "findThreshold": Ask({"objective": "h_mean"}, named={"identifier": "$scored"}),
-    "sliceEvaluation": Ask({"by": ["site"], "minimum_samples": 5}, named={"identifier": "$sliced"}),
-    "createComparison": Ask({"evaluations": ["$run", "$other"]}),
-    "listComparisons": Ask(),
-    "getComparison": Ask(named={"identifier": "$comparison"}),
-    "deleteComparison": Ask(named={"identifier": "$gone_comparison"}),
+    "getEvaluationReport": Ask("missing", named={"identifier": "$run"}),
+    "getComparisonReport": Ask("missing", named={"identifier": "$comparison"}),
+    "findThreshold": Ask("missing", {"objective": "h_mean"}, named={"identifier": "$scored"}),
+    "sliceEvaluation": Ask("missing", {"by": ["site"], "minimum_samples": 5}, named={"identifier": "$sliced"}),
+    "createComparison": Ask("missing", {"evaluations": ["$run", "$other"]}),
+    "listComparisons": Ask("empty"),
+    "getComparison": Ask("missing", named={"identifier": "$comparison"}),
+    "deleteComparison": Ask("missing", named={"identifier": "$gone_comparison"}),
     "compareAcrossDatasets": Ask(
-        {"metric": "h_mean", "models": [f"{SECRET}-a", f"{SECRET}-b"], "datasets": [*DATASETS]}
+        "unknown", {"metric": "h_mean", "models": [f"{SECRET}-a", f"{SECRET}-b"], "datasets": [*DATASETS]}
     ),
-    "putGate": Ask(RULES, named={"name": "other"}),
-    "getGate": Ask(named={"name": SECRET}),
-    "deleteGate": Ask(named={"name": f"{SECRET}-gone"}),
-    "listGates": Ask(),
-    "listGateVersions": Ask(named={"name": SECRET}),
-    "createCheck": Ask({"evaluation": "$run"}, named={"name": SECRET}),
-    "tryGate": Ask({**RULES, "evaluations": {"latest": 5}}),
-    "listChecks": Ask(named={"name": SECRET}),
-    "listAllChecks": Ask(),
-    "getCheck": Ask(named={"name": SECRET, "identifier": "$check"}),
+    "putGate": Ask("own", RULES, named={"name": "other"}),
+    "getGate": Ask("missing", named={"name": SECRET}),
+    "deleteGate": Ask("missing", named={"name": f"{SECRET}-gone"}),
+    "listGates": Ask("empty"),
+    "listGateVersions": Ask("missing", named={"name": SECRET}),
+    "createCheck": Ask("missing", {"evaluation": "$run"}, named={"name": SECRET}),
+    "tryGate": Ask("empty", {**RULES, "evaluations": {"latest": 5}}),
+    "listChecks": Ask("missing", named={"name": SECRET}),
+    "listAllChecks": Ask("empty"),
+    "getCheck": Ask("missing", named={"name": SECRET, "identifier": "$check"}),
     "getHistoryPlot": Ask(
-        named={"model": f"{SECRET}-m", "name": "history", "form": "json"}, params={"dataset": "common"}
+        "missing", named={"model": f"{SECRET}-m", "name": "history", "form": "json"}, params={"dataset": "common"}
     ),
-    "getHistory": Ask(named={"name": f"{SECRET}-m"}, params={"dataset": "common"}),
-    "getLeaderboard": Ask(params={"dataset": "common", "metric": "h_mean"}),
-    "projectEvaluation": Ask({"prevalence": {"1": 0.5}}, named={"identifier": "$run"}),
-    "estimatePrevalence": Ask({"predicted": {"0": 5, "1": 5}}, named={"identifier": "$run"}),
-    "boundHMeanOfEvaluation": Ask({}, named={"identifier": "$run"}),
-    "computeMetrics": Ask({"input": MATRIX}),
-    "computeCurve": Ask({"input": PROBABILITIES}, named={"curve": "roc"}),
-    "findThresholdOfInput": Ask({"input": PROBABILITIES, "objective": "h_mean"}),
-    "sliceInput": Ask({"input": SLICED, "by": ["site"], "minimum_samples": 5}),
-    "projectInput": Ask({"input": MATRIX, "prevalence": {"1": 0.5}}),
-    "checkConsistency": Ask({"p": 100, "n": 200, "scores": {"accuracy": "0.95"}}),
-    "listMetrics": Ask(),
-    "getMetric": Ask(named={"key": "h_mean"}),
-    "recommendMetrics": Ask(BODIES["recommendMetrics"]["rare class"]),
-    "boundHMean": Ask({"recalls": [0.5, 0.9]}),
-    "computeIsocurves": Ask({"tpr": 0.5, "tnr": 0.9}),
-    "listJobs": Ask(),
-    "getJob": Ask(named={"identifier": "$job"}),
-    "getJobResult": Ask(named={"identifier": "$job"}),
-    "cancelJob": Ask(named={"identifier": "$waiting"}),
-    "putWebhook": Ask(HOOK, named={"name": "other"}),
-    "listWebhooks": Ask(),
-    "getWebhook": Ask(named={"name": SECRET}),
-    "deleteWebhook": Ask(named={"name": f"{SECRET}-gone"}),
-    "listDeliveries": Ask(named={"name": SECRET}),
-    "testWebhook": Ask(named={"name": SECRET}),
-    "retryDelivery": Ask(named={"name": SECRET, "identifier": "$check"}),
-    "createKey": Ask({"name": "new", "scopes": ["read"]}),
-    "listKeys": Ask(),
-    "getKey": Ask(named={"identifier": "$key"}),
-    "rotateKey": Ask({}, named={"identifier": "$key"}),
-    "revokeKey": Ask(named={"identifier": "$gone_key"}),
-    "listAuditEntries": Ask(),
-    "getUsage": Ask(),
-    "getServiceMetrics": Ask(),
+    "getHistory": Ask("missing", named={"name": f"{SECRET}-m"}, params={"dataset": "common"}),
+    "getLeaderboard": Ask("empty", params={"dataset": "common", "metric": "h_mean"}),
+    "projectEvaluation": Ask("missing", {"prevalence": {"1": 0.5}}, named={"identifier": "$run"}),
+    "estimatePrevalence": Ask("missing", {"predicted": {"0": 5, "1": 5}}, named={"identifier": "$run"}),
+    "boundHMeanOfEvaluation": Ask("missing", {}, named={"identifier": "$run"}),
+    "computeMetrics": Ask("same", {"input": MATRIX}),
+    "computeCurve": Ask("same", {"input": PROBABILITIES}, named={"curve": "roc"}),
+    "findThresholdOfInput": Ask("same", {"input": PROBABILITIES, "objective": "h_mean"}),
+    "sliceInput": Ask("same", {"input": SLICED, "by": ["site"], "minimum_samples": 5}),
+    "projectInput": Ask("same", {"input": MATRIX, "prevalence": {"1": 0.5}}),
+    "checkConsistency": Ask("same", {"p": 100, "n": 200, "scores": {"accuracy": "0.95"}}),
+    "listMetrics": Ask("same"),
+    "getMetric": Ask("same", named={"key": "h_mean"}),
+    "recommendMetrics": Ask("same", BODIES["recommendMetrics"]["rare class"]),
+    "boundHMean": Ask("same", {"recalls": [0.5, 0.9]}),
+    "computeIsocurves": Ask("same", {"tpr": 0.5, "tnr": 0.9}),
+    "listJobs": Ask("empty"),
+    "getJob": Ask("missing", named={"identifier": "$job"}),
+    "getJobResult": Ask("missing", named={"identifier": "$job"}),
+    "cancelJob": Ask("missing", named={"identifier": "$waiting"}),
+    "putWebhook": Ask("own", HOOK, named={"name": "other"}),
+    "listWebhooks": Ask("empty"),
+    "getWebhook": Ask("missing", named={"name": SECRET}),
+    "deleteWebhook": Ask("missing", named={"name": f"{SECRET}-gone"}),
+    "listDeliveries": Ask("missing", named={"name": SECRET}),
+    "testWebhook": Ask("missing", named={"name": SECRET}),
+    "retryDelivery": Ask("missing", named={"name": SECRET, "identifier": "$check"}),
+    "createKey": Ask("own", {"name": "new", "scopes": ["read"]}),
+    "listKeys": Ask("own"),
+    "getKey": Ask("missing", named={"identifier": "$key"}),
+    "rotateKey": Ask("missing", {}, named={"identifier": "$key"}),
+    "revokeKey": Ask("missing", named={"identifier": "$gone_key"}),
+    "listAuditEntries": Ask("own"),
+    "getUsage": Ask("own"),
+    "getServiceMetrics": Ask("same"),
 }
 
 
@@ -254,9 +261,7 @@ def test_every_operation_is_tried() -> None:
 @each("operation", OPERATIONS)
 def test_without_a_good_key_nothing_is_done(world: World, operation: str) -> None:
     details = set()
-    # One check looks at keys: all that can be wrong with one is tried on a single operation.
-    wrong = world.wrong.values() if operation == "createEvaluation" else [world.wrong["revoked"]]
-    for authorization in (None, *wrong):
+    for authorization in (None, *world.wrong.values()):
         reply = world.ask(operation, {} if authorization is None else {"Authorization": authorization})
         problem = check_problem(reply, 401, "unauthenticated")
         assert reply.headers["www-authenticate"].startswith('Bearer realm="prevail"')
@@ -277,6 +282,38 @@ def test_a_lower_scope_is_not_enough(world: World, operation: str) -> None:
         problem = check_problem(reply, 403, "forbidden")
         assert problem["detail"] == f"expected a key of the scope {needed}"
         assert SECRET not in reply.text
+
+
+@each("operation", OPERATIONS)
+def test_another_project_sees_nothing(world: World, operation: str) -> None:
+    ask = OPERATIONS[operation]
+    headers = bearer(world.others["admin"])
+    if ask.across == "empty":
+        # Where nothing was ever made.
+        headers |= {"X-Prevail-Project": "third"}
+    reply = world.ask(operation, headers)
+    if ask.across == "unknown":
+        detail = check_problem(reply, 422, "incomparable_runs")["detail"]
+        assert detail.startswith("there is no evaluation of ")
+    elif ask.across == "missing":
+        problem = check_problem(reply, 404, "not_found")
+        nowhere = {name: f"01900000-0000-7000-8000-{place:012}" for place, name in enumerate(world.ids)}
+        world_of_none = World(world.client, world.mine, world.others, {}, nowhere, world.database_url)
+        unknown = world_of_none.ask(operation, headers)
+        # What lies in another project and what there never was are told apart by nothing.
+        told = [problem["detail"], unknown.json()["detail"]]
+        for identifier in (*world.ids.values(), *nowhere.values()):
+            told = [text.replace(identifier, "id") for text in told]
+        assert told[0] == told[1]
+    else:
+        assert reply.status_code < 300, reply.text
+        assert SECRET not in reply.text
+        if ask.across == "empty":
+            assert reply.json()["items"] == []
+    named = [world.put_in(value) for value in ask.named.values()]
+    sent = json.dumps(ask.body) + "".join(named)
+    for identifier in world.ids.values():
+        assert identifier in world.put_in(sent) or identifier not in reply.text
 
 
 @each("operation", OPERATIONS)
@@ -303,19 +340,12 @@ def check_headers(operation: str, reply: httpx.Response) -> None:
     assert required <= set(reply.headers)
 
 
-@pytest.fixture(scope="module")
-def limited(world: World) -> dict[str, KeyMade]:
-    """Keys with a rate, which is in all answers."""
-    return {scope: make_key(world.database_url, "second", scope, rate="999/day") for scope in world.others}
-
-
 @each("operation", OPERATIONS)
-def test_answers_have_the_headers_that_are_documented(
-    world: World, limited: dict[str, KeyMade], operation: str
-) -> None:
+def test_answers_have_the_headers_that_are_documented(world: World, operation: str) -> None:
     """Refusals too, and of a key with a rate."""
-    key = bearer(limited[needed_scope(operation, DOCUMENTED[operation][0]).value])
-    for headers in (key, {}, {**key, "Accept": "image/png"}):
+    scope = needed_scope(operation, DOCUMENTED[operation][0]).value
+    limited = make_key(world.database_url, "second", scope, rate="9/day")
+    for headers in (bearer(limited), {}, {**bearer(limited), "Accept": "image/png"}):
         check_headers(operation, world.ask(operation, headers))
 
 

@@ -298,7 +298,7 @@ def test_bands_that_cannot_be(client: httpx.Client, binary: Json, many: Json) ->
     refused(binary, "roc", "invalid_query", seed="3")
     refused(binary, "roc", "invalid_query", band="pointwise", max_points="2001")
     refused(many, "roc", "undefined_curve", band="pointwise", **{"class": "macro"})
-    source = make_scores(n=30_000)
+    source = make_scores(n=150_000)
     body = {"input": source, "band": "pointwise"}
     reply = client.post("/v1/curves/roc", json=body)
     assert reply.status_code == 200, reply.text

@@ -21,8 +21,6 @@ from tests.kernel.matrices import matrices, with_regular_margins
 from tests.witnesses import imb, sk
 
 NAMED = {metric.key: metric for metric in catalogue().of_matrices.metrics}
-# One of each kind and size: what is asked takes a millisecond each.
-USUAL = {name: counts for name, counts in with_regular_margins().items() if name.endswith("-0")}
 WRITTEN_OUT = 10_000
 
 Labels = dict[str, NDArray[Any]]
@@ -171,7 +169,7 @@ def test_every_entry_of_the_cards_is_asked() -> None:
 def test_scikit_learn(key: str) -> None:
     """Labels are compared where every class occurs and is predicted; missing ones have tests of their own below."""
     parameters, question = QUESTIONS[key]
-    for name, counts in USUAL.items():
+    for name, counts in with_regular_margins().items():
         if key == "adjusted_rand" and counts.sum() > WRITTEN_OUT:
             continue
         compare(NAMED[key], counts, parameters, question, name)
@@ -181,7 +179,7 @@ def test_scikit_learn(key: str) -> None:
 def test_imbalanced_learn(key: str) -> None:
     """Written out only: its specificity is wrong with sample weights (all weights 3 gives 2.0 where it is 2/3)."""
     parameters, question = IMBALANCED[key]
-    for name, counts in USUAL.items():
+    for name, counts in with_regular_margins().items():
         if counts.sum() <= WRITTEN_OUT:
             compare(NAMED[key], counts, parameters, question, name, written=True)
 
@@ -205,7 +203,7 @@ def compare(
     assert_close(metric, value_of(metric, counts, **parameters), want, absolute=CANCELLING, where=name)
 
 
-@each("name", [name for name in matrices() if name.endswith("-0")])
+@each("name", matrices())
 def test_missing_classes(name: str) -> None:
     """NaN on request per class, 0 in the variant that counts them as 0, left out in the variant that does that."""
     counts = matrices()[name]

@@ -108,7 +108,7 @@ def test_what_a_class_of_few_may_hide_counts() -> None:
 
 
 @each("shift", [0.0, 0.3])
-@each("seed", range(3))
+@each("seed", range(5))
 def test_limits_p_and_probability_agree(seed: int, shift: float) -> None:
     effects = paired_effects(some_runs(seed, shift=shift), METRICS)
     p, score = both(effects)

@@ -27,7 +27,7 @@ def full_phi(y: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
-@pytest.mark.parametrize("n", [30, 400, 2000])
+@pytest.mark.parametrize("n", [30, 400, 6000])
 def test_package_on_data_without_ties(classes: int, n: int) -> None:
     """Its score functions fail on this numpy, its curves do not; their areas are the trapezoids."""
     import imcp
