@@ -9,6 +9,7 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
+from app.domain.options import FEWEST_DRAWS
 from app.kernel.compare.differences import (
     DrawnDifferences,
     HybridDifferences,
@@ -274,6 +275,8 @@ class Resampling(ABC):
         return found
 
 
+# Cells of all simulated matrices together, which a page can wait for: a tenth of a second.
+_USUAL_CELLS = 10_000_000
 # Cells of the matrices that numeric derivatives look at.
 MOST_DERIVED_CELLS = 50_000_000
 
@@ -286,7 +289,8 @@ class MatrixDraws(Resampling):
     @cached_property
     def draws(self) -> int:
         """Number of simulated matrices of each run; 0 when even a few are too many."""
-        return affordable_draws(self._cells, self.settings.draws)
+        usual = max(_USUAL_CELLS // self._cells, FEWEST_DRAWS)
+        return affordable_draws(self._cells, min(self.settings.draws, usual))
 
     @property
     def _joint(self) -> JointCounts | None:
