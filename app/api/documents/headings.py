@@ -31,8 +31,8 @@ def of_metrics(answer: Json, moved: Sequence[str], names: Sequence[str], balance
     by, name, key, twin = max(known, key=lambda one: one[0])
     if by < _MOVED_BY:
         return ""
-    value, _ = PAGE.estimate(here[key], *ends_of(answer, key))
-    return f"{name} moves most with prevalence: {value} here, and {PAGE.value(twin)} {balanced}"
+    said, _ = PAGE.estimate(here[key], *ends_of(answer, key))
+    return f"{name} moves most with prevalence: {said} here, and {PAGE.value(twin)} {balanced}"
 
 
 def of_matrix(answer: Json) -> Words:
