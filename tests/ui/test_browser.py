@@ -62,6 +62,10 @@ SCREENS = [
     ("run-ranking", "run of ranking", "light", 1400),
     ("run-regions", "run of regions", "light", 1400),
     ("run-clusters", "run of clusters", "light", 1400),
+    ("run-200-classes", "run of 200", "light", 1400),
+    ("report-print", "35", "light", 2000),
+    ("simulator-phone", "simulator of two", "light", 1200),
+    ("comparison-dark", "comparison of runs", "dark", 900),
     ("comparisons", "comparisons", "light", 500),
     ("questions", "question", "light", 800),
 ]
@@ -351,10 +355,10 @@ def test_the_pictures_of_the_documentation(
 ) -> None:
     """As they are committed in docs/screens, which `make screens` makes anew."""
     folder = Path(browsers.KEPT_IN or tmp_path)
-    page = pages.open(world.pages()[path])
-    width = PHONE["width"] if name.endswith("phone") else 1120
+    page = pages.open(world.pages().get(path) or f"/v1/evaluations/{world.runs[path]}/report")
+    width = {"phone": PHONE["width"], "print": 688}.get(name.rpartition("-")[2], 1120)
     page.set_viewport_size({"width": width, "height": height})
-    page.emulate_media(color_scheme=theme)
+    page.emulate_media(color_scheme=theme, media="print" if name.endswith("print") else "screen")
     page.wait_for_load_state("networkidle")
     page.screenshot(path=folder / f"{name}.png", animations="disabled")
     made = (folder / f"{name}.png").read_bytes()
