@@ -10,7 +10,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import Multilabel
 from app.kernel.metrics.card import INPUTS_OF, Scale, Task
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.areas import area_influences
+from app.kernel.samples.influence import WeightedSamples
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.intervals import limits_around, two_sided_z
 from app.services.estimands import Estimand, make_estimand
@@ -100,7 +100,7 @@ def test_areas_of_labels_have_the_limits_of_each_alone() -> None:
     for code, label in enumerate(LABELS):
         (found,) = estimate([estimand(f"roc_auc@{label}")], RunData(source()))[0]
         alone = Scores.of_scores(TRUTH[:, code].astype(np.intp), OUTPUTS[:, code])
-        areas, influence = area_influences(alone)
+        areas, influence = WeightedSamples(alone).areas
         half = two_sided_z(0.95) * float(np.sqrt(influence[1] @ influence[1]))
         assert found.value == pytest.approx(areas[1], rel=1e-12)
         expected = np.array(limits_around(areas[1], np.array(half), Scale.LOGIT, 0.0, 1.0))
@@ -125,7 +125,8 @@ def test_the_mean_area_has_the_variance_of_the_mean_influence(n_labels: int) -> 
     """Two labels are no two classes: each has an order of its own."""
     (found,) = estimate([estimand("roc_auc_ovr_macro", n_labels)], RunData(source(n_labels=n_labels)))[0]
     alone = [
-        area_influences(Scores.of_scores(TRUTH[:, code].astype(np.intp), OUTPUTS[:, code])) for code in range(n_labels)
+        WeightedSamples(Scores.of_scores(TRUTH[:, code].astype(np.intp), OUTPUTS[:, code])).areas
+        for code in range(n_labels)
     ]
     value, influence = np.mean([one[0][1] for one in alone]), np.mean([one[1][1] for one in alone], axis=0)
     half = two_sided_z(0.95) * float(np.sqrt(influence @ influence))

@@ -186,7 +186,8 @@ def _verdict(answer: Json) -> str:
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
         said += f" The lowest recall is that of {class_word(answer)} {weakest['label']}: "
-        said += f"{headings.cases_found(answer) or ON_PAGES.value(weakest[RECALL])}."
+        of_cases = "" if weakest["n"] is None else f", of {numbered(weakest['n'], 'cases')}"
+        said += f"{ON_PAGES.value(weakest[RECALL])}{of_cases}."
     return said
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from app.api.documents.document import Json, MetricName, Name, Words
-from app.api.documents.reading import ends_of, overall, recalls_of
+from app.api.documents.reading import overall, recalls_of
 from app.domain.inputs.content import Content
-from app.domain.wording import PAGE, class_before, numbered, whole
+from app.domain.wording import PAGE, class_before, whole
 
 # A metric moves with prevalence by more than this, or nothing is said of it.
 _MOVED_BY = 0.05
@@ -22,17 +22,16 @@ def of_metrics(answer: Json, moved: Sequence[str], names: Sequence[str], balance
     """
     here, twins = overall(answer), answer["metrics"].get("at_balanced_prevalence", {})
     known = [
-        (abs(value - twin), name, key, twin)
+        (abs(value - twin), name, value, twin)
         for key, name in zip(moved, names, strict=True)
         if (value := here.get(key)) is not None and (twin := twins.get(key)) is not None
     ]
     if not known:
         return ""
-    by, name, key, twin = max(known, key=lambda one: one[0])
+    by, name, value, twin = max(known, key=lambda one: one[0])
     if by < _MOVED_BY:
         return ""
-    said, _ = PAGE.estimate(here[key], *ends_of(answer, key))
-    return f"{name} moves most with prevalence: {said} here, and {PAGE.value(twin)} {balanced}"
+    return f"{name} moves most with prevalence: {PAGE.value(value)} here, and {PAGE.value(twin)} {balanced}"
 
 
 def of_matrix(answer: Json) -> Words:
@@ -70,17 +69,11 @@ def of_classes(answer: Json) -> Words:
     weakest = answer["headline"].get("weakest_class")
     if weakest is None or len(known) < 2 or known.count(min(known)) > 1:
         return ""
-    counted, label = cases_found(answer), weakest["label"]
-    found = f"in {counted}" if counted else PAGE.value(weakest["recall"])
+    recall, size = weakest["recall"], weakest["n"]
+    counted = answer["input"]["content"] == Content.counts and size is not None
+    found = f"in {whole(recall * size)} of {whole(size)} cases" if counted else PAGE.value(recall)
+    label = weakest["label"]
     return (class_before(label).capitalize(), Name(label), f" is recognised least often: {found}")
-
-
-def cases_found(answer: Json) -> str:
-    """Say how many cases of the weakest class are found; nothing where cases are not counted."""
-    weakest = answer["headline"]["weakest_class"]
-    if weakest["n"] is None or answer["input"]["content"] != Content.counts:
-        return ""
-    return f"{whole(weakest['recall'] * weakest['n'])} of {numbered(weakest['n'], 'cases')}"
 
 
 def of_queries(queries: Json, name: str) -> Words:

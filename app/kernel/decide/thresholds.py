@@ -32,7 +32,6 @@ from app.kernel.metrics.expression import Expression, Measure
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.scipy_bridge import binomial_upper_tail
-from app.kernel.samples.curves import cuts_of
 from app.kernel.samples.rankings import Positions, Ranking, cumulative
 from app.kernel.samples.scores import Places, Scores
 
@@ -268,7 +267,7 @@ def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
     if scores.n_classes != 2:
         raise ValueError("a threshold decides between two classes")
     ranking = scores.ranking(positive)
-    cuts = cuts_of(ranking)
+    cuts = ranking.cuts()
     values = cuts.thresholds[1:]
     between = 0.5 * values[:-1] + 0.5 * values[1:]
     # There is no number between adjacent floats: then the upper one is the cut.

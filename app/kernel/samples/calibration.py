@@ -13,61 +13,16 @@ from math import erfc, sqrt
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, ratio
-from app.kernel.samples.rankings import Positions, Ranking
+from app.kernel.samples.rankings import Bins, Positions, Ranking
 from app.kernel.samples.scores import Scores
 
 # Tolerance at the upper limit of a bin: 0.1 + 0.2 lies in (0.2, 0.3].
 TOLERANCE = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class Bins:
-    """Weight, summed probabilities and weight of the events of each bin, from the highest bin down, each of shape (...,
-    b).
-    """
-
-    weight: Array
-    expected: Array
-    observed: Array
-
-    @property
-    def gaps(self) -> Array:
-        """Observed less expected frequency of each bin, times its share of the weight, shape (..., b); the error is the
-        sum of their sizes.
-        """
-        return ratio(self.observed - self.expected, self.weight.sum(axis=-1, keepdims=True))
-
-    @property
-    def gaps_within(self) -> Array:
-        """Observed less expected frequency of each bin, 0 where it is empty, shape (..., b)."""
-        return ratio(self.observed - self.expected, np.where(self.weight > 0, self.weight, 1.0))
-
-    def gaps_of(self, norm: str) -> Array:
-        """Gaps (..., b) whose norm is a calibration error: l1 the mean, l2 the root mean square, max the largest."""
-        if norm == "l1":
-            return self.gaps
-        return self.gaps_within * np.sqrt(self._shares) if norm == "l2" else self.gaps_within
-
-    @property
-    def error(self) -> Array:
-        """Weighted mean of |observed - expected| frequency, shape (...)."""
-        return ratio(np.abs(self.observed - self.expected).sum(axis=-1), self.weight.sum(axis=-1))
-
-    @property
-    def _shares(self) -> Array:
-        return ratio(self.weight, self.weight.sum(axis=-1, keepdims=True))
-
-
 def equal_width(ranking: Ranking, bins: int) -> Bins:
     """Bins (lo, hi] of equal width over [0, 1]; 0 belongs to the lowest."""
-    return Bins(*ranking.between(width_limits(bins)))
-
-
-def equal_mass(ranking: Ranking, bins: int) -> Bins:
-    """Bins of equal weight. Samples of one probability stay together, in the bin that holds the middle
-    of their weight.
-    """
-    return Bins(*ranking.in_parts(bins))
+    return ranking.between(width_limits(bins))
 
 
 def width_limits(bins: int) -> Array:
@@ -213,7 +168,7 @@ def _top_label(scores: Scores, bins: int, draws: int, seed: int, *, adaptive: bo
     simulated = (starts.tobytes(), draws, seed)
     if simulated not in ranking.simulated:
         ranking.simulated[simulated] = _deviations(ranking, starts, draws, np.random.default_rng(seed))
-    return Bins(*ranking.slices(starts)), ranking.simulated[simulated]
+    return ranking.slices(starts), ranking.simulated[simulated]
 
 
 def _deviations(ranking: Ranking, starts: Positions, draws: int, rng: np.random.Generator) -> Array:

@@ -12,11 +12,11 @@ from typing import Self
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, ratio, silently
+from app.kernel.numerics.arrays import Array, Mask, ratio, silently
 from app.kernel.numerics.monotone import upper_hull
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.losses import phi_of, threshold_correct, threshold_incorrect
-from app.kernel.samples.rankings import Positions, Ranking
+from app.kernel.samples.rankings import DistinctCuts, Ranking, precision_at
 from app.kernel.samples.scores import Codes, Scores
 
 
@@ -80,38 +80,8 @@ class Curve:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DistinctCuts:
-    """All distinct cuts of a ranking, the empty one first. Samples with scores of at least the threshold (NaN: none)
-    are predicted.
-    """
-
-    thresholds: Array
-    tp: Array
-    fp: Array
-
-    @property
-    def positives(self) -> float:
-        """Weight of all members."""
-        return float(self.tp[-1])
-
-    @property
-    def negatives(self) -> float:
-        """Weight of all non-members."""
-        return float(self.fp[-1])
-
-
-def cuts_of(ranking: Ranking) -> DistinctCuts:
-    """Every distinct cut, with or without members.
-
-    Raises:
-        ValueError: the ranking carries a batch of weights.
-    """
-    return DistinctCuts(*ranking.cuts())
-
-
 def _cuts(scores: Scores, code: int, *, others: bool = True) -> DistinctCuts:
-    cuts = cuts_of(scores.ranking(code))
+    cuts = scores.ranking(code).cuts()
     if cuts.positives == 0:
         raise UndefinedCurve("no_actual_samples", "the class has no actual samples")
     if others and cuts.negatives == 0:
@@ -253,7 +223,7 @@ def isotonic(scores: Scores, code: int | None = None) -> Curve:
     a calibration error without bins. ``weights`` are the shares of the samples with each probability.
     """
     _need_probabilities(scores)
-    cuts = cuts_of(scores.top_label if code is None else scores.ranking(code))
+    cuts = (scores.top_label if code is None else scores.ranking(code)).cuts()
     weight = np.diff(cuts.tp + cuts.fp)
     some = np.concatenate([[True], weight > 0])
     tp, fp = upper_hull(cuts.tp[some], cuts.fp[some])
@@ -414,7 +384,7 @@ def macro_roc(scores: Scores) -> Curve:
     """
     curves = []
     for code in range(scores.n_classes):
-        cuts = cuts_of(scores.ranking(code))
+        cuts = scores.ranking(code).cuts()
         if not cuts.positives or not cuts.negatives:
             raise UndefinedCurve("no_actual_samples", "a class has no actual samples, or all of them")
         curves.append((cuts.fp / cuts.negatives, cuts.tp / cuts.positives))
@@ -448,51 +418,28 @@ _SLACK = 1e-12
 
 def recall_at_specificity(ranking: Ranking, specificity: float) -> Array:
     """Highest recall (...) of the thresholds with at least this specificity; NaN without members or non-members."""
-    within = _cuts_within(ranking, (1.0 - specificity + _SLACK) * ranking.negatives)
-    members = np.where(within > 0, _counts(ranking, within - 1)[0], 0.0)
+    allowed = ((1.0 - specificity + _SLACK) * ranking.negatives)[..., None]
+    members = np.where(ranking.fp <= allowed, ranking.tp, 0.0).max(axis=-1, initial=0.0)
     return _where_both(ranking, ratio(members, ranking.positives))
 
 
 def specificity_at_recall(ranking: Ranking, recall: float) -> Array:
     """Highest specificity (...) of the thresholds with at least this recall; NaN without members or non-members."""
-    others = 0.0 if recall <= 0.0 else _counts(ranking, _cuts_short(ranking, recall))[1]
+    others = np.where(_has_recall(ranking, recall), ranking.fp, np.inf).min(
+        axis=-1, initial=0.0 if recall <= 0.0 else np.inf
+    )
     return _where_both(ranking, ratio(ranking.negatives - others, ranking.negatives))
 
 
 def precision_at_recall(ranking: Ranking, recall: float) -> Array:
     """Highest precision (...) of the thresholds with at least this recall, which is above 0; NaN without members."""
-    needed = _needed(ranking, recall)[..., None]
-    found = np.zeros(ranking.positives.shape)
-    if ranking.at.size:
-        first = int(_cuts_short(ranking, recall).min())
-        tp, fp = ranking.tp[..., first:], ranking.fp[..., first:]
-        with silently():
-            heights = np.where(tp >= needed, tp / (tp + fp), 0.0)
-        found = np.maximum.reduce(heights, axis=-1)
-    return np.where(ranking.positives > 0, found, np.nan)
+    heights = np.where(_has_recall(ranking, recall), precision_at(ranking.tp, ranking.fp), 0.0)
+    return np.where(ranking.positives > 0, heights.max(axis=-1, initial=0.0), np.nan)
 
 
-def _needed(ranking: Ranking, recall: float) -> Array:
-    return np.asarray((recall - _SLACK) * ranking.positives)
-
-
-def _cuts_within(ranking: Ranking, allowed: Array) -> Positions:
-    """Number of cuts (...) with at most this many non-members."""
-    return np.asarray(np.count_nonzero(ranking.fp <= allowed[..., None], axis=-1))
-
-
-def _cuts_short(ranking: Ranking, recall: float) -> Positions:
-    """Number of cuts (...) whose recall is below this one."""
-    return np.asarray(np.count_nonzero(ranking.tp < _needed(ranking, recall)[..., None], axis=-1))
-
-
-def _counts(ranking: Ranking, cuts: Positions) -> tuple[Array, Array]:
-    """Members and non-members (...) at cuts (...); arbitrary where there is no such cut."""
-    if not ranking.at.size:
-        return np.zeros(cuts.shape), np.zeros(cuts.shape)
-    place = np.clip(cuts, 0, ranking.at.size - 1)
-    found = [np.take_along_axis(values, place[..., None], axis=-1)[..., 0] for values in (ranking.tp, ranking.fp)]
-    return found[0], found[1]
+def _has_recall(ranking: Ranking, recall: float) -> Mask:
+    """Mask (..., c) of the cuts with at least this recall."""
+    return ranking.tp >= ((recall - _SLACK) * ranking.positives)[..., None]
 
 
 def _where_both(ranking: Ranking, values: Array) -> Array:

@@ -4,26 +4,26 @@ Influences add up like their metrics: the mean of metrics has the mean influence
 samples the difference. They are scaled so that sums of products are variances and covariances.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import fsum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.samples.areas import (
     ROUNDING,
-    area_influences,
+    area_influence,
     centred,
     micro_influence,
     pair_influence,
     precision_influence,
 )
 from app.kernel.samples.losses import sums_by_code
-from app.kernel.samples.scores import Scores, Side
+from app.kernel.samples.scores import Parameters, Scores, Side, Values
 
 
 class Strata(StrEnum):
@@ -140,7 +140,9 @@ class WeightedSamples:
     @cached_property
     def areas(self) -> tuple[Array, Array]:
         """Areas (K) of the classes against the rest, and the influence (K, n) on them."""
-        return area_influences(self.scores)
+        codes = range(self.scores.n_classes)
+        areas = np.array([float(self.scores.ranking(code).auc) for code in codes])
+        return areas, np.stack([self.area(code) for code in codes])
 
     @cached_property
     def precisions(self) -> tuple[Array, Array]:
@@ -149,11 +151,12 @@ class WeightedSamples:
         values = np.array([float(self.scores.ranking(code).average_precision) for code in codes])
         return values, np.stack([self.precision(code) for code in codes])
 
+    @kept
     def area(self, code: int) -> Array:
         """Influence (n) on the area of a class."""
-        influence: Array = self.areas[1][code]
-        return influence
+        return area_influence(self.scores, code)
 
+    @kept
     def precision(self, code: int) -> Array:
         """Influence (n) on the average precision of a class."""
         return precision_influence(self.scores, code)
@@ -185,9 +188,6 @@ class WeightedSamples:
         return welch(weights**2 * self.variances_of_precision, np.array(smaller))
 
 
-Parameters = Mapping[str, Any]
-# Gives the values (n) of the samples whose mean a metric is, for these parameters.
-Values = Callable[[Scores, Parameters], Array]
 # Gives the influence on a metric, of one class or overall, for these parameters.
 Make = Callable[[WeightedSamples, int | None, Parameters], Influence]
 
@@ -261,7 +261,7 @@ def _form_of_rows(
 
     def make(of: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
         each = of.scores.each
-        found = np.where(each > 0, values(of.scores, parameters), 0.0)
+        found = np.where(each > 0, of.scores.row_values(values, parameters), 0.0)
         sums, y = of.by_class(found), of.scores.y
         made = linear(sums, class_index)
         away = made.slopes[y] * (found - sums.means[y]) + made.levels[y]

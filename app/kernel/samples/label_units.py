@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, each, lazy
 from app.kernel.numerics.weighted_units import WeightedUnits
-from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 
 Bytes = NDArray[np.uint8]
@@ -91,7 +90,7 @@ class LabelScores(Scores, WeightedUnits):
             raise ValueError(f"expected two tables (n, L), got {self.truth.shape} and {self.probabilities.shape}")
         self.n_samples, self.n_classes = self.truth.shape
         WeightedUnits.__init__(self, self.n_samples, weights)
-        self._rankings, self._orders = {}, {}
+        self._orders, self._row_values = {}, {}
 
     def with_weights(self, weights: ArrayLike | None) -> "LabelScores":
         """Copy with other weights; the order of the labels of each sample is kept."""
@@ -130,15 +129,6 @@ class LabelScores(Scores, WeightedUnits):
     def rest(self) -> Array:
         """Weight of the samples without each label, shape (..., L)."""
         return each(self.n) - self.actual
-
-    def _rank(self, code: int) -> Ranking:
-        order, falling = self._falling(code)
-        return Ranking(falling, self.truth[:, code].take(order), self._weights_in(order))
-
-    @lazy
-    def area_of_entries(self) -> Array:
-        """Area under the ROC curve of all labels of all samples, shape (...)."""
-        return self.entries.auc
 
     @lazy
     def in_order(self) -> "OrderedLabels":

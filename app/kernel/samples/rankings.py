@@ -5,20 +5,17 @@ Cuts are processed in pieces that fit in the cache.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
 from app.kernel.numerics.monotone import upper_hull
-from app.kernel.samples.losses import sums_by_code
 
-# Sums of weights, or integers where every sample counts 1.
-Amounts = NDArray[np.floating | np.integer]
-
+Positions = NDArray[np.intp]
 _Area = TypeVar("_Area", float, Array)
 
 # Relative tolerance within which a cumulative weight equals a quantile.
@@ -40,13 +37,6 @@ class Row(NamedTuple):
         return int(np.searchsorted(self.fp / self.negatives, max_fpr, side="right"))
 
 
-def counted(members: Mask) -> NDArray[np.int32]:
-    """Members among the first 0, 1, ... n, as int32: integers add up several times faster than floats."""
-    counts = np.zeros(members.size + 1, dtype=np.int32)
-    np.cumsum(members, out=counts[1:])
-    return counts
-
-
 def cumulative(values: Array) -> Array:
     """Sums of the first 0, 1, ... n values along the last axis."""
     sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
@@ -54,26 +44,10 @@ def cumulative(values: Array) -> Array:
     return sums
 
 
-def amounts_between(before: NDArray[Any], upto: NDArray[Any], whole: ArrayLike) -> NDArray[Any]:
-    """Amounts (2 c + 1) between two cuts, at a cut, and below all, from those (c) before and up to each, and of all."""
-    ends = np.zeros(2 * before.size + 2, dtype=before.dtype)
-    ends[1:-1:2], ends[2:-1:2], ends[-1] = before, upto, whole
-    return ends[1:] - ends[:-1]
-
-
 def precision_at(tp: Array, fp: Array) -> Array:
-    """Precision along cuts; 1 at the start, where nothing is predicted."""
-    return precision_of(tp, tp + fp)
-
-
-def precision_of(tp: Amounts, predicted: Amounts) -> Array:
-    """Precision from members and samples predicted, of one shape; 1 where nothing is predicted."""
-    with silently():
-        values: Array = np.true_divide(tp, predicted)
-    empty = predicted == 0
-    if empty.any():
-        values[empty] = 1.0
-    return values
+    """Precision along cuts; 1 where nothing is predicted."""
+    predicted = tp + fp
+    return np.divide(tp, predicted, out=np.ones_like(predicted), where=predicted > 0)
 
 
 def equal_error_rate(row: Row) -> float:
@@ -113,14 +87,58 @@ def standardised(area: _Area, low: float, high: float) -> _Area:
     return 0.5 * (1.0 + (area - chance) / (largest - chance))
 
 
-Positions = NDArray[np.intp]
+@dataclass(frozen=True, slots=True)
+class DistinctCuts:
+    """All distinct cuts of a ranking, the empty one first. Samples with scores of at least the threshold (NaN: none)
+    are predicted.
+    """
+
+    thresholds: Array
+    tp: Array
+    fp: Array
+
+    @property
+    def positives(self) -> float:
+        """Weight of all members."""
+        return float(self.tp[-1])
+
+    @property
+    def negatives(self) -> float:
+        """Weight of all non-members."""
+        return float(self.fp[-1])
 
 
-def last_of_ties(ordered: Array) -> Positions | None:
-    """Last index of each run of equal values, or None when all differ."""
-    last = np.ones(ordered.size, dtype=np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=last[:-1])
-    return None if last.all() else np.flatnonzero(last)
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """Weight, summed scores and weight of the members of each bin, from the highest down, each of shape (..., b)."""
+
+    weight: Array
+    expected: Array
+    observed: Array
+
+    @property
+    def gaps(self) -> Array:
+        """Observed less expected frequency of each bin, times its share of the weight, shape (..., b); the error is the
+        sum of their sizes.
+        """
+        return ratio(self.observed - self.expected, self.weight.sum(axis=-1, keepdims=True))
+
+    @property
+    def gaps_within(self) -> Array:
+        """Observed less expected frequency of each bin, 0 where it is empty, shape (..., b)."""
+        return ratio(self.observed - self.expected, np.where(self.weight > 0, self.weight, 1.0))
+
+    def gaps_of(self, norm: str) -> Array:
+        """Gaps (..., b) whose norm is a calibration error: l1 the mean, l2 the root mean square, max the largest."""
+        if norm == "l1":
+            return self.gaps
+        shares = ratio(self.weight, self.weight.sum(axis=-1, keepdims=True))
+        return self.gaps_within * np.sqrt(shares) if norm == "l2" else self.gaps_within
+
+    @property
+    def error(self) -> Array:
+        """Weighted mean of |observed - expected| frequency, shape (...)."""
+        return ratio(np.abs(self.observed - self.expected).sum(axis=-1), self.weight.sum(axis=-1))
 
 
 class Ranking:
@@ -135,106 +153,80 @@ class Ranking:
         values: Scores (n,), falling.
         members: Mask (n,) of the members, in that order.
         weights: Shape (..., n) in that order, or None for 1 each.
-        distinct: True if no two scores are known to be equal.
     """
 
-    def __init__(
-        self,
-        values: Array,
-        members: Mask,
-        weights: Array | None = None,
-        *,
-        distinct: bool = False,
-    ) -> None:
-        self.values = values
-        self.members = members
-        self.weights = weights
-        self.ends: Positions | None = None if distinct else last_of_ties(self.values)
+    def __init__(self, values: Array, members: Mask, weights: Array | None = None) -> None:
+        self.values, self.members, self.weights = values, members, weights
 
     @cached_property
-    def at(self) -> Positions:
-        """Positions of the members; with ties, the last positions of the cuts that hold members."""
-        return np.flatnonzero(self.members) if self.ends is None else self.ends.take(self._tied[0])
+    def each(self) -> Array:
+        """Weight of each sample, shape (..., n)."""
+        return np.ones(self.members.size) if self.weights is None else self.weights
 
     @cached_property
-    def _tied(self) -> tuple[Positions, Positions]:
-        """Runs of ties that hold members, and the number of members up to and with each."""
-        places = np.searchsorted(self.last, np.flatnonzero(self.members))
-        final = np.flatnonzero(np.append(places[1:] != places[:-1], True)[: places.size])
-        return places.take(final), final + 1
+    def starts(self) -> Positions:
+        """First positions of all cuts, with members or without."""
+        return np.flatnonzero(np.append(True, self.values[1:] != self.values[:-1]))
 
-    @property
+    @cached_property
     def last(self) -> Positions:
-        """Last positions of all cuts, with members or without."""
-        return np.arange(self.members.size) if self.ends is None else self.ends
+        """Last positions of all cuts."""
+        return np.append(self.starts[1:], self.members.size) - 1
 
     @cached_property
-    def _members_among(self) -> Amounts:
-        """Members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
-        if self.weights is None:
-            return counted(self.members)
-        return cumulative(self.weights * self.members)
+    def _ends(self) -> tuple[Positions, Positions]:
+        """Number of samples before each cut that holds members, and up to it."""
+        held = np.flatnonzero(np.logical_or.reduceat(self.members, self.starts))
+        return self.starts.take(held), self.last.take(held) + 1
+
+    def _among(self, side: Mask) -> tuple[Array, Array, Array]:
+        """Samples of a side, by weight, before each cut with members (..., c), up to it (..., c), and all (...)."""
+        sums = cumulative(self.each * side)
+        before, upto = (sums.take(ends, axis=-1) for ends in self._ends)
+        return before, upto, sums[..., -1].copy()
 
     @cached_property
-    def _others_among(self) -> Array:
-        """Non-members among the first 0, 1, ... n samples, shape (..., n + 1), by weight."""
-        others = ~self.members
-        return cumulative(others.astype(np.float64) if self.weights is None else others * self.weights)
+    def _members(self) -> tuple[Array, Array, Array]:
+        return self._among(self.members)
 
     @cached_property
-    def _samples_among(self) -> Array:
-        """The first 0, 1, ... n samples by weight, shape (..., n + 1)."""
-        return cumulative(np.ones(self.members.size) if self.weights is None else self.weights)
-
-    @cached_property
-    def _before(self) -> Positions:
-        """Number of samples before each cut that holds members."""
-        if self.ends is None:
-            return self.at
-        runs, _ = self._tied
-        return np.where(runs > 0, self.ends.take(runs - 1) + 1, 0)
+    def _others(self) -> tuple[Array, Array, Array]:
+        return self._among(~self.members)
 
     @lazy
     def tp(self) -> Array:
         """Members up to and with each cut, shape (..., c)."""
-        if self.weights is None:
-            return (np.arange(1, self.at.size + 1) if self.ends is None else self._tied[1]).astype(np.float64)
-        return self._members_among.take(self.at + 1, axis=-1).astype(np.float64, copy=False)
+        return self._members[1]
 
     @lazy
     def fp(self) -> Array:
         """Non-members up to and with each cut, shape (..., c)."""
-        if self.weights is None:
-            return (self.at + 1) - self.tp
-        return self._others_among.take(self.at + 1, axis=-1)
+        return self._others[1]
 
     @lazy
     def tp_before(self) -> Array:
         """Members above each cut, shape (..., c)."""
-        before = np.zeros_like(self.tp)
-        before[..., 1:] = self.tp[..., :-1]
-        return before
+        return self._members[0]
 
     @lazy
     def fp_before(self) -> Array:
         """Non-members above each cut, shape (..., c)."""
-        if self.weights is None:
-            return self.fp if self.ends is None else self._before - self.tp_before
-        return self._others_among.take(self._before, axis=-1)
+        return self._others[0]
 
     @lazy
     def positives(self) -> Array:
         """Members, shape (...)."""
-        if self.weights is None:
-            return np.asarray(float(np.count_nonzero(self.members)))
-        return self._members_among[..., -1].astype(np.float64, copy=False)
+        return self._members[2]
 
     @lazy
     def negatives(self) -> Array:
         """Non-members, shape (...)."""
-        if self.weights is None:
-            return np.asarray(float(self.members.size - np.count_nonzero(self.members)))
-        return self._others_among[..., -1]
+        return self._others[2]
+
+    @lazy
+    def thresholds(self) -> Array:
+        """Scores (c) of the cuts."""
+        return self.values.take(self._ends[0])
 
     @property
     def held(self) -> Array:
@@ -245,15 +237,6 @@ class Ranking:
     def above(self, limits: Array) -> Positions:
         """Number of samples that score more than each limit."""
         return self.members.size - np.searchsorted(self.values[::-1], limits, side="right")
-
-    def up_to(self, counts: Positions) -> tuple[Amounts, Amounts]:
-        """Members and samples, by weight, among the first ``counts`` samples, each of shape (..., q)."""
-        tp = self._members_among.take(counts, axis=-1)
-        return tp, counts if self.weights is None else self._samples_among.take(counts, axis=-1)
-
-    @cached_property
-    def _slices(self) -> dict[bytes, tuple[Array, Array, Array]]:
-        return {}
 
     @cached_property
     def simulated(self) -> dict[tuple[bytes, int, int], Array]:
@@ -272,13 +255,8 @@ class Ranking:
         """Variance (...) of the frequency of the members over the distinct scores, about their share (Murphy 1973)."""
         everyone = self.positives + self.negatives
         share = ratio(self.positives, everyone)
-        if self.ends is None:
-            # Where all scores differ it is the variance of the outcomes.
-            return share * ratio(self.negatives, everyone)
-        starts = np.concatenate([[0], self.last[:-1] + 1])
-        weights = np.ones(self.values.size) if self.weights is None else self.weights
-        weight = np.add.reduceat(weights, starts, axis=-1)
-        hits = np.add.reduceat(weights * self.members, starts, axis=-1)
+        weight = np.add.reduceat(self.each, self.starts, axis=-1)
+        hits = np.add.reduceat(self.each * self.members, self.starts, axis=-1)
         frequency = np.where(weight > 0, ratio(hits, np.where(weight > 0, weight, 1.0)), 0.0)
         return ratio(np.vecdot(weight, (frequency - share[..., None]) ** 2), everyone)
 
@@ -287,35 +265,20 @@ class Ranking:
         """Pairs of a member and a non-member in which the non-member scores higher, ties half, shape (...)."""
         return np.asarray(0.5 * np.vecdot(self.held, self.fp + self.fp_before))
 
-    @property
-    def members_above(self) -> Amounts:
-        """Members above each sample, ties half, shape (..., n); of members themselves it says nothing."""
-        if self.ends is None:
-            return self._members_among[..., 1:]
-        above = self._members_among[..., 1:].astype(np.float64)
-        # Between two cuts that hold members all samples have as many above them.
-        sizes = self.at + 1 - self._before
-        tied = np.repeat(self.at + 1 - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
-        above[..., tied] = np.repeat(0.5 * (self.tp_before + self.tp), sizes, axis=-1)
-        return above
+    def sums_above(self, mass: Array) -> tuple[Array, Array]:
+        """Sums (..., n) of a mass (..., n) of the samples that score more than each, and of those that score as much
+        too.
+        """
+        sums, sizes = cumulative(mass), np.diff(self.starts, append=self.members.size)
+        above, with_ties = (
+            np.repeat(sums.take(ends, axis=-1), sizes, axis=-1) for ends in (self.starts, self.last + 1)
+        )
+        return above, with_ties
 
-    def stepwise(self, values: Array) -> Array:
-        """Values (n) of all samples from those (2 c + 1) between two cuts, at a cut, and below all."""
-        return values.repeat(amounts_between(self._before, self.at + 1, self.members.size))
-
-    @property
-    def others_above(self) -> Array:
-        """Non-members above each member, ties half, shape (..., m)."""
-        cuts = np.searchsorted(self.at, np.flatnonzero(self.members))
-        return (0.5 * (self.fp_before + self.fp)).take(cuts, axis=-1)
-
-    def losses_by_class(self, codes: Positions, n_classes: int) -> Array:
-        """``losses`` split by the class of the non-member, shape (..., K): one weighted count for all classes."""
-        lost = self.positives[..., None] - self.members_above
-        if self.weights is not None:
-            lost = lost * self.weights
-        # Members not above a non-member lose to it.
-        return sums_by_code(codes, lost, n_classes)
+    def above_each(self, mass: Array) -> Array:
+        """Sum (..., n) of a mass (..., n) of the samples above each, ties half."""
+        above, with_ties = self.sums_above(mass)
+        return 0.5 * (above + with_ties)
 
     @lazy
     def wins(self) -> Array:
@@ -368,13 +331,8 @@ class Ranking:
                 above, slack = (1.0 - quantile) * positives, _SLACK * positives
                 first = int(np.searchsorted(self.tp[row], above - slack, side="left"))
                 last = int(np.searchsorted(self.tp[row], above + slack, side="right"))
-                upper[row] = self._value_of(max(first, 0))
-                lower[row] = self._value_of(min(last, self.at.size - 1))
+                upper[row], lower[row] = self.thresholds[first], self.thresholds[min(last, self.thresholds.size - 1)]
         return lower, upper
-
-    def _value_of(self, cut: int) -> float:
-        position = int(self.at[cut])
-        return float(self.values[position])
 
     @cached_property
     def hulls(self) -> list[tuple[Array, Array]]:
@@ -399,115 +357,59 @@ class Ranking:
                 values[row] = function(Row(*cuts, positives, negatives))
         return values
 
-    def between(self, limits: Array) -> tuple[Array, Array, Array]:
-        """Weight, sum of scores and weight of members between falling limits (l), each of shape (..., l + 1). A score
-        equal to a limit lies below it.
-        """
+    def between(self, limits: Array) -> Bins:
+        """The samples between falling limits (l), in l + 1 bins. A score equal to a limit lies below it."""
         return self.slices(self.starts_between(limits))
 
     def starts_between(self, limits: Array) -> Positions:
         """Positions (l + 2) that bound the samples between falling limits."""
-        return np.concatenate([[0], self.above(limits), [self.members.size]])
+        size = self.members.size
+        return np.concatenate([[0], size - np.searchsorted(self.values[::-1], limits, side="right"), [size]])
 
-    def in_parts(self, parts: int) -> tuple[Array, Array, Array]:
-        """Weight, sum of scores and weight of members in parts of equal weight, each of shape (..., parts). Samples of
-        one score stay together, in the part that holds the middle of their weight.
-        """
-        if self.weights is None or self.weights.ndim == 1:
-            return self.slices(self.starts_of_parts(parts))
-        return self._parts_of_batch(self.weights, parts)
+    def in_parts(self, parts: int) -> Bins:
+        """Bins of equal weight. Samples of one score stay together, in the bin of the middle of their weight."""
+        rows = self.each.reshape(-1, self.members.size)
+        found = [self._sums(row, self._starts_of_parts(row, parts)) for row in rows]
+        return Bins(*np.stack(found, axis=1).reshape(3, *self.each.shape[:-1], parts))
 
     def starts_of_parts(self, parts: int) -> Positions:
         """Positions (parts + 1) that bound parts of equal weight; one vector of weights at most."""
-        ends, size = self.last, self.members.size
-        reached = ends + 1.0 if self.weights is None else np.cumsum(self.weights).take(ends)
+        return self._starts_of_parts(self.each, parts)
+
+    def _starts_of_parts(self, weights: Array, parts: int) -> Positions:
+        reached = np.cumsum(weights).take(self.last)
         middle = reached - 0.5 * np.diff(reached, prepend=0.0)
         cuts = np.searchsorted(middle * parts, np.arange(1, parts) * reached[-1], side="left")
-        firsts = np.append(np.concatenate([[0], ends[:-1] + 1]), size)
-        return np.concatenate([[0], firsts.take(cuts), [size]])
+        ends = np.append(self.starts, self.members.size)
+        return np.concatenate([[0], ends.take(cuts), [self.members.size]])
 
-    def _parts_of_batch(self, weights: Array, parts: int) -> tuple[Array, Array, Array]:
-        """Weight, sum of scores and weight of members in parts of equal weight, for a batch of weights (..., n), each
-        row with its own parts.
-        """
-        rows, ends, size = weights.reshape(-1, weights.shape[-1]), self.last, self.members.size
-        # Cumulative weights of the first 0, 1, ... samples.
-        sums = [cumulative(rows * each) for each in (1.0, self.values, self.members)]
-        reached = sums[0].take(ends + 1, axis=1)
-        middle = (reached - 0.5 * np.diff(reached, prepend=0.0, axis=1)) * parts
-        wanted = np.arange(1, parts) * reached[:, -1:]
-        cuts = np.stack([np.searchsorted(*row, side="left") for row in zip(middle, wanted, strict=True)])
-        firsts = np.append(np.concatenate([[0], ends[:-1] + 1]), size)
-        starts = np.pad(firsts.take(cuts), ((0, 0), (1, 1)), constant_values=((0, 0), (0, size)))
-        shape = (*weights.shape[:-1], parts)
-        weight, scores, members = (
-            np.diff(np.take_along_axis(one, starts, axis=1), axis=1).reshape(shape) for one in sums
-        )
-        return weight, scores, members
+    def slices(self, starts: Positions) -> Bins:
+        """Slices of the samples between b + 1 rising positions."""
+        return Bins(*self._sums(self.each, starts))
 
-    def cuts(self) -> tuple[Array, Array, Array]:
-        """Thresholds, members and others predicted at every distinct cut, with or without members. Samples with scores
-        of at least the threshold are predicted. The empty cut comes first, with threshold NaN.
+    def _sums(self, weights: Array, starts: Positions) -> Array:
+        """Sums of weights (..., n), of scores and of members (3, ..., b) between b + 1 rising positions."""
+        facts = np.stack([weights, weights * self.values, weights * self.members])
+        filled, found = np.flatnonzero(np.diff(starts)), np.zeros((*facts.shape[:-1], starts.size - 1))
+        found[..., filled] = np.add.reduceat(facts, starts.take(filled), axis=-1)
+        return found
 
-        Raises:
-            ValueError: the ranking carries a batch of weights.
-        """
-        if self.weights is not None and self.weights.ndim > 1:
+    def cuts(self) -> DistinctCuts:
+        """Every distinct cut, with or without members. Raises ValueError for a batch of weights."""
+        if self.each.ndim > 1:
             raise ValueError("one vector of weights at a time")
-        ends = self.last
-        weights = 1.0 if self.weights is None else self.weights
-        tp = np.cumsum(self.members * weights, dtype=np.float64).take(ends)
-        fp = np.cumsum(~self.members * weights, dtype=np.float64).take(ends)
-        thresholds = np.concatenate([[np.nan], self.values.take(ends)])
-        return thresholds, np.concatenate([[0.0], tp]), np.concatenate([[0.0], fp])
-
-    def slices(self, starts: Positions) -> tuple[Array, Array, Array]:
-        """Weight, sum of scores and weight of members in slices of the samples, each of shape (..., b).
-
-        Args:
-            starts: b + 1 rising positions that bound the slices.
-        """
-        key = starts.tobytes()
-        if key not in self._slices:
-            if self.weights is None:
-                held = self._members_among.take(starts)
-                weight, members = ((sums[1:] - sums[:-1]).astype(np.float64) for sums in (starts, held))
-                filled, scores = weight.nonzero()[0], np.zeros(weight.size)
-                scores[filled] = np.add.reduceat(self.values[: starts[-1]], starts.take(filled))
-                self._slices[key] = weight, scores, members
-            else:
-                parts = [slice(*ends) for ends in pairwise(starts.tolist())]
-                sums = [self._slice(self.weights[..., part], part) for part in parts]
-                weight, values, members = (np.stack(column, axis=-1) for column in zip(*sums, strict=True))
-                self._slices[key] = weight, values, members
-        return self._slices[key]
-
-    def _slice(self, weights: Array, part: slice) -> tuple[Array, Array, Array]:
-        return (
-            np.add.reduce(weights, axis=-1),
-            weights @ self.values[part],
-            weights @ self.members[part].astype(np.float64),
+        thresholds = np.append(np.nan, self.values.take(self.starts))
+        sides = (
+            cumulative(self.each * side).take(np.append(0, self.last + 1)) for side in (self.members, ~self.members)
         )
+        return DistinctCuts(thresholds, *sides)
 
-    def at_thresholds(self, queries: Array, *, besides: Mask) -> tuple[Amounts, Array]:
-        """Samples predicted, and precision, at thresholds: the mean of just before and just after each.
-
-        Args:
-            queries: Thresholds (q,), rising.
-            besides: Mask (q,) of queries that need no answer.
-
-        Returns:
-            Both of shape (..., q).
-        """
+    def precision_about(self, thresholds: Array) -> Array:
+        """Precision (..., q) at rising thresholds (q): the mean of just before and just after each."""
         rising = self.values[::-1]
-        below = np.searchsorted(rising, queries, side="left")
-        tied = rising.take(below, mode="clip") == queries
-        tied &= ~besides
-        tp, predicted = self.up_to(rising.size - below)
-        heights = precision_of(tp, predicted)
-        if tied.any():
-            at, predicted = np.flatnonzero(tied), predicted.astype(np.float64)
-            above_tp, above_predicted = self.up_to(rising.size - np.searchsorted(rising, queries[at], side="right"))
-            heights[..., at] = 0.5 * (heights[..., at] + precision_of(above_tp, above_predicted))
-            predicted[..., at] = 0.5 * (predicted[..., at] + above_predicted)
-        return predicted, heights
+        counts = [rising.size - np.searchsorted(rising, thresholds, side) for side in ("left", "right")]
+        (tp, tp_before), (fp, fp_before) = (
+            [cumulative(self.each * side).take(some, axis=-1) for some in counts]
+            for side in (self.members, ~self.members)
+        )
+        return 0.5 * (precision_at(tp, fp) + precision_at(tp_before, fp_before))

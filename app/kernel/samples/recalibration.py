@@ -15,7 +15,6 @@ SPAN = 0.75
 # Most distinct probabilities; beyond, neighbours are merged.
 _MOST_POINTS = 1000
 _MOST_STEPS = 100
-_CLOSE_ENOUGH = 1e-13
 # Steps of Newton's method become quadratically smaller: after one of this size what is left is rounding.
 _LAST_STEP = 1e-10
 # Mean logarithm of chances that separate the classes: what a slope without bounds comes to.
@@ -111,9 +110,9 @@ class Likelihood(NamedTuple):
     curvature: Array
 
 
-def newton(at: Callable[[Array], Likelihood], found: Array) -> Array | None:
+def newton(at: Callable[[Array], Likelihood], found: Array, highest: float = np.inf) -> Array | None:
     """Most likely coefficients (c), from others on; steps are halved so that the likelihood never falls. None where
-    one has no direction.
+    one has no direction, or the likelihood rises beyond the highest that one may have.
     """
     here = at(found)
     for _ in range(_MOST_STEPS):
@@ -125,6 +124,8 @@ def newton(at: Callable[[Array], Likelihood], found: Array) -> Array | None:
         while (there := at(found + step)).height < here.height - rounding:
             step *= 0.5
         found, here = found + step, there
+        if here.height > highest:
+            return None
         if np.abs(step).max() <= _LAST_STEP * max(1.0, float(np.abs(found).max())):
             break
     return found
@@ -159,28 +160,20 @@ def tempered(logs: Array, y: NDArray[np.intp], weights: Array) -> Array | None:
         odds /= total
         return odds, own * found[-1] + numbers[y] - most - np.log(total)
 
-    found = np.append(np.zeros(size - 1), spread)
-    chance, logs_of_truth = chances(found)
-    for _ in range(_MOST_STEPS):
-        height = float(weight @ logs_of_truth)
+    def likelihood(found: Array) -> Likelihood:
+        chance, logs_of_truth = chances(found)
         stated = chance * columns
         means, weighted = stated.sum(axis=0), chance * weight
         mass = weighted.sum(axis=1)
-        slope = wanted - np.append(mass[1:], weight @ means)
         curvature = np.diag(np.append(mass[1:], 0.0))
         curvature[:-1, :-1] -= weighted[1:] @ chance[1:].T
         curvature[-1, -1] = float(weight @ ((stated * columns).sum(axis=0) - np.square(means)))
         curvature[:-1, -1] = curvature[-1, :-1] = (stated @ weight - weighted @ means)[1:]
-        step = np.linalg.solve(curvature, slope)
-        while float(weight @ (moved := chances(found + step))[1]) < height - 1e-11 * abs(height):
-            step *= 0.5
-        found, (chance, logs_of_truth) = found + step, moved
-        if float(weight @ logs_of_truth) > _ALL_RIGHT:
-            return None
-        # The error after a step is the square of what it was before.
-        if np.abs(step).max() <= _CLOSE_ENOUGH**0.5 * max(1.0, float(np.abs(found).max())):
-            break
-    return logs_of_truth
+        slope = wanted - np.append(mass[1:], weight @ means)
+        return Likelihood(float(weight @ logs_of_truth), slope, curvature)
+
+    found = newton(likelihood, np.append(np.zeros(size - 1), spread), _ALL_RIGHT)
+    return None if found is None else chances(found)[1]
 
 
 def influence_on_line(odds: Array, hit: Mask, found: tuple[float, float], *, sloped: bool) -> Array:

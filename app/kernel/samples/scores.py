@@ -1,27 +1,28 @@
 """Probabilities or scores of samples, with everything that more than one metric needs, each computed once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import fsum
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, total
-from app.kernel.samples.losses import (
-    CLIP,
-    Losses,
-    losses_by_class,
-    phi_of,
-    sums_by_code,
-    true_probabilities,
-)
-from app.kernel.samples.rankings import Ranking, last_of_ties
+from app.kernel.numerics.arrays import Array, Mask, kept, lazy, ratio, total
+from app.kernel.samples.losses import CLIP, sums_by_code, true_probabilities
+from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.recalibration import lines_of
 
 Codes = NDArray[np.intp]
 Places = NDArray[np.int32]
+Parameters = Mapping[str, Any]
+# Gives the values (n) of samples, each found from its sample alone, for these parameters.
+Values = Callable[["Scores", Parameters], Array]
+
+
+def key_of_rows(values: Values, parameters: Parameters) -> Hashable:
+    """What equal values of samples have in common."""
+    return values, *sorted(parameters.items())
 
 
 class Side(NamedTuple):
@@ -71,6 +72,13 @@ class Excess(NamedTuple):
     stated: float
     gap: float
     error: float
+
+    @classmethod
+    def of_sums(cls, sums: Array) -> "Excess":
+        """From sums over samples (6), as `Scores.excess_sums`."""
+        weight, stated, above, squares, mixed, spread = sums.tolist()
+        gap = above / weight
+        return cls(stated / weight, gap, max(spread - 2.0 * gap * mixed + gap * gap * squares, 0.0) ** 0.5 / weight)
 
 
 class Stated(NamedTuple):
@@ -145,8 +153,8 @@ class Scores:
             raise ValueError(f"class codes must lie in 0..{self.n_classes - 1}")
         if self.weights is not None and self.weights.shape[-1:] != (self.n_samples,):
             raise ValueError(f"weights need {self.n_samples} as their last axis, got shape {self.weights.shape}")
-        self._rankings: dict[int, Ranking] = {}
         self._orders: dict[int | None, tuple[Places, Array]] = {}
+        self._row_values: dict[Hashable, Array] = {}
 
     @classmethod
     def of_scores(cls, y: ArrayLike, scores: ArrayLike, weights: ArrayLike | None = None) -> Self:
@@ -167,6 +175,7 @@ class Scores:
         """Return the samples with other weights, shape (..., n); None is 1 each."""
         other = type(self)(self.y, self.probabilities, weights)
         other.are_probabilities, other._orders = self.are_probabilities, self._orders
+        other._row_values = self._row_values
         return other
 
     @property
@@ -230,11 +239,6 @@ class Scores:
         """Weights of the classes in an average by how frequent they are, shape (..., K), which add up to 1."""
         return ratio(self.actual, total(self.actual)[..., None])
 
-    def share(self, mask: Mask) -> Array:
-        """Share of the weight that lies on samples of a mask (n,), shape (...)."""
-        summed = np.count_nonzero(mask) if self.weights is None else self.weights @ mask.astype(np.float64)
-        return ratio(np.asarray(summed, dtype=np.float64), self.n)
-
     # Per-sample values, shape (n,).
 
     @cached_property
@@ -249,27 +253,21 @@ class Scores:
             return np.full(self.n_samples, np.nan)
         return true_probabilities(self.probabilities, self.y)
 
-    @lazy
-    def phi(self) -> Array:
-        """1 - Hellinger distance between row and truth = 1 - sqrt(1 - sqrt(p_true)) (Aguilar-Ruiz & Michalak 2024)."""
-        return phi_of(self.p_true)
+    def row_values(self, values: "Values", parameters: Parameters) -> Array:
+        """What each sample says by itself (n), found once for all weights."""
+        key = key_of_rows(values, parameters)
+        if key not in self._row_values:
+            self._row_values[key] = values(self, parameters)
+        return self._row_values[key]
 
-    @lazy
-    def phi_sums(self) -> Array:
-        """Sum of phi over the samples of each class, shape (..., K)."""
-        if not self.are_probabilities:
-            return np.full(self.actual.shape, np.nan)
-        return self.sums_of(self.phi)
-
-    @cached_property
-    def losses(self) -> Losses:
-        """Sums of phi, losses and counts over the samples of each class; all NaN for scores that are
-        no probabilities.
+    @kept
+    def class_sums(self, values: "Values", *parameters: tuple[str, Any]) -> Array:
+        """Weighted sum of what each sample says by itself over the samples of each class, shape (..., K); NaN for
+        scores that are no probabilities.
         """
         if not self.are_probabilities:
-            unknown = np.full(self.actual.shape, np.nan)
-            return Losses(unknown, unknown, unknown, unknown, unknown, unknown, lowest=np.nan, highest=np.nan)
-        return losses_by_class(self.probabilities, self.y, self.weights)
+            return np.full(self.actual.shape, np.nan)
+        return self.sums_of(self.row_values(values, dict(parameters)))
 
     def sums_of(self, values: Array) -> Array:
         """Weighted sum of values (n,) over the samples of each class, shape (..., K)."""
@@ -296,6 +294,12 @@ class Scores:
         """Class of the highest probability, ties to the lowest index."""
         return np.asarray(self.probabilities.argmax(axis=1))
 
+    @cached_property
+    def right(self) -> Mask:
+        """Mask (n) of the samples whose class is predicted."""
+        right: Mask = self.predicted == self.y
+        return right
+
     @lazy
     def confidence(self) -> Array:
         """Highest probability of each row, shape (n,)."""
@@ -321,49 +325,52 @@ class Scores:
         low = self.p_true < CLIP
         return int(np.count_nonzero(low if self.weights is None else low & (self.weights > 0)))
 
+    @kept
     def forecasts(self, code: int) -> Forecasts:
         """Probabilities of a class beside its outcomes."""
-        made = self._forecasts.get(code)
-        if made is None:
-            p, members = self.columns[code], self.y == code
-            lean, low, away = 1.0 - 2.0 * p, p <= 0.5, members - p
-            spread = lean * p
-            spread *= 1.0 - p
-            made = self._forecasts[code] = Forecasts(
-                np.asarray(away @ away if self.weights is None else self.weights @ (away * away)),
-                float(away @ lean),
-                float(spread @ lean),
-                Stated(int(np.count_nonzero(low)), int(np.count_nonzero(members & low)), float(p @ low)),
-            )
-        return made
-
-    @cached_property
-    def _forecasts(self) -> dict[int, Forecasts]:
-        return {}
+        p, members = self.columns[code], self.members(code)
+        lean, low, away = 1.0 - 2.0 * p, p <= 0.5, members - p
+        spread = lean * p * (1.0 - p)
+        return Forecasts(
+            np.asarray(away @ away if self.weights is None else self.weights @ (away * away)),
+            float(away @ lean),
+            float(spread @ lean),
+            Stated(int(np.count_nonzero(low)), int(np.count_nonzero(members & low)), float(p @ low)),
+        )
 
     @property
     def confident(self) -> Stated:
         """Samples whose highest probability is `CONFIDENT` at least; the event is a correct prediction."""
         sure = self.confidence >= CONFIDENT
-        right = int(np.count_nonzero(self.truth_rank[sure] == 0))
+        right = int(np.count_nonzero(self.right[sure]))
         return Stated(int(np.count_nonzero(sure)), right, float(self.confidence[sure].sum()))
 
     @property
+    def excess_sums(self) -> Array:
+        """Sums of weights: themselves, times the highest probability, and times its excess over whether that is right;
+        then of their squares: themselves, times this excess and times its square. One vector of weights at most.
+        """
+        each, above = self.each, self.confidence - self.right
+        weighed = each * above
+        return np.array(
+            [each.sum(), each @ self.confidence, weighed.sum(), each @ each, each @ weighed, weighed @ weighed]
+        )
+
+    @property
     def excess(self) -> Excess:
-        """Excess of the probability of the predicted class over the accuracy; one vector of weights at most."""
-        weights = np.ones(self.n_samples) if self.weights is None else self.weights
-        above = self.confidence - (self.truth_rank == 0)
-        stated, gap = (float(np.average(values, weights=weights)) for values in (self.confidence, above))
-        return Excess(stated, gap, float(np.sqrt(np.sum((weights * (above - gap)) ** 2)) / weights.sum()))
+        """Excess of the probability of the predicted class over the accuracy."""
+        return Excess.of_sums(self.excess_sums)
 
     # Orders.
 
-    def ranking(self, code: int) -> Ranking:
-        """Samples ordered by the probability of one class."""
-        made = self._rankings.get(code)
-        if made is None:
-            made = self._rankings[code] = self._rank(code)
-        return made
+    @kept
+    def ranking(self, code: int | None) -> Ranking:
+        """Samples ordered by the probability of one class; without one all n K entries in one order, of which those of
+        the actual classes are members.
+        """
+        order = self.falling_places(code)
+        owners = order if code is not None else order // self.n_classes
+        return Ranking(self.ordered(code)[1][::-1], self.members(code).take(order), self._weights_in(owners))
 
     @property
     def rankings(self) -> list[Ranking]:
@@ -380,38 +387,26 @@ class Scores:
             made = self._orders[code] = order.astype(np.int32), rising
         return made
 
-    def _falling(self, code: int | None) -> tuple[Places, Array]:
-        order, rising = self.ordered(code)
-        return order[::-1], rising[::-1]
+    def falling_places(self, code: int | None) -> Places:
+        """Places (n) of the samples by falling score of a class, or of all n K entries."""
+        return self.ordered(code)[0][::-1]
 
-    def _rank(self, code: int) -> Ranking:
-        order, falling = self._falling(code)
-        return Ranking(falling, self.y.take(order) == code, self._weights_in(order))
+    def in_place(self, values: Array, code: int | None) -> Array:
+        """Values (n) by falling score of a class, or (n K) of all entries, put in the order of the samples."""
+        found = np.empty(values.size)
+        found[self.falling_places(code)] = values
+        return found
 
-    @cached_property
-    def entries(self) -> Ranking:
-        """All n K entries in one order; members are those of the actual classes."""
-        order, falling = self._falling(None)
-        return Ranking(falling, self.members(None).take(order), self._weights_in(order // self.n_classes))
-
-    @lazy
-    def area_of_entries(self) -> Array:
-        """Area under the ROC curve of all entries, shape (...); NaN for scores that are no probabilities."""
-        if not self.are_probabilities:
-            return np.full(self.n.shape, np.nan)
-        above, _ = self.common_threshold
-        return 1.0 - ratio(above - 0.5 * self.n * self.n, self.n * self.n * (self.n_classes - 1))
-
-    @lazy
-    def precision_of_entries(self) -> Array:
-        """Average precision of all entries, shape (...); NaN for scores that are no probabilities."""
-        return self.entries.average_precision if self.are_probabilities else np.full(self.n.shape, np.nan)
+    @property
+    def have_entries(self) -> bool:
+        """Do scores of all classes compare with each other?"""
+        return self.are_probabilities
 
     def falling(self, code: int | None) -> tuple[Ranking, Codes]:
         """Unweighted ranking by falling probability of a class, and the places (n) of the samples in it. Without a
         class: by the top probability, members being the correct predictions.
         """
-        members = self.predicted == self.y if code is None else self.y == code
+        members = self.right if code is None else self.y == code
         order, rising = _rising(self.confidence) if code is None else self.ordered(code)
         return Ranking(rising[::-1], members.take(order[::-1])), order[::-1].astype(np.intp)
 
@@ -424,15 +419,18 @@ class Scores:
 
         Shape (..., K, K); the diagonal has no meaning.
         """
-        in_order = [self.y.take(self._falling(code)[0]) for code in range(self.n_classes)]
-        lost = [one.losses_by_class(y, self.n_classes) for one, y in zip(self.rankings, in_order, strict=True)]
-        return np.stack(lost, axis=-2)
+        found = []
+        for code, ranking in enumerate(self.rankings):
+            # Members not above a non-member lose to it.
+            lost = ranking.positives[..., None] - ranking.above_each(ranking.each * ranking.members)
+            found.append(sums_by_code(self.y.take(self.falling_places(code)), lost * ranking.each, self.n_classes))
+        return np.stack(found, axis=-2)
 
     @cached_property
     def top_label(self) -> Ranking:
         """Samples ordered by their highest probability; members are the correct predictions."""
         order, rising = _rising(self.confidence)
-        return Ranking(rising[::-1], (self.truth_rank == 0).take(order[::-1]), self._weights_in(order[::-1]))
+        return Ranking(rising[::-1], self.right.take(order[::-1]), self._weights_in(order[::-1]))
 
     def recalibrated(self, code: int, clip: float, *, sloped: bool) -> Array:
         """Coefficients a and b of logit P(member of a class) = a + b log odds, shape (..., 2); b is 1 unless it is
@@ -464,29 +462,22 @@ class Scores:
         effect.
         """
         order, rising = _rising(self.p_true)
-        if last_of_ties(rising) is not None:
+        if (rising[1:] == rising[:-1]).any():
             order = np.lexsort((self.y, self.p_true))
         weights = None if self.weights is None else self.weights.take(order, axis=-1)
         return rising, self.y.take(order), weights
 
     @cached_property
-    def common_threshold(self) -> tuple[Array, Array]:
-        """Statistics of all columns at the thresholds p_true, the probabilities of the actual classes.
-
-        Returns:
-            The number of the n K entries above the threshold (ties half), summed over the samples, shape (...); and the
-                precision of class l along the members of class k, by trapezoids, shape (..., K, K) as [k, l].
+    def precision_together(self) -> Array:
+        """Precision of class l along the members of class k, by trapezoids, at their probabilities as thresholds of all
+        classes, shape (..., K, K) as [k, l].
         """
-        above = np.zeros(self.n.shape)
         precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
         thresholds, codes, weights = self.by_p_true
         for other, ranking in enumerate(self.rankings):
-            counts, heights = ranking.at_thresholds(thresholds, besides=codes == other)
+            heights = ranking.precision_about(thresholds)
             if weights is not None:
-                counts, heights = counts * weights, heights * weights
-            met = sums_by_code(codes, counts, self.n_classes)
-            met[..., other] = ranking.losses + 0.5 * ranking.positives**2
-            above += total(met)
+                heights = heights * weights
             precision[..., other] = sums_by_code(codes, heights, self.n_classes)
             precision[..., other, other] = ranking.precision_sum
-        return above, precision
+        return precision

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
-from app.kernel.samples.rankings import Positions, precision_at
+from app.kernel.samples.rankings import DistinctCuts, Positions, precision_at
 from app.kernel.samples.scores import Side
 from app.kernel.streamed.rows import Table
 from app.kernel.streamed.spool import BLOCK
@@ -101,18 +101,6 @@ def _cuts(found: Array) -> Cuts:
     scores, members, others = found[:3]
     # Where all weights are 1 so are their squares.
     return Cuts(scores, members, others, found[-2:])
-
-
-class Points(NamedTuple):
-    """Some cuts of a ranking from the highest score down, and how many there are in all.
-
-    ``tp`` and ``fp`` are the weights of members and others with at least each score.
-    """
-
-    thresholds: Sequence[float]
-    tp: Sequence[float]
-    fp: Sequence[float]
-    n_cuts: int
 
 
 class Levels:
@@ -398,10 +386,9 @@ class Along:
         return float((tp * (1.0 / self.members.weight) - fp * (1.0 / self.others.weight)).max())
 
     @property
-    def points(self) -> Points:
+    def points(self) -> DistinctCuts:
         """Some of the cuts."""
-        thresholds, tp, fp = (row.tolist() for row in self._kept.found[:3])
-        return Points(thresholds, tp, fp, self.n_cuts)
+        return DistinctCuts(*self._kept.found[:3])
 
     @cached_property
     def places(self) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ import numpy as np
 from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.calibration import width_limits
-from app.kernel.samples.scores import CONFIDENT, Excess, Forecasts, Scores, Stated
+from app.kernel.samples.scores import Forecasts, Scores, Stated
 from app.kernel.streamed.along import Cuts, Levels, Reduced, Reduction
 
 # Of all calibration errors.
@@ -33,25 +33,37 @@ class OutcomeSums:
 
     Attributes:
         clipped: As `Scores.clipped`.
+        excess: As `Scores.excess_sums`.
         ends: (K, 2, 2) as `Scores.ends`.
     """
 
     def __init__(self, n_classes: int) -> None:
-        self.clipped, self.ends = 0, np.full((n_classes, 2, 2), [np.inf, -np.inf])
-        self._sums = np.zeros((n_classes, 6))
+        self.clipped, self.excess, self.ends = 0, np.zeros(6), np.full((n_classes, 2, 2), [np.inf, -np.inf])
+        self._sums, self._confident = np.zeros((n_classes, 6)), np.zeros(3)
 
     def add(self, scores: Scores) -> None:
         """Go on with more samples."""
         each = map(scores.forecasts, range(len(self._sums)))
         self._sums += [[float(one.squared_error), one.leaning, one.variance, *one.unsure] for one in each]
         self.clipped += scores.clipped
+        self.excess += scores.excess_sums
+        self._confident += scores.confident
         for end, beyond in enumerate((np.minimum, np.maximum)):
             self.ends[..., end] = beyond(self.ends[..., end], scores.ends[..., end])
+
+    @property
+    def confident(self) -> Stated:
+        """As `Scores.confident`."""
+        return _stated(*self._confident.tolist())
 
     def forecasts(self, code: int) -> Forecasts:
         """Forecasts of a class, as `Scores.forecasts`."""
         squared_error, leaning, variance, size, events, expected = self._sums[code].tolist()
-        return Forecasts(np.asarray(squared_error), leaning, variance, Stated(int(size), int(events), expected))
+        return Forecasts(np.asarray(squared_error), leaning, variance, _stated(size, events, expected))
+
+
+def _stated(size: float, events: float, expected: float) -> Stated:
+    return Stated(int(size), int(events), expected)
 
 
 class TopSums:
@@ -65,14 +77,10 @@ class TopSums:
         self._weight, self.parts = weight, np.zeros((3, BINS))
         self._levels, self.reduction = Levels(np.arange(1, _STEPS) * weight / _STEPS), Reduction(LIMITS)
         self._reached = 0.0
-        self._stated = np.zeros(3)
-        # Of weights: them, times probabilities, times what these are above the outcome; of their squares likewise.
-        self._sums = np.zeros(6)
 
     def add(self, cuts: Cuts) -> None:
         """Go on with the next lower probabilities."""
-        p, right, wrong, squares = cuts
-        rest, both = 1.0 - p, right + wrong
+        p, right, both = cuts.scores, cuts.members, cuts.members + cuts.others
         sums = self._reached + np.cumsum(both)
         self._reached = float(sums[-1])
         self.reduction.add(cuts, np.unique(self._levels.reached(sums)))
@@ -80,28 +88,3 @@ class TopSums:
         for place, (start, stop) in enumerate(pairwise([0, *stops.tolist(), p.size])):
             own, part = both[start:stop], slice(start, stop)
             self.parts[:, BINS - 1 - place] += own.sum(), own @ p[part], right[part].sum()
-        self._sums += (
-            both.sum(),
-            both @ p,
-            wrong @ p - right @ rest,
-            squares.sum(),
-            squares[1] @ p - squares[0] @ rest,
-            squares[1] @ (p * p) + squares[0] @ (rest * rest),
-        )
-        sure = slice(None, p.size - int(np.searchsorted(p[::-1], CONFIDENT, side="left")))
-        self._stated += both[sure].sum(), right[sure].sum(), both[sure] @ p[sure]
-
-    @property
-    def confident(self) -> Stated:
-        """Samples, of one weight, with much probability; the event is that they are right."""
-        size, events, expected = self._stated.tolist()
-        return Stated(int(size), int(events), expected)
-
-    @property
-    def excess(self) -> Excess:
-        """Excess of the probabilities over the share that is right."""
-        weight, stated, away, squares, own, spread = self._sums.tolist()
-        gap = away / weight
-        return Excess(
-            stated / weight, gap, float(np.sqrt(max(spread - 2.0 * gap * own + gap * gap * squares, 0.0))) / weight
-        )

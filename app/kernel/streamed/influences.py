@@ -11,9 +11,9 @@ from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import Influence, InfluenceForm, Made, rounding_of
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Scores, key_of_rows
 from app.kernel.streamed.moments import ClassMoments, Moments
-from app.kernel.streamed.rows import Table, side_by_side
+from app.kernel.streamed.rows import NotStreamed, Table, side_by_side
 from app.kernel.uncertainty.influence import Linearisation
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Leaf:
     def key(self) -> Hashable:
         """Metrics of one key are made of the same values."""
         if self.form.of_rows is not None:
-            return self.form.of_rows.values, *sorted(self.parameters.items())
+            return key_of_rows(self.form.of_rows.values, self.parameters)
         area = self.form.area
         return area and (area.of, area.of_precision), self.of
 
@@ -128,9 +128,11 @@ class RowSums:
         moments = self.moments.read(places) if len(own) == len(keys) else None
         return None if moments is None else Read(self, places, moments)
 
-    def sums(self, leaf: Leaf) -> Array:
-        """Weighted sums (K) of what samples say, of the first run."""
-        return self.moments.sums([*self.leaves].index(leaf.key))
+    def sums(self, key: Hashable) -> Array:
+        """Weighted sums (K) of what samples say, of the first run; raises NotStreamed where these were not made."""
+        if key not in self.leaves:
+            raise NotStreamed("sums of all samples were made of other values")
+        return self.moments.sums([*self.leaves].index(key))
 
 
 class Read(NamedTuple):

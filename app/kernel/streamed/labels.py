@@ -16,7 +16,7 @@ from app.kernel.metrics.card import Inputs, Metric, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Expression, Subject
 from app.kernel.metrics.families import score_ranking
-from app.kernel.numerics.arrays import Array, Mask, lazy
+from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.label_units import CELLS, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes
@@ -274,7 +274,7 @@ class StreamedLabelScores(StreamedScores):
         # Calibration is looked at of classes alone.
         super().__init__(rows, moments.n_labels, probabilities=False, weighted=moments.is_weighted, n_groups=n_groups)
         # Labels are put in one order whatever their scores are, and however many; samples have several.
-        self.have_entries, self.in_one_order, self.n_strata = True, True, 1
+        self.in_one_order, self.n_strata = True, 1
 
     def _counted(self) -> Sequence[tuple[Side, Side]]:
         return [*map(self._moments.sides, range(self.n_classes))]
@@ -303,10 +303,10 @@ class StreamedLabelScores(StreamedScores):
         self._written.clear()
         return curve
 
-    @lazy
-    def area_of_entries(self) -> Array:
-        """Area under the ROC curve of all labels of all samples, shape ()."""
-        return np.asarray(self.joint.area)
+    @property
+    def have_entries(self) -> bool:
+        """True: scores of labels compare with each other, whatever they are."""
+        return True
 
     def part(self, part: Table) -> Scores:
         """Some samples in memory."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.influence import ClassSums
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Side
@@ -125,8 +126,10 @@ class Moments:
         return found
 
     def sums(self, place: int) -> Array:
-        """Weighted sums (K) of a value."""
-        return self._sums[:, place] + self._masses * self._from[:, place]
+        """Weighted sums (K) of a value, 0 where only a rounding of them is left."""
+        moved = self._masses * self._from[:, place]
+        found = self._sums[:, place] + moved
+        return np.where(np.abs(found) <= ROUNDING * np.abs(moved), 0.0, found)
 
     def read(self, places: Sequence[int]) -> ClassMoments | None:
         """Means of some values, and sums of products about them; None where these were not summed."""

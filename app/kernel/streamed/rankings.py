@@ -7,9 +7,9 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings import Ranking, Row, standardised_partial_area
+from app.kernel.samples.rankings import Bins, DistinctCuts, Ranking, Row, standardised_partial_area
 from app.kernel.samples.scores import Scores
-from app.kernel.streamed.along import MAX_FPR, QUANTILES, Along, Points
+from app.kernel.streamed.along import MAX_FPR, QUANTILES, Along
 from app.kernel.streamed.bins import BINS, FALLING
 from app.kernel.streamed.rows import NotStreamed
 
@@ -29,21 +29,19 @@ class KnownRanking(Ranking):
         # Attributes that are computed at first use are there already.
         self.__dict__.update({name: np.asarray(float(value)) for name, value in known.items()})
 
-    def between(self, limits: Array) -> tuple[Array, Array, Array]:
+    def between(self, limits: Array) -> Bins:
         """The bins of equal width, as ``Ranking.between``; only those that were made."""
         if self.bins is None:
             raise NotStreamed("scores that are no probabilities have no bins")
         if not np.array_equal(limits, FALLING):
             raise NotStreamed(f"{BINS} bins of equal width were made, and no others")
-        weight, scores, members = self.bins[:, ::-1]
-        return weight, scores, members
+        return Bins(*self.bins[:, ::-1])
 
-    def in_parts(self, parts: int) -> tuple[Array, Array, Array]:
+    def in_parts(self, parts: int) -> Bins:
         """The bins of equal weight, as ``Ranking.in_parts``; only those that were made."""
         if self._parts is None or parts != BINS:
             raise NotStreamed(f"{BINS} bins of equally many samples were made, and no others")
-        weight, scores, members = self._parts[:, ::-1]
-        return weight, scores, members
+        return Bins(*self._parts[:, ::-1])
 
     def __getattr__(self, name: str) -> Any:
         raise NotStreamed(f"{name} needs the samples of a ranking, which were streamed")
@@ -72,9 +70,9 @@ class StreamedRanking(KnownRanking):
         }
         super().__init__(known, bins)
         # What is looked up at one cut is so among the cuts that were marked.
-        names = "values", "tp", "fp", "tp_before", "fp_before", "lost"
+        names = "thresholds", "tp", "fp", "tp_before", "fp_before", "lost"
         self._marked = KnownRanking({name: known[name] for name in ("positives", "negatives")}, None)
-        self._marked.__dict__ |= dict(zip(names, curve.marks, strict=True)) | {"at": np.arange(curve.marks.shape[1])}
+        self._marked.__dict__ |= dict(zip(names, curve.marks, strict=True))
         self.__dict__["equal_error_rate"] = self._marked.equal_error_rate
         self.__dict__["hulls"] = [curve.hull]
 
@@ -105,7 +103,8 @@ class StreamedRanking(KnownRanking):
         """The points of its curves that are kept, for ``KeptRanking``."""
         areas = {name: float(getattr(self, name)) for name in _AREAS}
         return {
-            **self.curve.points._asdict(),
+            **{name: getattr(self.curve.points, name).tolist() for name in _POINTS},
+            "n_cuts": self.curve.n_cuts,
             **{name: None if np.isnan(area) else area for name, area in areas.items()},
             "bins": None if self.bins is None else self.bins.tolist(),
         }
@@ -113,27 +112,26 @@ class StreamedRanking(KnownRanking):
 
 # Areas that curves are shown with.
 _AREAS = ("auc", "precision_sum")
+# Columns of the cuts that are kept, and what is in front of them.
+_POINTS = {"thresholds": np.nan, "tp": 0.0, "fp": 0.0}
 
 
 class KeptRanking(KnownRanking):
-    """A ranking that was kept with an evaluation: some cuts, and what curves say of all of them."""
+    """A ranking that was kept with an evaluation: some cuts, and what curves say of all of them.
+
+    Attributes:
+        left_out: Cuts that are not known.
+    """
 
     def __init__(self, stored: Mapping[str, Any]) -> None:
         known = {name: np.nan if stored[name] is None else stored[name] for name in _AREAS}
         super().__init__(known, _array(stored["bins"]))
-        self._points = Points(*(stored[name] for name in Points._fields))
+        self._cuts = DistinctCuts(*(np.array([first, *stored[name]]) for name, first in _POINTS.items()))
+        self.left_out = int(stored["n_cuts"]) - len(stored["tp"])
 
-    @property
-    def left_out(self) -> int:
-        """Cuts that are not known."""
-        return self._points.n_cuts - len(self._points.thresholds)
-
-    def cuts(self) -> tuple[Array, Array, Array]:
+    def cuts(self) -> DistinctCuts:
         """The stored cuts, with the empty one in front."""
-        points = self._points
-        rows = (np.nan, points.thresholds), (0.0, points.tp), (0.0, points.fp)
-        thresholds, tp, fp = (np.array([first, *rest], np.float64) for first, rest in rows)
-        return thresholds, tp, fp
+        return self._cuts
 
 
 class KeptScores(Scores):
@@ -145,8 +143,10 @@ class KeptScores(Scores):
         self.n_classes, self._kept = len(rankings), rankings
         self.__dict__["top_label"] = KnownRanking({}, top_label)
 
-    def ranking(self, code: int) -> KeptRanking:
+    def ranking(self, code: int | None) -> KeptRanking:
         """The ranking of a class."""
+        if code is None:
+            raise NotStreamed("of all scores in one order nothing is kept")
         return self._kept[code]
 
     def falling(self, code: int | None) -> tuple[Ranking, Codes]:

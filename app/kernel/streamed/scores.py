@@ -1,20 +1,20 @@
 """Probabilities and scores of streamed samples, in the form that metrics take."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from app.kernel.metrics.card import Metric
-from app.kernel.metrics.families import imcp, proper_scores, score_ranking
+from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.families import score_ranking
 from app.kernel.numerics.arrays import Array, Mask, kept, lazy, silently
-from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.influence import Influence, WeightedSamples
-from app.kernel.samples.losses import Codes, Losses
+from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking
-from app.kernel.samples.scores import Excess, Forecasts, Scores, Side, Stated
+from app.kernel.samples.scores import Forecasts, Scores, Side, Stated, Values, key_of_rows
 from app.kernel.streamed.along import (
     Along,
     Cuts,
@@ -37,16 +37,6 @@ from app.kernel.streamed.together import AllClasses, joined
 MOST_CLASSES = 32
 # Of more samples the engine holds one order at a time.
 _BESIDE = 1 << 24
-# Means of what each sample says by itself: the order is that in which sums of losses are made of them.
-OF_ROWS: tuple[Metric[Any], ...] = (
-    proper_scores.log_loss,
-    proper_scores.brier_score,
-    proper_scores.spherical_score,
-    imcp.au_mcp,
-    imcp.fraction_correct_certain,
-    imcp.fraction_incorrect_certain,
-    imcp.fraction_uncertain,
-)
 # Weights that are not in memory: whoever asks whether there are some is told that there are.
 _AWAY = np.zeros(0)
 
@@ -88,14 +78,13 @@ class StreamedScores(Scores):
         # One score stands for both classes.
         self._rows = rows.having(s="p1") if mirrored and probabilities else rows
         self.mirrored = mirrored
-        # Do scores of all classes compare with each other, and can they be put in one order?
-        self.have_entries, self.in_one_order = probabilities, probabilities and n_classes <= MOST_CLASSES
+        # Can scores of all classes be put in one order?
+        self.in_one_order = probabilities and n_classes <= MOST_CLASSES
         # Samples are in one class each.
         self.n_strata = n_classes
         self.sides = self._counted()
         self.whole = Side.summed(self.sides[0])
         self.n_samples = self.whole.used if n_samples is None else n_samples
-        self._made: dict[int, StreamedRanking] = {}
         self._written: dict[int, Spool] = {}
         self._fits: dict[tuple[int, float, bool], Fit] = {}
         self._pairs: dict[tuple[int, int], Along] = {}
@@ -129,17 +118,17 @@ class StreamedScores(Scores):
 
     # Orders.
 
-    def ranking(self, code: int) -> StreamedRanking:
-        """The samples by falling score of a class; they are put in order once."""
-        if code not in self._made:
-            limits = LIMITS if self.are_probabilities else LIMITS[:0]
-            curve = Along(*self.both_sides(code), self.n_classes, limits)
-            for cuts in cuts_of(self._in_order(code)):
-                curve.add(cuts)
-            self._made[code] = StreamedRanking(
-                curve, bins_of(curve.reduction.cells) if self.are_probabilities else None
-            )
-        return self._made[code]
+    @kept
+    def ranking(self, code: int | None) -> StreamedRanking:
+        """The samples by falling score of a class; they are put in order once. Without a class all scores in one order,
+        of which those of actual classes are members.
+        """
+        if code is None:
+            return StreamedRanking(self.joint, None)
+        curve = Along(*self.both_sides(code), self.n_classes, LIMITS if self.are_probabilities else LIMITS[:0])
+        for cuts in cuts_of(self._in_order(code)):
+            curve.add(cuts)
+        return StreamedRanking(curve, bins_of(curve.reduction.cells) if self.are_probabilities else None)
 
     def _in_order(self, code: int) -> Iterator[Table]:
         """Samples by falling score ``s`` of a class, its members ``m``, and weights ``w`` where there are some."""
@@ -184,17 +173,14 @@ class StreamedScores(Scores):
             return "s" if code else "1.0 - s" if self.are_probabilities else "-s"
         return f"{self._outputs}{code}"
 
-    @property
+    @cached_property
     def rankings(self) -> list[Ranking]:
         """Rankings by the probability of each class."""
-        missing = [code for code in range(self.n_classes) if code not in self._made]
-        if missing and self.mirrored:
+        if self.mirrored:
             # Two threads that ask for an order that is not there would each make one.
             self._order(1)
         threads = self.threads if self.mirrored or self.n_samples <= _BESIDE else 1
-        if len(missing) > 1:
-            list(side_by_side(self.ranking, missing, threads))
-        return [self.ranking(code) for code in range(self.n_classes)]
+        return [*side_by_side(self.ranking, range(self.n_classes), threads)]
 
     @cached_property
     def _top(self) -> TopSums:
@@ -218,12 +204,12 @@ class StreamedScores(Scores):
     @property
     def confident(self) -> Stated:
         """Samples whose highest probability is `CONFIDENT` at least, for samples of one weight."""
-        return self._top.confident
+        return self._outcomes.confident
 
     @property
-    def excess(self) -> Excess:
-        """Excess of the probability of the predicted class over the accuracy."""
-        return self._top.excess
+    def excess_sums(self) -> Array:
+        """Sums over the excess of the highest probability, as ``Scores.excess_sums``."""
+        return self._outcomes.excess
 
     def forecasts(self, code: int) -> Forecasts:
         """The probabilities of a class beside its outcomes, as ``Scores.forecasts``."""
@@ -293,16 +279,10 @@ class StreamedScores(Scores):
         """Were the scores of all classes put in one order?"""
         return "together" in self.__dict__
 
-    @lazy
-    def common_threshold(self) -> tuple[Array, Array]:
-        """Statistics of all columns at the thresholds p_true, as ``Scores.common_threshold``."""
-        return np.asarray(self.joint.lost + 0.5 * self.whole.weight**2), self.together.precision
-
-    @lazy
-    def precision_of_entries(self) -> Array:
-        """Average precision of all entries, as ``Scores.precision_of_entries``."""
-        members = self.joint.members.weight if self.have_entries else 0.0
-        return np.asarray(self.joint.precision / members if members else np.nan)
+    @property
+    def precision_together(self) -> Array:
+        """Precision of classes along the members of others, as ``Scores.precision_together``."""
+        return self.together.precision
 
     # Recalibration.
 
@@ -349,20 +329,22 @@ class StreamedScores(Scores):
     @cached_property
     def _read(self) -> tuple[RowSums, OutcomeSums]:
         """All that samples say one by one, for which they are read once more."""
-        leaves = [Leaf.made(metric, None) for metric in OF_ROWS if self.are_probabilities]
+        asked: list[tuple[Metric[Any], int | None]] = [
+            (metric, None) for metric in _of_rows() if self.are_probabilities
+        ]
         if self.has_area_sums:
             # All orders are asked for at once, so that they are made beside each other.
             of_classes = range(len(self.rankings)) if self.grouped else range(0)
             of_each = (score_ranking.roc_auc, score_ranking.average_precision)
-            leaves += [Leaf.made(metric, code) for metric in of_each for code in of_classes]
-            leaves += [Leaf.made(metric, None) for metric in self._averages]
+            asked += [(metric, code) for metric in of_each for code in of_classes]
+            asked += [(metric, None) for metric in self._averages]
         outcomes = OutcomeSums(self.n_classes)
 
         def look(_: Table, scores: Sequence[Scores], __: Array) -> None:
             outcomes.add(scores[0])
 
-        asked = [leaf for leaf in leaves if leaf is not None]
-        return RowSums.of([self], asked, look=look if self.are_probabilities else None), outcomes
+        leaves = [leaf for metric, code in asked if (leaf := Leaf.made(metric, code)) is not None]
+        return RowSums.of([self], leaves, look=look if self.are_probabilities else None), outcomes
 
     def reading(self, leaf: Leaf) -> Read | None:
         """Sums of what samples say for one metric; where it is not among those of all they are read again for it."""
@@ -383,27 +365,12 @@ class StreamedScores(Scores):
         """Class of each of some samples."""
         return part["y"]
 
-    @cached_property
-    def losses(self) -> Losses:
-        """Sums of losses and counts over the samples of each class, as ``Scores.losses``."""
+    @kept
+    def class_sums(self, values: Values, *parameters: tuple[str, Any]) -> Array:
+        """Weighted sums (K) of what samples say by themselves, as ``Scores.class_sums``."""
         if not self.are_probabilities:
-            return super().losses
-        log_loss, squared_error, cosine, _, sure, ruled_out, undecided = map(self._summed, OF_ROWS)
-        # Of weights that are all counted a rounding is left.
-        undecided = np.where(np.abs(undecided) <= ROUNDING * self.actual, 0.0, undecided)
-        least, most = self.ends[:, 1].T
-        ends = float(least.min()), float(most.max())
-        return Losses(log_loss, squared_error, cosine, sure, ruled_out, undecided, *ends)
-
-    def _summed(self, metric: Metric[Any]) -> Array:
-        leaf = Leaf.made(metric, None)
-        assert leaf is not None  # noqa: S101 - all are means of rows
-        return self.row_sums.sums(leaf)
-
-    @lazy
-    def phi_sums(self) -> Array:
-        """Sum of phi over the samples of each class (K); NaN for scores that are no probabilities."""
-        return self._summed(imcp.au_mcp) if self.are_probabilities else super().phi_sums
+            return super().class_sums(values, *parameters)
+        return self.row_sums.sums(key_of_rows(values, dict(parameters)))
 
     def made(self, leaf: Leaf) -> Influence:
         """All that is said of an area but for the influence of samples; orders that it takes are there then."""
@@ -484,12 +451,6 @@ class StreamedSamples(WeightedSamples):
     def _inside(self, code: int) -> Mask:
         return self._some.members(code)
 
-    @cached_property
-    def areas(self) -> tuple[Array, Array]:
-        """Areas (K) of the classes against the rest, and the influence (K, b) on them."""
-        areas = np.array([float(ranking.auc) for ranking in self.scores.rankings])
-        return areas, np.stack([self.area(code) for code in range(areas.size)])
-
     @kept
     def area(self, code: int) -> Array:
         """Influence (b) on the area of a class."""
@@ -548,6 +509,13 @@ class StreamedSamples(WeightedSamples):
             at = np.flatnonzero(members | (y == other))
             found[at] += weights[one, other] * placements(curve, self._outputs[one].take(at), members.take(at))
         return areas, found
+
+
+@cache
+def _of_rows() -> Sequence[Metric[Scores]]:
+    """Metrics of every report that are made of what each sample says by itself."""
+    known = catalogue().of_probabilities.reported.metrics
+    return [one for one in known if (form := one.card.inference.influence) is not None and form.of_rows is not None]
 
 
 def _code_of(leaf: Leaf) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.rankings import precision_of
+from app.kernel.samples.rankings import precision_at
 from app.kernel.streamed.along import Along, Cuts, cuts_of, cuts_of_sums
 from app.kernel.streamed.rows import Table, side_by_side
 
@@ -72,7 +72,7 @@ class AllClasses:
             for into, at in zip(made, (before, below), strict=True):
                 others, tp = sums[0].take(at), sums[-1].take(at)
                 into[0], into[1] = others, sums[1].take(at) if self._weighted else others
-                heights += precision_of(tp, tp + others)
+                heights += precision_at(tp, others)
             self.precision[:, code] += np.bincount(held, halves * heights.take(places), len(some))
             return made
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.monotone import falling_means
-from app.kernel.samples.calibration import Bins, equal_width
-from app.kernel.samples.curves import cuts_of
-from app.kernel.samples.rankings import Ranking
+from app.kernel.samples.calibration import equal_width
+from app.kernel.samples.rankings import Bins, Ranking
 from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.intervals import Limits, clopper_pearson, wilson
 
@@ -86,7 +85,7 @@ class Rates:
     @classmethod
     def of(cls, ranking: Ranking) -> "Rates":
         """Rates of the samples themselves; NaN without members, or without others."""
-        cuts = cuts_of(ranking)
+        cuts = ranking.cuts()
         tpr, fpr = (np.stack([one, one]) for one in (cuts.tp / cuts.positives, cuts.fp / cuts.negatives))
         return cls(tpr, fpr, cuts.positives / (cuts.positives + cuts.negatives), cuts.thresholds)
 
@@ -159,7 +158,7 @@ def simulated_band(ranking: Ranking, read: Envelope, settings: BandSettings, *, 
 
 def simulated_rates(ranking: Ranking, *, draws: int, seed: int) -> Iterator[Rates]:
     """Rates of the population, so many times, as `simulated_band` draws them."""
-    random, cuts = generator(seed), cuts_of(ranking)
+    random, cuts = generator(seed), ranking.cuts()
     tp, fp = cuts.tp.astype(np.intp), cuts.fp.astype(np.intp)
     for _ in range(draws):
         share = float(random.beta(cuts.positives + 0.5, cuts.negatives + 0.5))
@@ -198,7 +197,7 @@ def resampled_band(
     with silently():
         drawn = np.concatenate(
             [
-                read(Ranking(ranking.values, ranking.members, one, distinct=ranking.ends is None))
+                read(Ranking(ranking.values, ranking.members, one))
                 for batch in weights
                 for one in batch.take(order, axis=1)
             ]

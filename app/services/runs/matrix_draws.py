@@ -9,7 +9,6 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
-from app.domain.options import FEWEST_DRAWS
 from app.kernel.compare.differences import (
     DrawnDifferences,
     HybridDifferences,
@@ -275,8 +274,6 @@ class Resampling(ABC):
         return found
 
 
-# Cells of all simulated matrices together, which a page can wait for: a tenth of a second.
-_USUAL_CELLS = 10_000_000
 # Cells of the matrices that numeric derivatives look at.
 MOST_DERIVED_CELLS = 50_000_000
 
@@ -289,8 +286,7 @@ class MatrixDraws(Resampling):
     @cached_property
     def draws(self) -> int:
         """Number of simulated matrices of each run; 0 when even a few are too many."""
-        usual = max(_USUAL_CELLS // self._cells, FEWEST_DRAWS)
-        return affordable_draws(self._cells, min(self.settings.draws, usual))
+        return affordable_draws(self._cells, self.settings.draws)
 
     @property
     def _joint(self) -> JointCounts | None:

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.samples.areas import area_influences, area_variance
+from app.kernel.samples.areas import area_variance
+from app.kernel.samples.influence import WeightedSamples
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores, Side
 from app.kernel.streamed.along import MAX_FPR, QUANTILES, Along, cuts_of, placements
@@ -78,8 +79,8 @@ def test_everything_is_that_of_the_samples_in_memory(engine: OpenEngine, kind: s
     area = np.trapezoid(*own.hulls[0])
     assert np.trapezoid(*found.hull) == pytest.approx(area, rel=1e-12)
     assert weighted or found.hull[0].size == own.hulls[0][0].size
-    assert found.points.n_cuts == np.unique(scores).size
-    influence = area_influences(Scores.of_scores(members, scores, weights if weighted else None))[1][1]
+    assert found.n_cuts == np.unique(scores).size
+    influence = WeightedSamples(Scores.of_scores(members, scores, weights if weighted else None)).areas[1][1]
     parts = [float((influence[side] ** 2).sum()) for side in (members, ~members)]
     assert found.variances == pytest.approx(parts, rel=1e-10, abs=1e-20)
 
@@ -104,7 +105,7 @@ def test_placements_are_those_of_all_samples(engine: OpenEngine, kind: str, weig
     scores, members, weights = scores_of(kind)
     found = along(rows_of(engine, p=scores, y=members, w=weights), "p", "y", "w" if weighted else None)
     given = weights if weighted else None
-    own = area_influences(Scores.of_scores(members, scores, given))[1][1]
+    own = WeightedSamples(Scores.of_scores(members, scores, given)).areas[1][1]
     placed = placements(found, scores, members) * (1.0 if given is None else given)
     assert float((placed**2).sum()) == pytest.approx(float((own**2).sum()), rel=1e-4, abs=1e-20)
     np.testing.assert_allclose(placed, own, rtol=0, atol=2e-3 * np.abs(own).max() + 1e-20)

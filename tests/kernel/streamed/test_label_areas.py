@@ -13,7 +13,7 @@ from app.kernel.metrics.families.score_ranking import (
     roc_auc_ovr_weighted,
     weighted_average_precision,
 )
-from app.kernel.samples.areas import area_influences
+from app.kernel.samples.influence import WeightedSamples
 from app.kernel.samples.label_units import LabelScores
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.influences import Leaf
@@ -48,7 +48,7 @@ def test_two_labels_are_not_taken_for_two_classes(engine: OpenEngine, n_labels: 
         assert [values @ values, values @ own.influence] == pytest.approx([own.variance] * 2, rel=3e-3)
         assert streamed.made(leaf).freedom == pytest.approx(own.freedom, rel=1e-6) or np.isinf(own.freedom)
     each = [
-        area_influences(Scores.of_scores(own.astype(np.intp), column))[1][1]
+        WeightedSamples(Scores.of_scores(own.astype(np.intp), column)).areas[1][1]
         for own, column in zip(truth.T, scores.T, strict=True)
     ]
     assert found is not None

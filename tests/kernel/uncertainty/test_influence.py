@@ -9,8 +9,8 @@ from scipy import stats
 from app.kernel.metrics.card import Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.areas import area_influences, area_variance
-from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.samples.areas import area_variance
+from app.kernel.samples.influence import LinearMethod, Strata, WeightedSamples
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.influence import (
     Influences,
@@ -103,7 +103,7 @@ def test_areas_by_trapezoids_have_the_influence_of_the_steps(trapezoid: str, ste
 def test_areas_of_classes_are_delongs(problem: Problem, classes: int) -> None:
     y, p = problem(300, classes, 5)
     scores = Scores(y, p)
-    areas, influence = area_influences(scores)
+    areas, influence = WeightedSamples(scores).areas
     for code in range(classes):
         theirs = delong(y == code, p[:, code])
         assert areas[code] == pytest.approx(theirs.areas[0], rel=1e-13)

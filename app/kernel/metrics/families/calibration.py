@@ -24,16 +24,15 @@ from app.kernel.numerics.arrays import Array, ratio
 from app.kernel.samples import recalibration
 from app.kernel.samples.areas import centred
 from app.kernel.samples.calibration import (
-    Bins,
-    equal_mass,
     equal_width,
     expected_by_chance,
     expected_by_chance_of_classes,
     largest_by_chance,
 )
-from app.kernel.samples.influence import Influence, InfluenceForm, LinearMethod, Parameters, WeightedSamples
+from app.kernel.samples.influence import Influence, InfluenceForm, LinearMethod, WeightedSamples
 from app.kernel.samples.losses import CLIP
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.rankings import Bins
+from app.kernel.samples.scores import Parameters, Scores
 
 _BINS = (Number("bins", 15.0, "how many bins", minimum=1.0, maximum=10_000.0, integral=True),)
 _of_gaps = partial(
@@ -96,7 +95,7 @@ def expected_calibration_error(s: Scores, bins: float = 15.0) -> Array:
     by_chance=partial(expected_by_chance, adaptive=True),
 )
 def adaptive_calibration_error(s: Scores, bins: float = 15.0) -> Array:
-    return equal_mass(s.top_label, int(bins)).gaps
+    return s.top_label.in_parts(int(bins)).gaps
 
 
 @_error(

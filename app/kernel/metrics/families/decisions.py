@@ -35,9 +35,9 @@ from app.kernel.metrics.conditions import NO_ACTUAL, NO_SAMPLES, NO_WEIGHT, NOT_
 from app.kernel.metrics.proportion import ConfusionCells
 from app.kernel.numerics.arrays import Array, each, ratio, total
 from app.kernel.samples.contingency import DecisionTable
-from app.kernel.samples.influence import Parameters, mean_of
+from app.kernel.samples.influence import mean_of
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Parameters, Scores
 
 _cost = partial(
     metric,
@@ -213,6 +213,4 @@ def _paid(s: Scores, parameters: Parameters) -> Array:
     influence=mean_of(_paid, is_mean=False),
 )
 def minimum_cost(s: Scores, costs: Costs = "zero_one") -> Array:
-    if not s.are_probabilities:
-        return np.full(s.n.shape, np.nan)
-    return ratio(total(s.sums_of(_paid(s, {"costs": costs}))), s.n)
+    return ratio(total(s.class_sums(_paid, ("costs", costs))), s.n)

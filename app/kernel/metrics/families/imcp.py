@@ -7,9 +7,9 @@ import numpy as np
 from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_WEIGHT, NOT_PROBABILITIES, ONE_SAMPLE, WEIGHTED
 from app.kernel.numerics.arrays import Array, mean, ratio, silently, total
-from app.kernel.samples.influence import Parameters, mean_of, mean_of_class_means, mean_of_members, share_of
+from app.kernel.samples.influence import mean_of, mean_of_class_means, mean_of_members, share_of
 from app.kernel.samples.losses import TOLERANCE, phi_of
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Parameters, Scores
 
 # Samples per piece: the arrays of a piece fit in the second-level cache.
 _BLOCK = 16384
@@ -21,7 +21,8 @@ _per_class = partial(_closeness, scope=Scope.CLASS, prevalence=Prevalence.INSENS
 
 
 def _phi(s: Scores, _: Parameters) -> Array:
-    return s.phi
+    """1 - Hellinger distance between row and truth = 1 - sqrt(1 - sqrt(p_true)) (Aguilar-Ruiz & Michalak 2024)."""
+    return phi_of(s.p_true)
 
 
 def _sure(s: Scores, _: Parameters) -> Array:
@@ -89,7 +90,7 @@ def au_imcp_trapezoid(s: Scores) -> Array:
     influence=mean_of(_phi),
 )
 def au_mcp(s: Scores) -> Array:
-    return ratio(total(s.phi_sums), s.n)
+    return ratio(total(s.class_sums(_phi)), s.n)
 
 
 @_overall(
@@ -103,10 +104,10 @@ def au_mcp(s: Scores) -> Array:
     influence=mean_of(_phi, is_mean=False),
 )
 def au_mcp_trapezoid(s: Scores) -> Array:
-    if s.weights is not None or s.n_samples < 2:
+    if not s.are_probabilities or s.weights is not None or s.n_samples < 2:
         return np.full(s.n.shape, np.nan)
-    average = au_mcp.compute(s)
-    ends = phi_of(np.array([s.losses.lowest, s.losses.highest]))
+    average, (lowest, highest) = au_mcp.compute(s), s.ends[:, 1].T
+    ends = phi_of(np.array([lowest.min(), highest.max()]))
     area: Array = average + (average - 0.5 * (ends[0] + ends[1])) / (s.n_samples - 1)
     return area
 
@@ -120,7 +121,7 @@ def au_mcp_trapezoid(s: Scores) -> Array:
     influence=mean_of_members(_phi),
 )
 def mean_phi(s: Scores) -> Array:
-    return ratio(s.phi_sums, s.actual)
+    return ratio(s.class_sums(_phi), s.actual)
 
 
 @_per_class(
@@ -154,7 +155,7 @@ def phi_quartiles(s: Scores) -> Array:
     influence=share_of(_sure),
 )
 def fraction_correct_certain(s: Scores) -> Array:
-    return ratio(total(s.losses.sure), s.n)
+    return ratio(total(s.class_sums(_sure)), s.n)
 
 
 @_overall(
@@ -166,7 +167,7 @@ def fraction_correct_certain(s: Scores) -> Array:
     influence=share_of(_neither),
 )
 def fraction_uncertain(s: Scores) -> Array:
-    return ratio(total(s.losses.undecided), s.n)
+    return ratio(total(s.class_sums(_neither)), s.n)
 
 
 @_overall(
@@ -178,10 +179,10 @@ def fraction_uncertain(s: Scores) -> Array:
     influence=share_of(_ruled_out),
 )
 def fraction_incorrect_certain(s: Scores) -> Array:
-    return ratio(total(s.losses.ruled_out), s.n)
+    return ratio(total(s.class_sums(_ruled_out)), s.n)
 
 
 def regions(s: Scores) -> Array:
     """Shares of each class that are certainly right, uncertain and certainly wrong, shape (3, ..., K)."""
     with silently():
-        return np.stack([ratio(sums, s.actual) for sums in (s.losses.sure, s.losses.undecided, s.losses.ruled_out)])
+        return np.stack([ratio(s.class_sums(each), s.actual) for each in (_sure, _neither, _ruled_out)])

@@ -7,9 +7,9 @@ import numpy as np
 from app.kernel.metrics.card import Inputs, Number, Orientation, Prevalence, Recalibration, Scope, metric
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_WEIGHT, NOT_PROBABILITIES, ONE_ACTUAL_CLASS, RULED_OUT
 from app.kernel.numerics.arrays import Array, mean, ratio, total, x_log_x
-from app.kernel.samples.influence import Parameters, mean_of, mean_of_class_means, share_saved
+from app.kernel.samples.influence import mean_of, mean_of_class_means, share_saved
 from app.kernel.samples.losses import CLIP
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Parameters, Scores
 
 _CLIPPED = (Number("clip", CLIP, "smallest probability that is believed; 0 for none", minimum=0.0, below=1.0),)
 _loss = partial(
@@ -31,11 +31,11 @@ def _log_losses(s: Scores, parameters: Parameters) -> Array:
 
 
 def _squared_error(s: Scores, _: Parameters) -> Array:
-    squared: Array
-    if s.n_classes == 2:
-        squared = np.square(s.columns[1] - s.y)
-    else:
-        squared = np.einsum("kn,kn->n", s.columns, s.columns) - 2.0 * s.p_true + 1.0
+    errors = s.columns.copy()
+    errors[s.y, np.arange(s.n_samples)] -= 1.0
+    # Of two classes one says all.
+    errors = errors[-1:] if s.n_classes == 2 else errors
+    squared: Array = np.einsum("kn,kn->n", errors, errors)
     return squared
 
 
@@ -48,12 +48,6 @@ def _spread_of_shares(shares: Array) -> tuple[float, Array]:
     """R = sum pi (1 - pi), half of it for two classes: its derivative by the share of a class is 1 - 2 pi."""
     half = 0.5 if shares.size == 2 else 1.0
     return half * float(np.sum(shares * (1.0 - shares))), half * (1.0 - 2.0 * shares)
-
-
-def _log_loss_sums(s: Scores, clip: float) -> Array:
-    if clip == CLIP:
-        return s.losses.log_loss
-    return s.sums_of(-np.log(np.maximum(s.p_true, clip)))
 
 
 @_loss(
@@ -71,7 +65,7 @@ def _log_loss_sums(s: Scores, clip: float) -> Array:
     details=lambda s: {"clipped": np.asarray(s.clipped), "below": CLIP},
 )
 def log_loss(s: Scores, clip: float = CLIP) -> Array:
-    return ratio(total(_log_loss_sums(s, clip)), s.n)
+    return ratio(total(s.class_sums(_log_losses, ("clip", clip))), s.n)
 
 
 def _entropy_of_shares(shares: Array) -> tuple[float, Array]:
@@ -102,7 +96,7 @@ def _ranked_errors(s: Scores, _: Parameters) -> Array:
     recalibrated=Recalibration.RISING,
 )
 def brier_score(s: Scores) -> Array:
-    return ratio(total(s.losses.squared_error), s.n)
+    return ratio(total(s.class_sums(_squared_error)), s.n)
 
 
 @_loss(
@@ -117,7 +111,7 @@ def brier_score(s: Scores) -> Array:
     influence=mean_of_class_means(_log_losses),
 )
 def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
-    return mean(ratio(_log_loss_sums(s, clip), s.actual))
+    return mean(ratio(s.class_sums(_log_losses, ("clip", clip)), s.actual))
 
 
 @_loss(
@@ -132,7 +126,7 @@ def balanced_log_loss(s: Scores, clip: float = CLIP) -> Array:
     influence=mean_of_class_means(_squared_error),
 )
 def balanced_brier_score(s: Scores) -> Array:
-    return mean(ratio(s.losses.squared_error, s.actual))
+    return mean(ratio(s.class_sums(_squared_error), s.actual))
 
 
 @_loss(
@@ -152,7 +146,7 @@ def brier_skill_score(s: Scores) -> Array:
     # sum pi (1 - pi) without the cancellation of 1 - sum pi^2; it is twice the binary form.
     spread = total(s.actual * s.rest) / (2.0 if s.n_classes == 2 else 1.0)
     # With one class the reference is perfect, so there is no skill, however large the score.
-    return 1.0 - ratio(total(s.losses.squared_error) * s.n, np.where(spread > 0, spread, np.nan))
+    return 1.0 - ratio(total(s.class_sums(_squared_error)) * s.n, np.where(spread > 0, spread, np.nan))
 
 
 @_loss(
@@ -166,7 +160,7 @@ def brier_skill_score(s: Scores) -> Array:
     influence=mean_of(_cosine),
 )
 def spherical_score(s: Scores) -> Array:
-    return ratio(total(s.losses.cosine), s.n)
+    return ratio(total(s.class_sums(_cosine)), s.n)
 
 
 @_loss(
@@ -187,7 +181,9 @@ def spherical_score(s: Scores) -> Array:
 def d2_log_loss(s: Scores, clip: float = CLIP) -> Array:
     entropy = -total(x_log_x(s.prevalence))
     # With one class the reference is perfect, so there is no skill, however large the loss.
-    return 1.0 - ratio(ratio(total(_log_loss_sums(s, clip)), s.n), np.where(entropy > 0, entropy, np.nan))
+    return 1.0 - ratio(
+        ratio(total(s.class_sums(_log_losses, ("clip", clip))), s.n), np.where(entropy > 0, entropy, np.nan)
+    )
 
 
 @_loss(
@@ -203,6 +199,4 @@ def d2_log_loss(s: Scores, clip: float = CLIP) -> Array:
     on_request=True,
 )
 def ranked_probability_score(s: Scores) -> Array:
-    if not s.are_probabilities:
-        return np.full(s.n.shape, np.nan)
-    return ratio(total(s.sums_of(_ranked_errors(s, {}))), s.n)
+    return ratio(total(s.class_sums(_ranked_errors)), s.n)

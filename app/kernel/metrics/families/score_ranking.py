@@ -34,7 +34,6 @@ from app.kernel.samples.influence import (
     InfluenceForm,
     LinearMethod,
     Make,
-    Parameters,
     WeightedSamples,
     line_of_area,
     mean_of,
@@ -43,7 +42,7 @@ from app.kernel.samples.influence import (
 )
 from app.kernel.samples.losses import true_probabilities
 from app.kernel.samples.rankings import standardised
-from app.kernel.samples.scores import Scores
+from app.kernel.samples.scores import Parameters, Scores
 
 _BOTH_SIDES = (NO_ACTUAL, NO_REST)
 _OF_ENTRIES = (NOT_PROBABILITIES, NO_WEIGHT, NO_MEMBERS, NO_OTHERS)
@@ -118,7 +117,12 @@ def _among_first(of: WeightedSamples, class_index: int | None, parameters: Param
     if parameters["k"] >= of.scores.n_classes:
         # 1 by definition: it has no variance.
         return Influence(np.zeros(of.scores.n_samples), LinearMethod.INFLUENCE)
-    return share_of(lambda s, p: (s.truth_rank < p["k"]).astype(np.float64)).make(of, class_index, parameters)
+    return share_of(_is_among_first).make(of, class_index, parameters)
+
+
+def _is_among_first(s: Scores, parameters: Parameters) -> Array:
+    counted: Array = (s.truth_rank < parameters["k"]).astype(np.float64)
+    return counted
 
 
 @_per_class(
@@ -184,7 +188,7 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
     on_request_of=OVER_LABELS,
 )
 def roc_auc_ovr_micro(s: Scores) -> Array:
-    return s.area_of_entries
+    return s.ranking(None).auc if s.have_entries else np.full(s.n.shape, np.nan)
 
 
 @_overall(
@@ -319,8 +323,7 @@ def macro_average_precision(s: Scores) -> Array:
 def macro_pr_auc(s: Scores) -> Array:
     if not s.are_probabilities:
         return np.full(s.n.shape, np.nan)
-    _, precision = s.common_threshold
-    return mean(ratio(mean(precision), s.actual))
+    return mean(ratio(mean(s.precision_together), s.actual))
 
 
 @_per_class(
@@ -429,7 +432,7 @@ def _saved_cost(tp: Array, fp: Array, a: float, b: float) -> float:
 def top_k_accuracy(s: Scores, k: float = 2.0) -> Array:
     if k >= s.n_classes:
         return ratio(s.n, s.n)
-    return s.share(s.truth_rank < k)
+    return ratio(total(s.sums_of(s.row_values(_is_among_first, {"k": k}))), s.n)
 
 
 _rate = partial(_per_class, references=("pepe2003", "robin2011"), on_request=True)
@@ -574,7 +577,7 @@ def weighted_average_precision(s: Scores) -> Array:
     also=OVER_LABELS,
 )
 def micro_average_precision(s: Scores) -> Array:
-    return s.precision_of_entries
+    return s.ranking(None).average_precision if s.have_entries else np.full(s.n.shape, np.nan)
 
 
 def _places(s: Scores) -> tuple[Array, Array]:
@@ -610,7 +613,7 @@ _of_rows = partial(_area, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, 
     influence=mean_of(_reciprocal_ranks),
 )
 def class_reciprocal_rank(s: Scores) -> Array:
-    return ratio(total(s.sums_of(_reciprocal_ranks(s, {}))), s.n)
+    return ratio(total(s.sums_of(s.row_values(_reciprocal_ranks, {}))), s.n)
 
 
 @_of_rows(
@@ -623,4 +626,4 @@ def class_reciprocal_rank(s: Scores) -> Array:
     influence=mean_of(_shares_below),
 )
 def class_rank_auc(s: Scores) -> Array:
-    return ratio(total(s.sums_of(_shares_below(s, {}))), s.n)
+    return ratio(total(s.sums_of(s.row_values(_shares_below, {}))), s.n)
