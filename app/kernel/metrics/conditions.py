@@ -151,7 +151,7 @@ def _of_samples(code: str, reason: str, holds: Callable[[Scores], Mask]) -> Cond
 
 
 def _separated(s: Scores) -> Mask:
-    (low, high), (lowest, highest) = np.moveaxis(s.ends, 0, -1)
+    (low, lowest), (high, highest) = s.outcomes.lowest.T, s.outcomes.highest.T
     separated: Mask = np.isfinite(low) & np.isfinite(lowest) & ((lowest >= high) | (highest <= low))
     return separated
 
@@ -182,12 +182,12 @@ WEIGHTED = _of_samples(
 CERTAIN: Condition[Scores] = Condition(
     "certain_probabilities",
     "class {label} was given probability 0 or 1, whose log odds are infinite",
-    lambda s: (s.ends[..., 0].min(axis=-1) <= 0.0) | (s.ends[..., 1].max(axis=-1) >= 1.0),
+    lambda s: (s.outcomes.lowest.min(axis=-1) <= 0.0) | (s.outcomes.highest.max(axis=-1) >= 1.0),
 )
 CONSTANT: Condition[Scores] = Condition(
     "constant_probabilities",
     "class {label} has the same probability in all samples, so there is no slope",
-    lambda s: np.equal(s.ends[..., 0].min(axis=-1), s.ends[..., 1].max(axis=-1)),
+    lambda s: np.equal(s.outcomes.lowest.min(axis=-1), s.outcomes.highest.max(axis=-1)),
 )
 SEPARATED: Condition[Scores] = Condition(
     "infinite",

@@ -96,7 +96,7 @@ def precision_influence(scores: Scores, code: int | None) -> Array:
     with silently():
         # Above all samples that weigh anything nothing is predicted: no member stands there.
         precision, steps = (np.where(held > 0.0, part, 0.0) for part in (tp / (tp + fp), held / (tp + fp) ** 2))
-    gained, lost = (part.sum() - ranking.sums_above(part)[0] for part in (steps * fp, steps * tp))
+    gained, lost = (upto[-1] - above for above, upto in map(ranking.sums_above, (steps * fp, steps * tp)))
     moved = np.where(members, precision - float(held @ precision) / count + gained, -lost) / count
     of_samples = scores.in_place(moved, code).reshape(scores.n_samples, -1).sum(axis=1)
     influence: Array = scores.each * of_samples * scores.whole.scale
@@ -120,7 +120,8 @@ def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
         codes, members, each = scores.y.take(order), ranking.members, ranking.each
         lost_to = ranking.above_each(each * members) / counts[code]
         others = np.where(members, 0.0, (weights[code] / counts).take(codes) * each)
-        beaten = others.sum() - ranking.above_each(others)
+        above, upto = ranking.sums_above(others)
+        beaten = upto[-1] - 0.5 * (above + upto)
         placed[order] += np.where(members, beaten, weights[code].take(codes) * lost_to)
         areas[code] = np.bincount(codes, lost_to * each, size) / counts
         areas[code, code] = 0.0

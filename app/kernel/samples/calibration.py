@@ -51,7 +51,7 @@ class Decomposition:
 def decompose(scores: Scores, code: int) -> Decomposition:
     """Both decompositions of the binary Brier score of a class."""
     ranking = scores.ranking(code)
-    brier = ratio(scores.forecasts(code).squared_error, scores.n)
+    brier = ratio(scores.outcomes.squared_error[..., code], scores.n)
     positives, everyone = ranking.positives, ranking.positives + ranking.negatives
     uncertainty = ratio(positives * ranking.negatives, everyone * everyone)
     discrimination = np.empty(positives.shape)
@@ -82,10 +82,10 @@ def spiegelhalter(scores: Scores, code: int) -> tuple[float, float]:
     """
     if scores.weights is not None:
         raise ValueError("Spiegelhalter's Z is not defined for weighted samples")
-    found = scores.forecasts(code)
-    if found.variance <= 0.0:
+    leaning, variance = float(scores.outcomes.leaning[code]), float(scores.outcomes.variance[code])
+    if variance <= 0.0:
         return float("nan"), float("nan")
-    z = found.leaning / sqrt(found.variance)
+    z = leaning / sqrt(variance)
     return z, erfc(abs(z) / sqrt(2.0))
 
 

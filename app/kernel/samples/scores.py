@@ -1,6 +1,7 @@
 """Probabilities or scores of samples, with everything that more than one metric needs, each computed once."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import fsum
 from typing import Any, NamedTuple, Self
@@ -67,18 +68,11 @@ class Side(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """Mean stated probability, its excess over the frequency of the events, and the standard error of the excess."""
+    """Mean stated probability, frequency of the events, and standard error of the excess of one over the other."""
 
     stated: float
-    gap: float
+    frequency: float
     error: float
-
-    @classmethod
-    def of_sums(cls, sums: Array) -> "Excess":
-        """From sums over samples (6), as `Scores.excess_sums`."""
-        weight, stated, above, squares, mixed, spread = sums.tolist()
-        gap = above / weight
-        return cls(stated / weight, gap, max(spread - 2.0 * gap * mixed + gap * gap * squares, 0.0) ** 0.5 / weight)
 
 
 class Stated(NamedTuple):
@@ -95,30 +89,106 @@ class Stated(NamedTuple):
     expected: float
 
 
-class Forecasts(NamedTuple):
-    """Sums over the samples of probabilities p of a class beside its outcomes y.
+# From here on a prediction is confident.
+CONFIDENT = 0.9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """Sums over samples of their probabilities beside what happened; those of several parts add up.
 
     Attributes:
-        squared_error: Weighted sum of (p - y)^2, shape (...).
-        leaning: Sum of (y - p)(1 - 2p), without weights.
-        variance: Of that sum, were the probabilities right.
-        unsure: Samples with a probability of 1/2 at most.
+        clipped: Samples (...) of some weight whose actual class has a probability below `CLIP`.
+        above: (..., 6) of the highest probability p beside whether it is right, r = 1 or 0, with a = p - r: sums of w,
+            w p, w r, w^2, w^2 a and w^2 a^2.
+        sure: (3) samples with a highest probability of at least `CONFIDENT`, as `Stated`.
+        squared_error: (..., K) weighted sums of (p - y)^2 of each class.
+        leaning: (K) sums of (y - p)(1 - 2p), without weights.
+        variance: (K) of these sums, were the probabilities right.
+        unsure: (K, 3) samples with a probability of 1/2 at most for a class, as `Stated`.
+        lowest: (K, 2) lowest probability of the non-members and of the members of each class; infinite without any.
+        highest: (K, 2) the highest.
     """
 
+    clipped: Array
+    above: Array
+    sure: Array
     squared_error: Array
-    leaning: float
-    variance: float
-    unsure: Stated
+    leaning: Array
+    variance: Array
+    unsure: Array
+    lowest: Array
+    highest: Array
+
+    @classmethod
+    def of(cls, scores: "Scores") -> Self:
+        """Add up samples in memory."""
+        each, above, sure = scores.each, scores.confidence - scores.right, scores.confidence >= CONFIDENT
+        parts = (
+            each,
+            each * scores.confidence,
+            each * scores.right,
+            each * each,
+            each * each * above,
+            np.square(each * above),
+        )
+        of_class = []
+        for code, p in enumerate(scores.columns):
+            members = scores.members(code)
+            lean, low, away, sides = 1.0 - 2.0 * p, p <= 0.5, members - p, (p[~members], p[members])
+            of_class.append(
+                (
+                    each @ (away * away),
+                    away @ lean,
+                    (lean * p * (1.0 - p)) @ lean,
+                    np.array([np.count_nonzero(low), np.count_nonzero(members & low), p @ low]),
+                    np.array([side.min(initial=np.inf) for side in sides]),
+                    np.array([side.max(initial=-np.inf) for side in sides]),
+                )
+            )
+        error, *others = zip(*of_class, strict=True)
+        return cls(
+            np.asarray(np.count_nonzero((scores.p_true < CLIP) & (each > 0), axis=-1)),
+            np.stack([total(part) for part in parts], axis=-1),
+            np.array([np.count_nonzero(sure), np.count_nonzero(scores.right & sure), scores.confidence @ sure]),
+            np.stack(error, axis=-1),
+            *map(np.stack, others),
+        )
+
+    def __add__(self, other: "Outcomes") -> "Outcomes":
+        """Those of both parts."""
+        added = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        added["lowest"] = np.minimum(self.lowest, other.lowest)
+        added["highest"] = np.maximum(self.highest, other.highest)
+        return Outcomes(**added)
+
+    @property
+    def confident(self) -> Stated:
+        """Samples with a confident prediction; the event is that it is right."""
+        return _stated(self.sure)
+
+    def unsure_of(self, code: int) -> Stated:
+        """Samples to which a class is no more likely than not; the event is that they belong to it."""
+        return _stated(self.unsure[code])
+
+    @property
+    def excess(self) -> Excess:
+        """Excess of the probability of the predicted class over the accuracy; of one vector of weights."""
+        weight, stated, right, squares, mixed, spread = self.above.tolist()
+        gap = (stated - right) / weight
+        error = max(spread - 2.0 * gap * mixed + gap * gap * squares, 0.0) ** 0.5 / weight
+        return Excess(stated / weight, right / weight, error)
+
+
+def _stated(sums: Array) -> Stated:
+    size, events, expected = sums.tolist()
+    return Stated(int(size), int(events), expected)
 
 
 def _rising(values: Array) -> tuple[Codes, Array]:
     """Places (n) of values (n) in rising order, equal ones in any, and the values in it."""
     order = np.argsort(values)
     return order, values.take(order)
-
-
-# From here on a prediction is confident.
-CONFIDENT = 0.9
 
 
 class Scores:
@@ -319,47 +389,10 @@ class Scores:
         counted = self.y if self.weights is None else self.y[self.weights > 0]
         return np.bincount(counted, minlength=self.n_classes)
 
-    @property
-    def clipped(self) -> int:
-        """Number of samples whose actual class has a probability below `CLIP`; one vector of weights at most."""
-        low = self.p_true < CLIP
-        return int(np.count_nonzero(low if self.weights is None else low & (self.weights > 0)))
-
-    @kept
-    def forecasts(self, code: int) -> Forecasts:
-        """Probabilities of a class beside its outcomes."""
-        p, members = self.columns[code], self.members(code)
-        lean, low, away = 1.0 - 2.0 * p, p <= 0.5, members - p
-        spread = lean * p * (1.0 - p)
-        return Forecasts(
-            np.asarray(away @ away if self.weights is None else self.weights @ (away * away)),
-            float(away @ lean),
-            float(spread @ lean),
-            Stated(int(np.count_nonzero(low)), int(np.count_nonzero(members & low)), float(p @ low)),
-        )
-
-    @property
-    def confident(self) -> Stated:
-        """Samples whose highest probability is `CONFIDENT` at least; the event is a correct prediction."""
-        sure = self.confidence >= CONFIDENT
-        right = int(np.count_nonzero(self.right[sure]))
-        return Stated(int(np.count_nonzero(sure)), right, float(self.confidence[sure].sum()))
-
-    @property
-    def excess_sums(self) -> Array:
-        """Sums of weights: themselves, times the highest probability, and times its excess over whether that is right;
-        then of their squares: themselves, times this excess and times its square. One vector of weights at most.
-        """
-        each, above = self.each, self.confidence - self.right
-        weighed = each * above
-        return np.array(
-            [each.sum(), each @ self.confidence, weighed.sum(), each @ each, each @ weighed, weighed @ weighed]
-        )
-
-    @property
-    def excess(self) -> Excess:
-        """Excess of the probability of the predicted class over the accuracy."""
-        return Excess.of_sums(self.excess_sums)
+    @cached_property
+    def outcomes(self) -> Outcomes:
+        """Probabilities beside what happened."""
+        return Outcomes.of(self)
 
     # Orders.
 
@@ -442,19 +475,6 @@ class Scores:
     def unfitted(self) -> Mask:
         """Mask (K) of the classes whose recalibration line could not be fitted; all False for data in memory."""
         return np.zeros(self.n_classes, dtype=np.bool_)
-
-    @lazy
-    def ends(self) -> Array:
-        """Lowest and highest probability of the non-members and of the members of each class, shape (K, 2, 2); infinite
-        where there are none.
-        """
-        found = np.full((self.n_classes, 2, 2), [np.inf, -np.inf])
-        for code, column in enumerate(self.columns):
-            members = self.y == code
-            for side, there in zip(found[code], (column[~members], column[members]), strict=True):
-                if there.size:
-                    side[:] = there.min(), there.max()
-        return found
 
     @cached_property
     def by_p_true(self) -> tuple[Array, Codes, Array | None]:

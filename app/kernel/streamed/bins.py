@@ -7,7 +7,6 @@ import numpy as np
 from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.calibration import width_limits
-from app.kernel.samples.scores import Forecasts, Scores, Stated
 from app.kernel.streamed.along import Cuts, Levels, Reduced, Reduction
 
 # Of all calibration errors.
@@ -26,44 +25,6 @@ def bins_of(cells: Reduced) -> Array:
     """
     places, weights = np.searchsorted(LIMITS, cells.lowest), cells.weights.sum(axis=0)
     return np.stack([np.bincount(places, one, BINS) for one in (weights, weights * cells.scores, cells.weights[1])])
-
-
-class OutcomeSums:
-    """Sums over probabilities beside outcomes, from some samples at a time.
-
-    Attributes:
-        clipped: As `Scores.clipped`.
-        excess: As `Scores.excess_sums`.
-        ends: (K, 2, 2) as `Scores.ends`.
-    """
-
-    def __init__(self, n_classes: int) -> None:
-        self.clipped, self.excess, self.ends = 0, np.zeros(6), np.full((n_classes, 2, 2), [np.inf, -np.inf])
-        self._sums, self._confident = np.zeros((n_classes, 6)), np.zeros(3)
-
-    def add(self, scores: Scores) -> None:
-        """Go on with more samples."""
-        each = map(scores.forecasts, range(len(self._sums)))
-        self._sums += [[float(one.squared_error), one.leaning, one.variance, *one.unsure] for one in each]
-        self.clipped += scores.clipped
-        self.excess += scores.excess_sums
-        self._confident += scores.confident
-        for end, beyond in enumerate((np.minimum, np.maximum)):
-            self.ends[..., end] = beyond(self.ends[..., end], scores.ends[..., end])
-
-    @property
-    def confident(self) -> Stated:
-        """As `Scores.confident`."""
-        return _stated(*self._confident.tolist())
-
-    def forecasts(self, code: int) -> Forecasts:
-        """Forecasts of a class, as `Scores.forecasts`."""
-        squared_error, leaning, variance, size, events, expected = self._sums[code].tolist()
-        return Forecasts(np.asarray(squared_error), leaning, variance, _stated(size, events, expected))
-
-
-def _stated(size: float, events: float, expected: float) -> Stated:
-    return Stated(int(size), int(events), expected)
 
 
 class TopSums:

@@ -14,7 +14,7 @@ from app.kernel.numerics.arrays import Array, Mask, kept, lazy, silently
 from app.kernel.samples.influence import Influence, WeightedSamples
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking
-from app.kernel.samples.scores import Forecasts, Scores, Side, Stated, Values, key_of_rows
+from app.kernel.samples.scores import Outcomes, Scores, Side, Values, key_of_rows
 from app.kernel.streamed.along import (
     Along,
     Cuts,
@@ -25,7 +25,7 @@ from app.kernel.streamed.along import (
     placements,
     precision_placements,
 )
-from app.kernel.streamed.bins import LIMITS, OutcomeSums, TopSums, bins_of
+from app.kernel.streamed.bins import LIMITS, TopSums, bins_of
 from app.kernel.streamed.influences import Leaf, Read, RowSums
 from app.kernel.streamed.logistic import Fit, fitted
 from app.kernel.streamed.rankings import KnownRanking, StreamedRanking
@@ -201,30 +201,6 @@ class StreamedScores(Scores):
         """Samples between cuts of the order of a class, or of their highest probabilities, where members are right."""
         return self._top.reduction.cells if code is None else self.ranking(code).curve.reduction.cells
 
-    @property
-    def confident(self) -> Stated:
-        """Samples whose highest probability is `CONFIDENT` at least, for samples of one weight."""
-        return self._outcomes.confident
-
-    @property
-    def excess_sums(self) -> Array:
-        """Sums over the excess of the highest probability, as ``Scores.excess_sums``."""
-        return self._outcomes.excess
-
-    def forecasts(self, code: int) -> Forecasts:
-        """The probabilities of a class beside its outcomes, as ``Scores.forecasts``."""
-        return self._outcomes.forecasts(code)
-
-    @property
-    def clipped(self) -> int:
-        """Number of samples whose actual class has a probability below ``CLIP``."""
-        return self._outcomes.clipped
-
-    @property
-    def ends(self) -> Array:
-        """Lowest and highest probability of the non-members and of the members of each class, shape (K, 2, 2)."""
-        return self._outcomes.ends
-
     def _cuts_of_top(self) -> Iterator[Cuts]:
         if self.mirrored:
             orders = [_predicted(self._in_order(code), code) for code in (0, 1)]
@@ -292,7 +268,8 @@ class StreamedScores(Scores):
         if asked not in self._fits:
             curve = self.ranking(code).curve
             rows = self._of_class(code).having(v=self._weight)
-            self._fits[asked] = fitted(rows, curve, self.ends[code], clip, sloped=sloped)
+            ends = np.stack([self.outcomes.lowest[code], self.outcomes.highest[code]], axis=1)
+            self._fits[asked] = fitted(rows, curve, ends, clip, sloped=sloped)
         return self._fits[asked]
 
     @property
@@ -321,13 +298,15 @@ class StreamedScores(Scores):
         return self._read[0]
 
     @property
-    def _outcomes(self) -> OutcomeSums:
-        if not self.are_probabilities:
+    def outcomes(self) -> Outcomes:
+        """Probabilities beside what happened."""
+        found = self._read[1]
+        if found is None:
             raise NotStreamed("scores that are no probabilities are not stated beside outcomes")
-        return self._read[1]
+        return found
 
     @cached_property
-    def _read(self) -> tuple[RowSums, OutcomeSums]:
+    def _read(self) -> tuple[RowSums, Outcomes | None]:
         """All that samples say one by one, for which they are read once more."""
         asked: list[tuple[Metric[Any], int | None]] = [
             (metric, None) for metric in _of_rows() if self.are_probabilities
@@ -338,13 +317,15 @@ class StreamedScores(Scores):
             of_each = (score_ranking.roc_auc, score_ranking.average_precision)
             asked += [(metric, code) for metric in of_each for code in of_classes]
             asked += [(metric, None) for metric in self._averages]
-        outcomes = OutcomeSums(self.n_classes)
+        outcomes: Outcomes | None = None
 
         def look(_: Table, scores: Sequence[Scores], __: Array) -> None:
-            outcomes.add(scores[0])
+            nonlocal outcomes
+            outcomes = scores[0].outcomes if outcomes is None else outcomes + scores[0].outcomes
 
         leaves = [leaf for metric, code in asked if (leaf := Leaf.made(metric, code)) is not None]
-        return RowSums.of([self], leaves, look=look if self.are_probabilities else None), outcomes
+        sums = RowSums.of([self], leaves, look=look if self.are_probabilities else None)
+        return sums, outcomes
 
     def reading(self, leaf: Leaf) -> Read | None:
         """Sums of what samples say for one metric; where it is not among those of all they are read again for it."""

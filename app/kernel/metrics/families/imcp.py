@@ -106,8 +106,8 @@ def au_mcp(s: Scores) -> Array:
 def au_mcp_trapezoid(s: Scores) -> Array:
     if not s.are_probabilities or s.weights is not None or s.n_samples < 2:
         return np.full(s.n.shape, np.nan)
-    average, (lowest, highest) = au_mcp.compute(s), s.ends[:, 1].T
-    ends = phi_of(np.array([lowest.min(), highest.max()]))
+    average, known = au_mcp.compute(s), s.outcomes
+    ends = phi_of(np.array([known.lowest[:, 1].min(), known.highest[:, 1].max()]))
     area: Array = average + (average - 0.5 * (ends[0] + ends[1])) / (s.n_samples - 1)
     return area
 

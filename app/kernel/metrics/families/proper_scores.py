@@ -62,7 +62,7 @@ def _spread_of_shares(shares: Array) -> tuple[float, Array]:
     headline=True,
     influence=mean_of(_log_losses),
     recalibrated=Recalibration.LINE,
-    details=lambda s: {"clipped": np.asarray(s.clipped), "below": CLIP},
+    details=lambda s: {"clipped": s.outcomes.clipped, "below": CLIP},
 )
 def log_loss(s: Scores, clip: float = CLIP) -> Array:
     return ratio(total(s.class_sums(_log_losses, ("clip", clip))), s.n)

@@ -528,7 +528,7 @@ def _confident_mistakes(scores: Scores) -> Finding | None:
     if scores.weights is not None:
         # How many are too many is known for samples of one weight only.
         return None
-    sure = scores.confident
+    sure = scores.outcomes.confident
     total, wrong, expected = sure.size, sure.size - sure.events, sure.size - sure.expected
     # More than chance makes of the probabilities as they are stated.
     if wrong <= expected + 3.0 * sqrt(expected) + 0.5:
@@ -548,7 +548,8 @@ def _miscalibrated(by_chance: Mapping[str, Any], scores: Scores, *, grouped: boo
     error = by_chance.get(expected_calibration_error.key)
     if error is None or error["p_value"] > ERROR_RATE or error["observed"] <= SMALLEST_ERROR:
         return None
-    confidence, gap, noise = scores.excess
+    confidence, accuracy, noise = scores.outcomes.excess
+    gap = confidence - accuracy
     if abs(gap) <= two_sided_z(1.0 - ERROR_RATE) * noise:
         direction, words = "mixed", "On average they are neither too high nor too low, as far as these samples tell"
     elif gap > 0:
@@ -560,11 +561,11 @@ def _miscalibrated(by_chance: Mapping[str, Any], scores: Scores, *, grouped: boo
         f"The probabilities are not calibrated: {expected_calibration_error.key} is {number(error['observed'])}. "
         f"Perfect probabilities would show about {number(error['expected_if_calibrated'])} on as many "
         f"{'independent ' if grouped else ''}samples ({p_said(error['p_value'])}). "
-        f"{words}: {number(confidence)} for the predicted class, and {number(confidence - gap)} of the predictions "
+        f"{words}: {number(confidence)} for the predicted class, and {number(accuracy)} of the predictions "
         "are right.",
         direction=direction,
         confidence=confidence,
-        accuracy=confidence - gap,
+        accuracy=accuracy,
         error=error["observed"],
         expected_if_calibrated=error["expected_if_calibrated"],
         p_value=error["p_value"],
@@ -581,7 +582,7 @@ def _unsure_classes(source: MatrixInput, scores: Scores, medians: Sequence[Value
     for code, median in enumerate(medians):
         if median is None or median > limit:
             continue
-        unsure, size = scores.forecasts(code).unsure, int(scores.used[code])
+        unsure, size = scores.outcomes.unsure_of(code), int(scores.used[code])
         count, expected = unsure.events, unsure.expected
         p_value = _more_than_expected(count, expected, unsure.size)
         if p_value <= ERROR_RATE / scores.n_classes:
