@@ -21,6 +21,7 @@ from app.kernel.decide.rules import (
     Constraint,
     Corrected,
     Correction,
+    CountsOf,
     NoFeasibleRule,
     Placed,
     bootstrap_counts,
@@ -197,8 +198,6 @@ def _connected(met: Mask, starts: NDArray[np.intp]) -> Mask:
 
 # Most cuts per resample. More are thinned evenly, and the chosen one is always kept.
 _CUTS_RESAMPLED = 1000
-# Cuts, or samples, of resamples per piece.
-_ENTRIES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,7 +379,6 @@ class _Resampled:
         values: tuple[Array, Sequence[Array]],
     ) -> None:
         self.objective, self.constraints, self.sign, self.cuts = objective, constraints, sign, cuts
-        members = cuts.ranking.members
         bounds = cuts.bounds
         states = np.arange(bounds.size)
         if states.size > _CUTS_RESAMPLED:
@@ -390,47 +388,32 @@ class _Resampled:
         self.thresholds = cuts.thresholds.take(states)
         objectives, held = values
         self.original, self.kept = objectives[states], [own[states] for own in held]
-        self.size, self.sides = members.size, (np.flatnonzero(~members), np.flatnonzero(members))
 
-    def _values(self, targets: Sequence[Placed], times: Array, bounds: Positions) -> list[Array]:
-        """Values (d, b) at some cuts, and the last, of each target, for multiplicities (d, n) of the samples."""
-        matrices = self.cuts.at(bounds, times).reshape(-1, 2, 2)
-
-        def of(inside: Mask | None) -> Array:
-            if inside is None:
-                return matrices
-            return self.cuts.at(bounds, times * inside.take(self.cuts.order)).reshape(-1, 2, 2)
-
-        return [target.values(of).reshape(len(times), -1) for target in targets]
+    def _counts_of(self, times: Array, bounds: Positions) -> CountsOf:
+        """Matrices (b, 2, 2) at some cuts, and the last, for multiplicities (n) of the samples."""
+        whole = self.cuts.at(bounds, times)
+        return lambda inside: whole if inside is None else self.cuts.at(bounds, times * inside.take(self.cuts.order))
 
     def attempts(self, method: Correction, resamples: int, seed: int) -> tuple[Attempts, list[float]]:
         """Performance of the rules found in resamples, and their thresholds."""
-        rng = np.random.default_rng(seed)
-        found, thresholds = Attempts(), []
-        at_once = max(1, _ENTRIES // max(self.bounds.size, self.size))
-        for start in range(0, resamples, at_once):
-            size = min(at_once, resamples - start)
-            times = np.stack([bootstrap_counts(self.sides, self.size, rng) for _ in range(size)])
-            thresholds += self._attempted(times, method, found)
-        return found, thresholds
-
-    def _attempted(self, times: Array, method: Correction, found: Attempts) -> list[float]:
-        """Thresholds found in resamples with multiplicities (d, n); appends their performance to ``found``."""
+        rng, members = np.random.default_rng(seed), self.cuts.ranking.members
+        sides = np.flatnonzero(~members), np.flatnonzero(members)
         middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
-        thresholds: list[float] = []
-        values, *held = self._values([self.objective, *(one.target for one in self.constraints)], times, self.bounds)
-        allowed = feasible(self.constraints, held, values)
-        for row in range(len(times)):
+        targets = [one.target for one in self.constraints]
+        found, thresholds = Attempts(), []
+        for _ in range(resamples):
+            times = bootstrap_counts(sides, members.size, rng)
+            counts_of = self._counts_of(times, self.bounds)
+            values, *held = (one.values(counts_of) for one in (self.objective, *targets))
             try:
-                best = _best(values[row], allowed[row], middle, self.sign)
+                best = _best(values, feasible(self.constraints, held, values), middle, self.sign)
             except NoFeasibleRule:
                 continue
             thresholds.append(float(self.thresholds[best]))
-            found.gaps.append(float(values[row, best]) - float(self.original[best]))
-            found.kept.append(
-                [float(here[row, best]) - float(own[best]) for here, own in zip(held, self.kept, strict=True)]
-            )
+            found.gaps.append(float(values[best]) - float(self.original[best]))
+            found.kept.append([float(here[best]) - float(own[best]) for here, own in zip(held, self.kept, strict=True)])
             if method is Correction.B632:
-                left_out = (times[[row]] == 0).astype(np.float64)
-                found.outside.append(float(self._values([self.objective], left_out, self.bounds[[best, -1]])[0][0, 0]))
-        return thresholds
+                left_out = (times == 0).astype(np.float64)
+                outside = self.objective.values(self._counts_of(left_out, self.bounds[[best, -1]]))
+                found.outside.append(float(outside[0]))
+        return found, thresholds
