@@ -4,14 +4,13 @@ One sort per class serves its members and all others (Sun & Xu 2014); ties count
 of one score are one straight edge.
 """
 
-from collections.abc import Callable
 from math import log
 
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings import Ranking, Row, standardised
+from app.kernel.samples.rankings import Ranking, standardised, under
 from app.kernel.samples.scores import Scores
 
 # Differences below this, relative to the values, are rounding.
@@ -143,58 +142,14 @@ def micro_influence(scores: Scores) -> Array:
     return centred(away.reshape(scores.n_samples, -1).sum(axis=1), scores.weights, 1.0)
 
 
-# Ends x1, x2 of edges and the heights y1, y2 there, x rising, each (e).
-Edges = tuple[Array, Array, Array, Array]
-
-
-def area_between(ranking: Ranking, low: float, high: float) -> Array:
-    """Area (...) under recall over the false positive rate from ``low`` to ``high``; NaN without members or others."""
-    return ranking.each_row(lambda row: _under(_along_fpr(row), low, high, _plain))
-
-
 def area_between_recalls(ranking: Ranking, low: float, high: float) -> Array:
     """Area (...) under specificity over recall from ``low`` to ``high``; NaN without members or others."""
-    return ranking.each_row(lambda row: _under(_along_recall(row), low, high, _plain))
+    return ranking.each_row(lambda row: under(row.along_recall, low, high))
 
 
 def mean_over_log_fpr(ranking: Ranking, low: float, high: float) -> Array:
     """Mean recall (...) over the logarithm of the false positive rate from ``low``, above 0, to ``high``."""
-    return ranking.each_row(lambda row: _under(_along_fpr(row), low, high, _logarithmic) / log(high / low))
-
-
-def _along_fpr(row: Row) -> Edges:
-    tp, fp, tp_before, fp_before, *_ = row
-    # Level up to each cut, then the edge of the cut; level to the end after the last.
-    x = np.concatenate([[0.0], np.stack([fp_before, fp], axis=-1).ravel() / row.negatives, [1.0]])
-    y = np.concatenate([[0.0], np.stack([tp_before, tp], axis=-1).ravel() / row.positives, [1.0]])
-    return x[:-1], x[1:], y[:-1], y[1:]
-
-
-def _along_recall(row: Row) -> Edges:
-    tp, fp, tp_before, fp_before, *_ = row
-    return (
-        tp_before / row.positives,
-        tp / row.positives,
-        1.0 - fp_before / row.negatives,
-        1.0 - fp / row.negatives,
-    )
-
-
-def _under(
-    edges: Edges, low: float, high: float, integral: Callable[[Array, Array, Array, Array, Array], Array]
-) -> float:
-    """Integral of the heights between two abscissae."""
-    x1, x2, y1, y2 = edges
-    start, end = np.maximum(x1, low), np.minimum(x2, high)
-    held = start < end
-    x1, x2, y1, y2 = x1[held], x2[held], y1[held], y2[held]
-    return float(integral(start[held], end[held], x1, y1, (y2 - y1) / (x2 - x1)).sum())
-
-
-def _plain(start: Array, end: Array, x: Array, y: Array, slope: Array) -> Array:
-    """Integral of y + slope (u - x) over u from start to end."""
-    middle: Array = 0.5 * (start + end) - x
-    return (end - start) * (y + slope * middle)
+    return ranking.each_row(lambda row: under(row.along_fpr, low, high, _logarithmic) / log(high / low))
 
 
 def _logarithmic(start: Array, end: Array, x: Array, y: Array, slope: Array) -> Array:

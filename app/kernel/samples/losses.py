@@ -17,11 +17,8 @@ TOLERANCE = 1e-12
 
 def phi_of(p_true: Array) -> Array:
     """1 - sqrt(1 - sqrt(p)), any shape: 1 minus the Hellinger distance between a row and the truth."""
-    values: Array = np.sqrt(p_true)
-    np.subtract(1.0, values, out=values)
     with silently():
-        np.sqrt(values, out=values)
-    return np.subtract(1.0, values, out=values)
+        return 1.0 - np.sqrt(1.0 - np.sqrt(p_true))
 
 
 def threshold_correct() -> float:
@@ -32,14 +29,6 @@ def threshold_correct() -> float:
 def threshold_incorrect(n_classes: int) -> float:
     """1 - theta = 1 - sqrt(1 - 1/sqrt(K)): a phi below it means p_true < 1/K, so the prediction is wrong."""
     return 1.0 - sqrt(1.0 - 1.0 / sqrt(n_classes))
-
-
-def true_probabilities(probabilities: Array, y: Codes) -> Array:
-    """p_true (n,): the entry of the actual class in each row (n, K)."""
-    size, n_classes = probabilities.shape
-    entries = np.arange(0, size * n_classes, n_classes)
-    entries += y
-    return probabilities.ravel().take(entries)
 
 
 def sums_by_code(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics import scipy_bridge
-from app.kernel.numerics.arrays import Array, Mask, each, lazy, total
+from app.kernel.numerics.arrays import Array, Mask, each, kept, lazy, total
 
 Codes = NDArray[np.intp]
 
@@ -69,7 +69,6 @@ class ClusteredPoints:
         if self.weights is not None and self.weights.shape[-1:] != (self.n_samples,):
             raise ValueError(f"weights need {self.n_samples} as their last axis, got shape {self.weights.shape}")
         self.n_clusters: int = int(self.clusters.max()) + 1
-        self._extremes: dict[str, DistanceExtremes] = {}
 
     def with_weights(self, weights: ArrayLike | None) -> Self:
         """Return the points with other weights, shape (..., n); None is 1 each."""
@@ -184,18 +183,9 @@ class ClusteredPoints:
         shape = self.mass.shape
         return Neighbours(own.reshape(shape), nearest.reshape(shape))
 
-    def extremes(self, distance: str = "euclidean") -> DistanceExtremes:
+    @kept
+    def extremes(self, distance: str) -> DistanceExtremes:
         """Extreme distances of the points, each kind found once; weights have no effect."""
-        if distance not in self._extremes:
-            self._extremes[distance] = self._found_extremes(distance)
-        return self._extremes[distance]
-
-    @lazy
-    def no_direction(self) -> Mask:
-        """Mask (...): a point is at 0, which is in no direction from there."""
-        return np.full(self.n.shape, not self.distances and (self.features == 0.0).all(axis=1).any())
-
-    def _found_extremes(self, distance: str) -> DistanceExtremes:
         codes = self.clusters
         separation, diameter = np.inf, 0.0
         for start, distances in self._blocks(distance):
@@ -203,6 +193,11 @@ class ClusteredPoints:
             diameter = float(np.maximum(diameter, distances.max(where=same, initial=0.0)))
             separation = float(np.minimum(separation, distances.min(where=~same, initial=np.inf)))
         return DistanceExtremes(separation, diameter)
+
+    @lazy
+    def no_direction(self) -> Mask:
+        """Mask (...): a point is at 0, which is in no direction from there."""
+        return np.full(self.n.shape, not self.distances and (self.features == 0.0).all(axis=1).any())
 
     def _blocks(self, distance: str) -> Iterator[tuple[int, Array]]:
         """First row and distances (b, n) from all points, for each block of rows."""

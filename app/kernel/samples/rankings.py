@@ -7,7 +7,7 @@ Cuts are processed in pieces that fit in the cache.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
 from app.kernel.numerics.monotone import upper_hull
 
 Positions = NDArray[np.intp]
-_Area = TypeVar("_Area", float, Array)
+# Ends x1, x2 of edges and the heights y1, y2 there, x rising, each (e).
+Edges = tuple[Array, Array, Array, Array]
 
 # Relative tolerance within which a cumulative weight equals a quantile.
 _SLACK = 1e-12
@@ -32,9 +33,36 @@ class Row(NamedTuple):
     positives: float
     negatives: float
 
-    def beyond(self, max_fpr: float) -> int:
-        """First cut with a higher false positive rate."""
-        return int(np.searchsorted(self.fp / self.negatives, max_fpr, side="right"))
+    @property
+    def along_fpr(self) -> Edges:
+        """Recall over the false positive rate."""
+        # Level up to each cut, then the edge of the cut; level to the end after the last.
+        x = np.concatenate([[0.0], np.stack([self.fp_before, self.fp], axis=-1).ravel() / self.negatives, [1.0]])
+        y = np.concatenate([[0.0], np.stack([self.tp_before, self.tp], axis=-1).ravel() / self.positives, [1.0]])
+        return x[:-1], x[1:], y[:-1], y[1:]
+
+    @property
+    def along_recall(self) -> Edges:
+        """Specificity over recall."""
+        x1, x2 = self.tp_before / self.positives, self.tp / self.positives
+        return x1, x2, 1.0 - self.fp_before / self.negatives, 1.0 - self.fp / self.negatives
+
+
+def plain(start: Array, end: Array, x: Array, y: Array, slope: Array) -> Array:
+    """Integral of y + slope (u - x) over u from start to end."""
+    middle: Array = 0.5 * (start + end) - x
+    return (end - start) * (y + slope * middle)
+
+
+def under(
+    edges: Edges, low: float, high: float, integral: Callable[[Array, Array, Array, Array, Array], Array] = plain
+) -> float:
+    """Integral of the heights between two abscissae."""
+    x1, x2, y1, y2 = edges
+    start, end = np.maximum(x1, low), np.minimum(x2, high)
+    held = start < end
+    x1, x2, y1, y2 = x1[held], x2[held], y1[held], y2[held]
+    return float(integral(start[held], end[held], x1, y1, (y2 - y1) / (x2 - x1)).sum())
 
 
 def cumulative(values: Array) -> Array:
@@ -62,26 +90,7 @@ def equal_error_rate(row: Row) -> float:
     return fpr_before + share * (fpr - fpr_before)
 
 
-def partial_auc(row: Row, max_fpr: float) -> float:
-    """Area under the ROC curve up to a false positive rate, standardised (McClish 1989)."""
-    inside = row.beyond(max_fpr)
-    tp, fp, tp_before, fp_before = (side[:inside] for side in row[:4])
-    area = float((tp - tp_before).dot(max_fpr * row.negatives - 0.5 * (fp + fp_before)))
-    return standardised_partial_area(area, row, inside, max_fpr)
-
-
-def standardised_partial_area(area: float, row: Row, cut: int, max_fpr: float) -> float:
-    """McClish-standardised area up to a false positive rate, from the area in pairs of the cuts within the limit and
-    the first cut beyond it, if any.
-    """
-    limit = max_fpr * row.negatives
-    if cut < row.fp.size and row.fp_before[cut] < limit:
-        run, width = limit - float(row.fp_before[cut]), float(row.fp[cut] - row.fp_before[cut])
-        area += 0.5 * run * run / width * float(row.tp[cut] - row.tp_before[cut])
-    return standardised(area / (row.positives * row.negatives), 0.0, max_fpr)
-
-
-def standardised(area: _Area, low: float, high: float) -> _Area:
+def standardised(area: Array, low: float, high: float) -> Array:
     """Area in McClish's (1989) form: 1/2 for the diagonal, 1 for the largest possible."""
     chance, largest = 0.5 * (high - low) * (high + low), high - low
     return 0.5 * (1.0 + (area - chance) / (largest - chance))
@@ -315,9 +324,9 @@ class Ranking:
         """
         return self.each_row(equal_error_rate)
 
-    def partial_auc(self, max_fpr: float) -> Array:
-        """Standardised area under the ROC curve up to a false positive rate, shape (...) (McClish 1989)."""
-        return self.each_row(lambda row: partial_auc(row, max_fpr))
+    def area_between(self, low: float, high: float) -> Array:
+        """Area (...) under recall between two false positive rates; NaN without members or others."""
+        return self.each_row(lambda row: under(row.along_fpr, low, high))
 
     def member_quantile(self, quantile: float) -> tuple[Array, Array]:
         """Scores of the members at a quantile, from below and from above, each of shape (...); NaN without members.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, kept, lazy, ratio, total
-from app.kernel.samples.losses import CLIP, sums_by_code, true_probabilities
+from app.kernel.samples.losses import CLIP, sums_by_code
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.recalibration import lines_of
 
@@ -317,11 +317,15 @@ class Scores:
         return np.ascontiguousarray(self.probabilities.T)
 
     @lazy
+    def own(self) -> Array:
+        """Score of the actual class."""
+        own: Array = np.take_along_axis(self.probabilities, self.y[:, None], axis=1)[:, 0]
+        return own
+
+    @lazy
     def p_true(self) -> Array:
         """Probability given to the actual class; NaN for scores that are no probabilities."""
-        if not self.are_probabilities:
-            return np.full(self.n_samples, np.nan)
-        return true_probabilities(self.probabilities, self.y)
+        return self.own if self.are_probabilities else np.full(self.n_samples, np.nan)
 
     def row_values(self, values: "Values", parameters: Parameters) -> Array:
         """What each sample says by itself (n), found once for all weights."""
@@ -350,11 +354,10 @@ class Scores:
     @cached_property
     def truth_rank(self) -> NDArray[np.int32]:
         """Number of classes ranked before the actual one by falling probability, ties by index, shape (n,)."""
-        own = self.p_true if self.are_probabilities else true_probabilities(self.probabilities, self.y)
         count = np.zeros(self.n_samples, dtype=np.int32)
         for code, column in enumerate(self.columns):
-            count += column > own
-            tied = column == own
+            count += column > self.own
+            tied = column == self.own
             tied &= self.y > code
             count += tied
         return count

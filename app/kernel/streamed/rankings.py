@@ -7,7 +7,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings import Bins, DistinctCuts, Ranking, Row, standardised_partial_area
+from app.kernel.samples.rankings import Bins, DistinctCuts, Ranking, Row
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.along import MAX_FPR, QUANTILES, Along
 from app.kernel.streamed.bins import BINS, FALLING
@@ -81,15 +81,17 @@ class StreamedRanking(KnownRanking):
         """DeLong's variance of the area; NaN without members or others."""
         return sum(self.curve.variances)
 
-    def partial_auc(self, max_fpr: float) -> Array:
-        """Standardised area up to the false positive rate that was looked at."""
-        if max_fpr != MAX_FPR:
-            raise NotStreamed(f"the area was summed up to {MAX_FPR}, not {max_fpr}")
+    def area_between(self, low: float, high: float) -> Array:
+        """Area under recall up to the false positive rate that was looked at."""
+        if (low, high) != (0.0, MAX_FPR):
+            raise NotStreamed(f"the area was summed up to {MAX_FPR} from 0, not to {high} from {low}")
 
         def within(row: Row) -> float:
-            edge = row.beyond(max_fpr)
-            inside = row.negatives * (max_fpr * float(row.tp_before[edge]) - float(self._marked.lost[edge]))
-            return standardised_partial_area(inside, row, edge, max_fpr)
+            edge = int(np.searchsorted(row.fp / row.negatives, high, side="right"))
+            tpr_before, tpr = (float(side[edge]) / row.positives for side in (row.tp_before, row.tp))
+            fpr_before, fpr = (float(side[edge]) / row.negatives for side in (row.fp_before, row.fp))
+            inside = high * tpr_before - float(self._marked.lost[edge]) / row.positives
+            return inside + 0.5 * (high - fpr_before) ** 2 / (fpr - fpr_before) * (tpr - tpr_before)
 
         return self._marked.each_row(within)
 

@@ -74,7 +74,7 @@ def test_everything_is_that_of_the_samples_in_memory(engine: OpenEngine, kind: s
     ranking = StreamedRanking(found, None)
     for quantile in QUANTILES:
         assert ranking.member_quantile(quantile) == own.member_quantile(quantile)
-    assert ranking.partial_auc(MAX_FPR) == pytest.approx(float(own.partial_auc(MAX_FPR)), rel=1e-12)
+    assert ranking.area_between(0.0, MAX_FPR) == pytest.approx(float(own.area_between(0.0, MAX_FPR)), rel=1e-12)
     assert ranking.equal_error_rate == pytest.approx(float(own.equal_error_rate), rel=1e-12, abs=1e-15)
     area = np.trapezoid(*own.hulls[0])
     assert np.trapezoid(*found.hull) == pytest.approx(area, rel=1e-12)
@@ -123,7 +123,7 @@ def test_batches_do_not_matter(engine: OpenEngine, monkeypatch: pytest.MonkeyPat
     rows = rows_of(engine, p=scores, y=members, w=weights)
 
     def said(found: Along) -> list[float]:
-        partial = float(StreamedRanking(found, None).partial_auc(MAX_FPR))
+        partial = float(StreamedRanking(found, None).area_between(0.0, MAX_FPR))
         return [found.area, *found.variances, found.precision, partial, found.gap]
 
     expected = said(along(rows, "p", "y", "w"))

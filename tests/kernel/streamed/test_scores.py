@@ -208,6 +208,6 @@ def test_what_needs_the_samples_says_so(engine: OpenEngine) -> None:
         with pytest.raises(NotStreamed, match="which were streamed"):
             getattr(found, name)
     with pytest.raises(NotStreamed, match=r"summed up to 0.1"):
-        found.ranking(0).partial_auc(0.2)
+        found.ranking(0).area_between(0.0, 0.2)
     with pytest.raises(NotStreamed, match="15 bins"):
         found.ranking(0).between(np.array([0.5]))

@@ -611,12 +611,16 @@ def calinski_harabasz(p: ClusteredPoints) -> Array:
         _overall(
             "infinite",
             "no cluster has any extent, so the ratio is infinite",
-            lambda p: ~p.one_cluster & (p.extremes().diameter == 0) & (p.extremes().separation > 0),
+            lambda p: (
+                ~p.one_cluster & (p.extremes("euclidean").diameter == 0) & (p.extremes("euclidean").separation > 0)
+            ),
         ),
         _overall(
             "no_extent",
             "no cluster has any extent, and two are in one place",
-            lambda p: ~p.one_cluster & (p.extremes().diameter == 0) & (p.extremes().separation == 0),
+            lambda p: (
+                ~p.one_cluster & (p.extremes("euclidean").diameter == 0) & (p.extremes("euclidean").separation == 0)
+            ),
         ),
         _NO_DIRECTION,
         _NO_PLACES,

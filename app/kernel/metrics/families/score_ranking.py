@@ -20,7 +20,6 @@ from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.scipy_bridge import incomplete_beta
 from app.kernel.samples.areas import (
     ROUNDING,
-    area_between,
     area_between_recalls,
     hanley_mcneil_error,
     mean_over_log_fpr,
@@ -40,7 +39,6 @@ from app.kernel.samples.influence import (
     mean_of_areas,
     share_of,
 )
-from app.kernel.samples.losses import true_probabilities
 from app.kernel.samples.rankings import standardised
 from app.kernel.samples.scores import Parameters, Scores
 
@@ -246,7 +244,7 @@ def _pair_areas(s: Scores) -> Array:
     also=OVER_LABELS,
 )
 def partial_roc_auc(s: Scores, max_fpr: float = 0.1) -> Array:
-    return _stack([ranking.partial_auc(max_fpr) for ranking in s.rankings])
+    return standardised(_stack([ranking.area_between(0.0, max_fpr) for ranking in s.rankings]), 0.0, max_fpr)
 
 
 @_per_class(
@@ -498,9 +496,11 @@ _area = partial(_per_class, on_request=True)
 def roc_auc_between(
     s: Scores, low: float = 0.0, high: float = 0.1, along: str = "fpr", scaled: str = "mcclish"
 ) -> Array:
-    between, form = (area_between, standardised) if along == "fpr" else (area_between_recalls, standardised_of_recalls)
-    areas = np.stack([between(order, low, high) for order in s.rankings], axis=-1)
-    return form(areas, low, high) if scaled == "mcclish" else areas
+    if along == "recall":
+        areas, form = [area_between_recalls(order, low, high) for order in s.rankings], standardised_of_recalls
+    else:
+        areas, form = [order.area_between(low, high) for order in s.rankings], standardised
+    return form(_stack(areas), low, high) if scaled == "mcclish" else _stack(areas)
 
 
 @_area(
@@ -582,11 +582,10 @@ def micro_average_precision(s: Scores) -> Array:
 
 def _places(s: Scores) -> tuple[Array, Array]:
     """Number of classes (n) with less probability than the actual one, and of others with the same."""
-    own = true_probabilities(s.probabilities, s.y)
     below, tied = np.zeros(s.n_samples), np.full(s.n_samples, -1.0)
     for column in s.columns:
-        below += column < own
-        tied += column == own
+        below += column < s.own
+        tied += column == s.own
     return below, tied
 
 
