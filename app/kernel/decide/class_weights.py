@@ -4,7 +4,6 @@ The grid on the simplex gives the objective as a surface and the best trade-offs
 the points that no other point beats in one recall without losing in another.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -13,17 +12,14 @@ import numpy as np
 
 from app.kernel.decide.rules import (
     Attempts,
-    Constraint,
-    Corrected,
     Correction,
     CountsOf,
+    FoundRule,
     NoFeasibleRule,
-    Placed,
+    Wanted,
     bootstrap_counts,
-    feasible,
 )
 from app.kernel.matrix.table import Table, confusion_counts
-from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.rankings import Positions
 from app.kernel.samples.scores import Codes, Scores
@@ -32,20 +28,13 @@ from app.kernel.samples.scores import Codes, Scores
 _WEIGHTS_TRIED = 512
 
 
-@dataclass(frozen=True, slots=True)
-class WeightRule:
-    """Rule that predicts the class with the highest weight times probability, ties to the lowest index.
-
-    Weights are scaled to a geometric mean of 1. ``optimism`` (m) is that of the constraints, None without resamples;
-    ``held`` (m) are their values.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightRule(FoundRule):
+    """Rule that predicts the class with the highest weight times probability, ties to the lowest index. Weights (K) are
+    scaled to a geometric mean of 1.
     """
 
     weights: Array
-    objective: float
-    counts: Array
-    corrected: Corrected | None
-    optimism: Array | None
-    held: Array
 
 
 def decide(scores: Scores, weights: Array) -> Codes:
@@ -62,18 +51,7 @@ def confusion(scores: Scores, predicted: Codes, inside: Mask | None = None) -> A
     return confusion_counts(y, predicted, scores.n_classes, weights).astype(np.float64)
 
 
-def search_weights(
-    scores: Scores,
-    objective: Expression | Placed,
-    *,
-    constraints: Sequence[Constraint] = (),
-    maximize: bool = True,
-    starts: int = 8,
-    sweeps: int = 20,
-    correction: Correction = Correction.NONE,
-    resamples: int = 20,
-    seed: int = 0,
-) -> WeightRule:
+def search_weights(scores: Scores, wanted: Wanted, *, starts: int = 8, sweeps: int = 20) -> WeightRule:
     """Best class weights for an expression, for argmax of weight times probability.
 
     Coordinate search: with the weights of the others fixed, each sample changes sides at one value of the weight of a
@@ -83,14 +61,9 @@ def search_weights(
 
     Args:
         scores: Any number of classes, weights (n,) or none.
-        objective: One value per matrix, of all samples or of slices.
-        constraints: All must be met.
-        maximize: False when smaller is better.
+        wanted: What is searched for.
         starts: Number of starts, at least one.
         sweeps: Most sweeps over the classes from each start.
-        correction: Method of correcting the value for the search; NONE needs no resamples.
-        resamples: Number of resamples.
-        seed: Seed of random starts and resamples.
 
     Raises:
         NoFeasibleRule: none was found.
@@ -100,14 +73,13 @@ def search_weights(
         raise ValueError("class weights need probabilities")
     if scores.weights is not None and scores.weights.ndim > 1:
         raise ValueError("one vector of weights at a time")
-    target = objective if isinstance(objective, Placed) else Placed(objective)
-    search = _WeightSearch(scores, target, constraints, 1.0 if maximize else -1.0)
-    rng = np.random.default_rng(seed)
+    search, rng = _WeightSearch(scores, wanted), np.random.default_rng(wanted.seed)
     best = search.run(rng, starts, sweeps)
     honest, optimism = None, None
-    if correction is not Correction.NONE:
-        attempts = search.attempts(rng, correction, resamples, starts=min(starts, 2), sweeps=sweeps)
-        honest, optimism = attempts.corrected(search.value(best), correction, seed), attempts.optimism()
+    if wanted.correction is not Correction.NONE:
+        attempts = search.attempts(rng, starts=min(starts, 2), sweeps=sweeps)
+        honest = attempts.corrected(search.value(best), wanted.correction, wanted.seed)
+        optimism = attempts.optimism()
     return WeightRule(
         weights=best,
         objective=search.value(best),
@@ -119,8 +91,8 @@ def search_weights(
 
 
 class _WeightSearch:
-    def __init__(self, scores: Scores, objective: Placed, constraints: Sequence[Constraint], sign: float) -> None:
-        self.scores, self.objective, self.constraints, self.sign = scores, objective, constraints, sign
+    def __init__(self, scores: Scores, wanted: Wanted) -> None:
+        self.scores, self.wanted = scores, wanted
 
     def _of(self, weights: Array) -> CountsOf:
         """The matrix (1, K, K) of a rule."""
@@ -129,21 +101,15 @@ class _WeightSearch:
 
     def value(self, weights: Array) -> float:
         """Objective of a rule."""
-        return float(self.objective.values(self._of(weights))[0])
-
-    def _held(self, counts_of: CountsOf) -> list[Array]:
-        """Values (m,) of each constraint."""
-        return [constraint.target.values(counts_of) for constraint in self.constraints]
+        return float(self.wanted.objective.values(self._of(weights))[0])
 
     def kept(self, weights: Array) -> list[float]:
         """Values of the constraints under a rule."""
-        return [float(values[0]) for values in self._held(self._of(weights))]
+        return [float(values[0]) for values in self.wanted.held(self._of(weights))]
 
     def _rated(self, counts_of: CountsOf) -> Array:
-        """Signed objectives (m,), -inf where a constraint is not met or there is no value."""
-        values = self.sign * self.objective.values(counts_of)
-        kept = feasible(self.constraints, self._held(counts_of), values)
-        return np.where(kept & ~np.isnan(values), values, -np.inf)
+        values = self.wanted.objective.values(counts_of)
+        return self.wanted.rated(values, self.wanted.feasible(self.wanted.held(counts_of), values))
 
     def run(self, rng: np.random.Generator, starts: int, sweeps: int) -> Array:
         """The best weights found from several starts."""
@@ -216,16 +182,14 @@ class _WeightSearch:
         changed[code] = _between(limits, ends, best)
         return float(ratings[best]), changed
 
-    def attempts(
-        self, rng: np.random.Generator, method: Correction, resamples: int, *, starts: int, sweeps: int
-    ) -> Attempts:
+    def attempts(self, rng: np.random.Generator, *, starts: int, sweeps: int) -> Attempts:
         """Performance of the rules found in resamples."""
         base = np.ones(self.scores.n_samples) if self.scores.weights is None else self.scores.weights
         members = [np.flatnonzero(self.scores.y == code) for code in range(self.scores.n_classes)]
         attempts = Attempts()
-        for _ in range(resamples):
+        for _ in range(self.wanted.resamples):
             times = bootstrap_counts(members, self.scores.n_samples, rng)
-            again = _WeightSearch(self.scores.with_weights(base * times), self.objective, self.constraints, self.sign)
+            again = _WeightSearch(self.scores.with_weights(base * times), self.wanted)
             try:
                 found = again.run(rng, starts, sweeps)
             except NoFeasibleRule:
@@ -233,9 +197,9 @@ class _WeightSearch:
             attempts.gaps.append(again.value(found) - self.value(found))
             kept = zip(again.kept(found), self.kept(found), strict=True)
             attempts.kept.append([there - here for there, here in kept])
-            if method is Correction.B632:
+            if self.wanted.correction is Correction.B632:
                 left = self.scores.with_weights(base * (times == 0))
-                attempts.outside.append(_WeightSearch(left, self.objective, (), self.sign).value(found))
+                attempts.outside.append(_WeightSearch(left, self.wanted).value(found))
         return attempts
 
 
@@ -303,22 +267,13 @@ def simplex(n_classes: int, steps: int) -> Array:
     return weights
 
 
-def weight_surface(
-    scores: Scores,
-    objective: Expression | Placed,
-    *,
-    steps: int,
-    constraints: Sequence[Constraint] = (),
-    maximize: bool = True,
-) -> WeightSurface:
+def weight_surface(scores: Scores, wanted: Wanted, *, steps: int) -> WeightSurface:
     """All rules of a grid.
 
     Args:
         scores: Probabilities of two classes or more, weights (n) or none.
-        objective: One value per matrix, of all samples or of slices.
+        wanted: What is searched for; constraints are those on the best point.
         steps: Weights are multiples of 1 / steps.
-        constraints: Constraints on the best point.
-        maximize: False when smaller is better.
     """
     weights = simplex(scores.n_classes, steps)
     smallest = np.min_scalar_type(scores.n_classes)
@@ -327,12 +282,10 @@ def weight_surface(
     def of(inside: Mask | None) -> Array:
         return np.stack([confusion(scores, row, inside) for row in predicted])
 
-    target = objective if isinstance(objective, Placed) else Placed(objective)
     with silently():
-        objectives, recalls = target.values(of), Table(of(None)).recall
-        held = [constraint.target.values(of) for constraint in constraints]
-    allowed = feasible(constraints, held, objectives)
-    rated = np.where(allowed & ~np.isnan(objectives), objectives if maximize else -objectives, -np.inf)
+        objectives, recalls = wanted.objective.values(of), Table(of(None)).recall
+        allowed = wanted.feasible(wanted.held(of), objectives)
+    rated = wanted.rated(objectives, allowed)
     place = int(rated.argmax())
     best = None if rated[place] == -np.inf else place
     return WeightSurface(weights, objectives, allowed, recalls, pareto_front(recalls), best)

@@ -78,10 +78,9 @@ class Constraint:
     maximum: float | None = None
     placed: Placed | None = None
 
-    @property
-    def target(self) -> Placed:
-        """The expression with its samples."""
-        return self.placed or Placed(self.expression)
+    def values(self, counts_of: CountsOf) -> Array:
+        """Values (m) of m rules."""
+        return (self.placed or Placed(self.expression)).values(counts_of)
 
     def keeps(self, values: Array) -> Mask:
         """Mask (...) of the allowed values; a matrix without a value has none."""
@@ -112,6 +111,62 @@ class Corrected:
     seed: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What rules are searched for.
+
+    Attributes:
+        objective: One value for each matrix, of all samples or of slices.
+        constraints: All must be met.
+        maximize: False when smaller is better.
+        correction: Method of correcting the value for the search; NONE needs no resamples.
+        resamples: Number of resamples.
+        seed: Seed of the resamples, and of random starts.
+    """
+
+    objective: Placed
+    constraints: Sequence[Constraint] = ()
+    maximize: bool = True
+    correction: Correction = Correction.NONE
+    resamples: int = 20
+    seed: int = 0
+
+    def held(self, counts_of: CountsOf) -> list[Array]:
+        """Values (m) of each constraint."""
+        return [constraint.values(counts_of) for constraint in self.constraints]
+
+    def feasible(self, held: Sequence[Array], objectives: Array) -> Mask:
+        """Mask (...) of the rules whose values of the constraints (each ...) meet all, beside objectives (...)."""
+        kept = np.ones(objectives.shape, dtype=bool)
+        for constraint, values in zip(self.constraints, held, strict=True):
+            kept &= constraint.keeps(values)
+        return kept
+
+    def rated(self, objectives: Array, allowed: Mask) -> Array:
+        """Objectives (m) of which the highest is the best; -inf of rules that are not allowed or have no value."""
+        signed = objectives if self.maximize else -objectives
+        return np.where(allowed & ~np.isnan(objectives), signed, -np.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRule:
+    """The best rule that was found.
+
+    Attributes:
+        objective: Its value.
+        counts: Its matrix.
+        corrected: The value less the optimism of the search; None without resamples.
+        optimism: (m) that of the constraints; None without resamples.
+        held: (m) values of the constraints.
+    """
+
+    objective: float
+    counts: Array
+    corrected: Corrected | None
+    optimism: Array | None
+    held: Array
+
+
 def scalar(expression: Expression, table: Table) -> Array:
     """Values (...) of an expression.
 
@@ -127,16 +182,6 @@ def evaluate(expression: Expression, counts: Array) -> Array:
     """Values (m,) of an expression on matrices (m, K, K), in pieces."""
     pieces = [scalar(expression, Table(counts[i : i + _BATCH])) for i in range(0, counts.shape[0], _BATCH)]
     return np.concatenate(pieces)
-
-
-def feasible(constraints: Sequence[Constraint], held: Sequence[Array], objectives: Array) -> Mask:
-    """Mask (...) of the rules whose values of the constraints (each ...) meet all of them, beside those (...) of the
-    objective.
-    """
-    kept = np.ones(objectives.shape, dtype=bool)
-    for constraint, values in zip(constraints, held, strict=True):
-        kept &= constraint.keeps(values)
-    return kept
 
 
 def bootstrap_counts(sides: Sequence[Positions], size: int, rng: np.random.Generator) -> Array:

@@ -19,17 +19,16 @@ from app.kernel.decide.rules import (
     EQUAL,
     Attempts,
     Constraint,
-    Corrected,
     Correction,
     CountsOf,
+    FoundRule,
     NoFeasibleRule,
-    Placed,
+    Wanted,
     bootstrap_counts,
     evaluate,
-    feasible,
 )
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Expression, Measure
+from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.scipy_bridge import binomial_upper_tail
@@ -200,28 +199,22 @@ def _connected(met: Mask, starts: NDArray[np.intp]) -> Mask:
 _CUTS_RESAMPLED = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdRule:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdRule(FoundRule):
     """Rule that predicts the positive class for scores of at least ``threshold``.
 
     ``thresholds``, ``objectives`` and ``feasible`` (g + 1,) are those of every distinct cut, falling, from predicting
-    nothing. ``low`` and ``high`` bound the middle 95 % of the thresholds found in resamples, and ``optimism`` (m) is
-    that of the constraints; None without resamples. ``held`` (m) are the values of the constraints, ``required`` the
-    constraints as they had to hold on the data, tightened for a guarantee.
+    nothing. ``low`` and ``high`` bound the middle 95 % of the thresholds found in resamples; None without any.
+    ``required`` are the constraints as they had to hold on the data, tightened for a guarantee.
     """
 
     threshold: float
-    objective: float
-    counts: Array
     default_threshold: float | None
     thresholds: Array
     objectives: Array
     feasible: Mask
-    corrected: Corrected | None
     low: float | None
     high: float | None
-    optimism: Array | None
-    held: Array
     required: tuple[Constraint, ...]
 
 
@@ -287,43 +280,31 @@ def _matrices(tp: Array, fp: Array, positive: int) -> Array:
     return counts
 
 
-def _best(values: Array, allowed: Mask, distances: Array, sign: float) -> int:
-    """Index of the best allowed value; of equal ones the closest to the default."""
-    usable = allowed & ~np.isnan(values)
-    if not usable.any():
+def _best(rated: Array, distances: Array) -> int:
+    """Index of the highest rating; of equal ones the closest to the default."""
+    top = float(rated.max())
+    if top == -np.inf:
         raise NoFeasibleRule("no rule meets the constraints with a defined objective")
-    signed = np.where(usable, sign * values, -np.inf)
-    top = float(signed.max())
-    equal = signed == top if np.isinf(top) else signed >= top - EQUAL * max(1.0, abs(top))
+    equal = rated == top if np.isinf(top) else rated >= top - EQUAL * max(1.0, abs(top))
     candidates = np.flatnonzero(equal)
     return int(candidates[np.argmin(distances[candidates])])
 
 
 def search_threshold(
     scores: Scores,
-    objective: Expression | Placed,
+    wanted: Wanted,
     *,
     positive: int = 1,
-    constraints: Sequence[Constraint] = (),
     default_threshold: float | None = None,
-    maximize: bool = True,
-    correction: Correction = Correction.OPTIMISM,
-    resamples: int = 100,
-    seed: int = 0,
     guarantee: float | None = None,
 ) -> ThresholdRule:
     """Best threshold for an expression of the confusion matrix, over all distinct cuts at once.
 
     Args:
         scores: Two classes, weights (n,) or none.
-        objective: One value per matrix, of all samples or of slices.
+        wanted: What is searched for.
         positive: The class predicted at and above the threshold.
-        constraints: All must be met.
         default_threshold: Of equally good rules the nearest one is taken; None is 0.5 for probabilities.
-        maximize: False when smaller is better.
-        correction: Method of correcting the value for the search.
-        resamples: Number of resamples.
-        seed: Seed of the resamples.
         guarantee: Probability with which the rule has to meet all constraints in the population; samples have to be
             independent.
 
@@ -334,20 +315,19 @@ def search_threshold(
     if default_threshold is None and scores.are_probabilities:
         default_threshold = 0.5
     cuts = cut_matrices(scores, positive)
-    sign = 1.0 if maximize else -1.0
-    target = objective if isinstance(objective, Placed) else Placed(objective)
-    values, held = target.values(cuts.of), [one.target.values(cuts.of) for one in constraints]
-    allowed, required = feasible(constraints, held, values), tuple(constraints)
+    values, held = wanted.objective.values(cuts.of), wanted.held(cuts.of)
+    allowed, required = wanted.feasible(held, values), tuple(wanted.constraints)
     if guarantee is not None:
-        found = guaranteed(cuts.counts, constraints, 1.0 - guarantee, seed)
+        found = guaranteed(cuts.counts, wanted.constraints, 1.0 - guarantee, wanted.seed)
         allowed, required = allowed & found.allowed, found.constraints
     middle = default_threshold if default_threshold is not None else float(np.median(cuts.thresholds))
-    chosen = _best(values, allowed, np.abs(cuts.thresholds - middle), sign)
+    chosen = _best(wanted.rated(values, allowed), np.abs(cuts.thresholds - middle))
     honest, low, high, optimism = None, None, None, None
-    if correction is not Correction.NONE:
-        search = _Resampled(target, required, sign, cuts, chosen, (values, held))
-        attempts, thresholds = search.attempts(correction, resamples, seed)
-        honest, optimism = attempts.corrected(float(values[chosen]), correction, seed), attempts.optimism()
+    if wanted.correction is not Correction.NONE:
+        search = _Resampled(replace(wanted, constraints=required), cuts, chosen, values, held)
+        attempts, thresholds = search.attempts()
+        honest = attempts.corrected(float(values[chosen]), wanted.correction, wanted.seed)
+        optimism = attempts.optimism()
         low, high = (float(limit) for limit in np.quantile(thresholds, (0.025, 0.975)))
     return ThresholdRule(
         threshold=float(cuts.thresholds[chosen]),
@@ -369,51 +349,40 @@ def search_threshold(
 class _Resampled:
     """Repeats the search in bootstrap samples, drawn within the classes so that none is lost."""
 
-    def __init__(
-        self,
-        objective: Placed,
-        constraints: Sequence[Constraint],
-        sign: float,
-        cuts: CutMatrices,
-        chosen: int,
-        values: tuple[Array, Sequence[Array]],
-    ) -> None:
-        self.objective, self.constraints, self.sign, self.cuts = objective, constraints, sign, cuts
-        bounds = cuts.bounds
-        states = np.arange(bounds.size)
+    def __init__(self, wanted: Wanted, cuts: CutMatrices, chosen: int, values: Array, held: Sequence[Array]) -> None:
+        self.wanted, self.cuts = wanted, cuts
+        states = np.arange(cuts.bounds.size)
         if states.size > _CUTS_RESAMPLED:
             states = np.unique(np.append(np.linspace(0, states[-1], _CUTS_RESAMPLED).astype(np.intp), chosen))
         # The kept cuts end with the one that predicts everything.
-        self.bounds: Positions = bounds.take(states)
+        self.bounds: Positions = cuts.bounds.take(states)
         self.thresholds = cuts.thresholds.take(states)
-        objectives, held = values
-        self.original, self.kept = objectives[states], [own[states] for own in held]
+        self.original, self.kept = values[states], [own[states] for own in held]
 
     def _counts_of(self, times: Array, bounds: Positions) -> CountsOf:
         """Matrices (b, 2, 2) at some cuts, and the last, for multiplicities (n) of the samples."""
         whole = self.cuts.at(bounds, times)
         return lambda inside: whole if inside is None else self.cuts.at(bounds, times * inside.take(self.cuts.order))
 
-    def attempts(self, method: Correction, resamples: int, seed: int) -> tuple[Attempts, list[float]]:
+    def attempts(self) -> tuple[Attempts, list[float]]:
         """Performance of the rules found in resamples, and their thresholds."""
-        rng, members = np.random.default_rng(seed), self.cuts.ranking.members
-        sides = np.flatnonzero(~members), np.flatnonzero(members)
+        wanted, members = self.wanted, self.cuts.ranking.members
+        rng, sides = np.random.default_rng(wanted.seed), (np.flatnonzero(~members), np.flatnonzero(members))
         middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
-        targets = [one.target for one in self.constraints]
         found, thresholds = Attempts(), []
-        for _ in range(resamples):
+        for _ in range(wanted.resamples):
             times = bootstrap_counts(sides, members.size, rng)
             counts_of = self._counts_of(times, self.bounds)
-            values, *held = (one.values(counts_of) for one in (self.objective, *targets))
+            values, held = wanted.objective.values(counts_of), wanted.held(counts_of)
             try:
-                best = _best(values, feasible(self.constraints, held, values), middle, self.sign)
+                best = _best(wanted.rated(values, wanted.feasible(held, values)), middle)
             except NoFeasibleRule:
                 continue
             thresholds.append(float(self.thresholds[best]))
             found.gaps.append(float(values[best]) - float(self.original[best]))
             found.kept.append([float(here[best]) - float(own[best]) for here, own in zip(held, self.kept, strict=True)])
-            if method is Correction.B632:
+            if wanted.correction is Correction.B632:
                 left_out = (times == 0).astype(np.float64)
-                outside = self.objective.values(self._counts_of(left_out, self.bounds[[best, -1]]))
+                outside = wanted.objective.values(self._counts_of(left_out, self.bounds[[best, -1]]))
                 found.outside.append(float(outside[0]))
         return found, thresholds

@@ -19,7 +19,7 @@ from app.domain.members import LEFT_OUT, numbers, typed
 from app.domain.slices import Places, places_of, refuse_unknown_slices, restricted
 from app.domain.wording import chance, number, percent
 from app.kernel.decide.class_weights import WeightRule, search_weights, simplex_size, weight_surface
-from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, Placed, constraint_probabilities
+from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, Placed, Wanted, constraint_probabilities
 from app.kernel.decide.rules import Correction as Correction
 from app.kernel.decide.thresholds import ThresholdRule, search_threshold
 from app.kernel.metrics.expression import Combination, Expression, OverSlices, Sliced, is_list, is_of_slices
@@ -316,7 +316,13 @@ class _Search:
             )
             for i, (expression, limit) in enumerate(zip(limits, question.limits, strict=True))
         ]
-        self.placed = _placed(objective, source, "/objective")
+        self.wanted = Wanted(
+            objective=_placed(objective, source, "/objective") or Placed(objective),
+            constraints=self.constraints,
+            maximize=better is Better.HIGHER,
+            correction=question.correction,
+            seed=question.seed,
+        )
         self.scores: Scores = scores_of(source)
         self.run = RunData(source)
 
@@ -327,14 +333,9 @@ class _Search:
         default = given if isinstance(given, int | float) else 0.5 if self.scores.are_probabilities else None
         found = search_threshold(
             self.scores,
-            self.placed or self.objective,
+            replace(self.wanted, resamples=question.resamples or _RESAMPLES),
             positive=1 if source.positive is None else source.positive,
-            constraints=self.constraints,
             default_threshold=default,
-            maximize=self.better is Better.HIGHER,
-            correction=question.correction,
-            resamples=question.resamples or _RESAMPLES,
-            seed=question.seed,
             guarantee=question.guarantee,
         )
         guaranteed = found.required if question.guarantee is not None else ()
@@ -358,33 +359,23 @@ class _Search:
         question = self.question
         if not self.scores.are_probabilities:
             raise NoRule("class weights multiply probabilities, and the input holds scores that are no probabilities")
-        placed = [one.placed for one in self.constraints] + [self.placed]
+        placed = [self.wanted.objective, *(one.placed for one in self.constraints)]
         slices = max(1 if one is None else one.size for one in placed)
         small = self.scores.n_samples * self.scores.n_classes * slices <= MOST_RESAMPLED
-        found = search_weights(
-            self.scores,
-            self.placed or self.objective,
-            constraints=self.constraints,
-            maximize=self.better is Better.HIGHER,
-            starts=_STARTS if small else _FEW_STARTS,
-            sweeps=20 if small else 5,
+        wanted = replace(
+            self.wanted,
             correction=question.correction if small else Correction.NONE,
             resamples=min(question.resamples or _WEIGHT_RESAMPLES, 5 * _WEIGHT_RESAMPLES),
-            seed=question.seed,
         )
+        starts, sweeps = (_STARTS, 20) if small else (_FEW_STARTS, 5)
+        found = search_weights(self.scores, wanted, starts=starts, sweeps=sweeps)
         return replace(self._answer(identifier, found), surface=self._surface())
 
     def _surface(self) -> RuleSurface | None:
         steps = self.question.surface_steps
         if steps is None:
             return None
-        found = weight_surface(
-            self.scores,
-            self.placed or self.objective,
-            steps=steps,
-            constraints=self.constraints,
-            maximize=self.better is Better.HIGHER,
-        )
+        found = weight_surface(self.scores, self.wanted, steps=steps)
         return RuleSurface(
             steps=steps,
             labels=self.source.labels,

@@ -6,10 +6,11 @@ from scipy.stats import beta, binom, norm
 
 from app.domain.expressions.expressions import parse
 from app.kernel.decide.rules import Constraint, NoFeasibleRule, constraint_probabilities, evaluate, scalar
-from app.kernel.decide.thresholds import cut_matrices, guaranteed, search_threshold
+from app.kernel.decide.thresholds import cut_matrices, guaranteed
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
+from tests.kernel.probability.searching import by_threshold
 
 APART = 1.5
 LABELS = ("0", "1")
@@ -95,7 +96,7 @@ def test_the_population_keeps_what_was_guaranteed(text: str, least: float, share
     random, one, kept, found = np.random.default_rng(7), constraint(text, least), 0, 0
     for seed in range(120):
         try:
-            rule = search_threshold(
+            rule = by_threshold(
                 sample(size, share, random),
                 parse("f1", LABELS, 1),
                 constraints=[one],
@@ -148,7 +149,7 @@ def test_stated_chances_are_right_on_average() -> None:
     random, one = np.random.default_rng(11), constraint("specificity", 0.9)
     stated, kept = [], []
     for seed in range(150):
-        rule = search_threshold(
+        rule = by_threshold(
             sample(80, 0.5, random), parse("balanced_accuracy", LABELS, 1), constraints=[one], resamples=30, seed=seed
         )
         assert rule.optimism is not None

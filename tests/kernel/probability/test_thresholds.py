@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from app.kernel.decide.class_weights import confusion, decide, search_weights
+from app.kernel.decide.class_weights import confusion, decide
 from app.kernel.decide.rules import Constraint, Correction, NoFeasibleRule
-from app.kernel.decide.thresholds import cut_matrices, search_threshold
+from app.kernel.decide.thresholds import cut_matrices
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure, compute
@@ -16,6 +16,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from tests.bank import each
 from tests.kernel.probability.problems import Codes, softmax_problem, tied_problem
+from tests.kernel.probability.searching import by_threshold, by_weights
 
 
 def measure(key: str, of: int | Every | None = None) -> Measure:
@@ -86,7 +87,7 @@ def test_neighbouring_numbers_are_parted() -> None:
 def test_best_threshold(objective: str, positive: int, make: object) -> None:
     y, p = make(90, 2, 5)  # type: ignore[operator]
     expression = OBJECTIVES[objective]
-    rule = search_threshold(Scores(y, p), expression, positive=positive, correction=Correction.NONE)
+    rule = by_threshold(Scores(y, p), expression, positive=positive, correction=Correction.NONE)
     values = compute(expression, Table(np.array(all_cuts(y, p[:, positive], positive, None))))
     assert rule.objective == pytest.approx(np.nanmax(values), rel=1e-12)
     applied = matrix(y, np.where(p[:, positive] >= rule.threshold, positive, 1 - positive))
@@ -99,14 +100,14 @@ def test_best_threshold(objective: str, positive: int, make: object) -> None:
 
 def test_smaller_can_be_better() -> None:
     y, p = softmax_problem(90, 2, 5)
-    rule = search_threshold(Scores(y, p), measure("error_rate"), maximize=False, correction=Correction.NONE)
+    rule = by_threshold(Scores(y, p), measure("error_rate"), maximize=False, correction=Correction.NONE)
     assert rule.objective == pytest.approx(np.nanmin(rule.objectives))
 
 
 def test_constraints() -> None:
     y, p = softmax_problem(200, 2, 6)
     recall = Constraint(measure("recall", 1), minimum=0.9)
-    rule = search_threshold(Scores(y, p), measure("precision", 1), constraints=[recall], correction=Correction.NONE)
+    rule = by_threshold(Scores(y, p), measure("precision", 1), constraints=[recall], correction=Correction.NONE)
     cuts = np.array(all_cuts(y, p[:, 1], 1, None))
     found = compute(measure("recall", 1), Table(cuts))
     precision = compute(measure("precision", 1), Table(cuts))
@@ -114,9 +115,9 @@ def test_constraints() -> None:
     np.testing.assert_array_equal(rule.feasible, found >= 0.9)
     both = [recall, Constraint(measure("specificity", 1), minimum=0.999)]
     with pytest.raises(NoFeasibleRule):
-        search_threshold(Scores(y, p), measure("precision", 1), constraints=both)
+        by_threshold(Scores(y, p), measure("precision", 1), constraints=both)
     upper = [Constraint(measure("fpr", 1), maximum=0.2)]
-    capped = search_threshold(Scores(y, p), measure("recall", 1), constraints=upper, correction=Correction.NONE)
+    capped = by_threshold(Scores(y, p), measure("recall", 1), constraints=upper, correction=Correction.NONE)
     false = compute(measure("fpr", 1), Table(cuts))
     assert capped.objective == pytest.approx(found[false <= 0.2].max())
 
@@ -125,20 +126,20 @@ def test_of_equal_thresholds_the_one_nearest_the_default_is_taken() -> None:
     p = np.array([0.1, 0.2, 0.3, 0.6, 0.8, 0.9])
     scores = Scores([0, 0, 0, 0, 1, 1], np.column_stack([1 - p, p]))
     # Anything between 0.6 and 0.8 is perfect; here the scores themselves leave one choice.
-    assert search_threshold(scores, measure("accuracy"), correction=Correction.NONE).threshold == pytest.approx(0.7)
-    constant = search_threshold(scores, measure("support", 1), correction=Correction.NONE)
+    assert by_threshold(scores, measure("accuracy"), correction=Correction.NONE).threshold == pytest.approx(0.7)
+    constant = by_threshold(scores, measure("support", 1), correction=Correction.NONE)
     assert constant.threshold == pytest.approx(0.45)
 
 
 def test_a_list_is_no_objective() -> None:
     y, p = softmax_problem(30, 2, 1)
     with pytest.raises(ValueError, match="per class"):
-        search_threshold(Scores(y, p), measure("recall", Every.CLASS))
+        by_threshold(Scores(y, p), measure("recall", Every.CLASS))
     y, p = softmax_problem(30, 3, 1)
     with pytest.raises(ValueError, match="two classes"):
-        search_threshold(Scores(y, p), measure("accuracy"))
+        by_threshold(Scores(y, p), measure("accuracy"))
     with pytest.raises(ValueError, match="per class"):
-        search_weights(Scores(y, p), measure("recall", Every.CLASS))
+        by_weights(Scores(y, p), measure("recall", Every.CLASS))
 
 
 @pytest.mark.parametrize("method", [Correction.OPTIMISM, Correction.B632])
@@ -150,7 +151,7 @@ def test_optimism_of_pure_noise(method: Correction) -> None:
         y = np.arange(60) % 2
         p = rng.random(60)
         scores = Scores(y, np.column_stack([1 - p, p]))
-        rule = search_threshold(scores, measure("balanced_accuracy"), correction=method, resamples=40, seed=seed)
+        rule = by_threshold(scores, measure("balanced_accuracy"), correction=method, resamples=40, seed=seed)
         assert rule.corrected is not None
         assert rule.corrected.optimism == pytest.approx(rule.objective - rule.corrected.value)
         assert rule.low is not None
@@ -164,8 +165,8 @@ def test_optimism_of_pure_noise(method: Correction) -> None:
 
 def test_optimism_is_repeatable_and_small_on_much_data() -> None:
     y, p = softmax_problem(6000, 2, 5)
-    first = search_threshold(Scores(y, p), OPERATING_POINT, resamples=20, seed=3)
-    assert first.corrected == search_threshold(Scores(y, p), OPERATING_POINT, resamples=20, seed=3).corrected
+    first = by_threshold(Scores(y, p), OPERATING_POINT, resamples=20, seed=3)
+    assert first.corrected == by_threshold(Scores(y, p), OPERATING_POINT, resamples=20, seed=3).corrected
     assert first.corrected is not None
     assert abs(first.corrected.optimism) < 0.01
     assert first.corrected.resamples == 20
@@ -193,7 +194,7 @@ def tried(seed: int) -> Table:
 def test_weights_against_trying_everything(objective: str, seed: int) -> None:
     y, p = softmax_problem(24, 3, seed)
     expression = OBJECTIVES.get(objective) or measure(objective)
-    rule = search_weights(Scores(y, p), expression, starts=16, seed=1)
+    rule = by_weights(Scores(y, p), expression, starts=16, seed=1)
     best = np.nanmax(compute(expression, tried(seed)))
     # A search along one class at a time may stop short of the best of all; it must come close and be no worse than
     # argmax.
@@ -210,21 +211,20 @@ def test_two_classes_by_weights_are_a_threshold(weighted: bool) -> None:
     y, p = softmax_problem(150, 2, 9)
     weights = np.random.default_rng(0).gamma(1.0, size=150) if weighted else None
     scores = Scores(y, p, weights)
-    by_threshold = search_threshold(scores, GPS, correction=Correction.NONE)
-    by_weights = search_weights(scores, GPS)
-    assert by_weights.objective == pytest.approx(by_threshold.objective, rel=1e-12)
+    one, other = by_threshold(scores, GPS, correction=Correction.NONE), by_weights(scores, GPS)
+    assert other.objective == pytest.approx(one.objective, rel=1e-12)
 
 
 def test_weights_with_constraints_ties_and_zeros() -> None:
     y, p = tied_problem(120, 4, 3)
     scores = Scores(y, p)
     constraint = Constraint(measure("recall", 0), minimum=0.5)
-    rule = search_weights(scores, measure("macro_f1"), constraints=[constraint])
+    rule = by_weights(scores, measure("macro_f1"), constraints=[constraint])
     assert float(compute(measure("recall", 0), Table(rule.counts))) >= 0.5
     np.testing.assert_array_equal(rule.counts, confusion(scores, decide(scores, rule.weights)))
     impossible = [Constraint(measure("accuracy"), minimum=1.1)]
     with pytest.raises(NoFeasibleRule):
-        search_weights(scores, measure("macro_f1"), constraints=impossible, starts=2)
+        by_weights(scores, measure("macro_f1"), constraints=impossible, starts=2)
 
 
 @pytest.mark.parametrize("method", [Correction.OPTIMISM, Correction.B632])
@@ -232,7 +232,7 @@ def test_optimism_of_weights(method: Correction) -> None:
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3
     scores = Scores(y, rng.dirichlet(np.ones(3), 90))
-    rule = search_weights(scores, measure("balanced_accuracy"), correction=method, resamples=8, starts=2)
+    rule = by_weights(scores, measure("balanced_accuracy"), correction=method, resamples=8, starts=2)
     assert rule.corrected is not None
     assert rule.corrected.value < rule.objective
     assert rule.corrected.optimism == pytest.approx(rule.objective - rule.corrected.value)
@@ -240,6 +240,6 @@ def test_optimism_of_weights(method: Correction) -> None:
 
 def test_weights_need_probabilities() -> None:
     with pytest.raises(ValueError, match="probabilities"):
-        search_weights(Scores.of_scores([0, 1], [1.0, 2.0]), measure("accuracy"))
+        by_weights(Scores.of_scores([0, 1], [1.0, 2.0]), measure("accuracy"))
     with pytest.raises(ValueError, match="one vector"):
-        search_weights(Scores([0, 1], [[0.5, 0.5], [0.4, 0.6]], np.ones((2, 2))), measure("accuracy"))
+        by_weights(Scores([0, 1], [[0.5, 0.5], [0.4, 0.6]], np.ones((2, 2))), measure("accuracy"))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from app.domain.expressions.expressions import parse
-from app.kernel.decide.class_weights import pareto_front, simplex, simplex_size, weight_surface
+from app.kernel.decide.class_weights import pareto_front, simplex, simplex_size
 from app.kernel.decide.rules import Constraint
 from app.kernel.samples.scores import Scores
+from tests.kernel.probability.searching import on_grid
 
 
 @pytest.mark.parametrize(("n_classes", "steps"), [(2, 5), (3, 3), (3, 12), (4, 9)])
@@ -35,7 +36,7 @@ def test_points_are_the_rules_decided_one_by_one(n_classes: int, weighted: bool)
     each = random.integers(1, 4, 40) if weighted else np.ones(40, dtype=int)
     scores = Scores(truth, sixteenths / 16.0, each.astype(float) if weighted else None)
     limit = Constraint(parse("recall@0", labels, None), 0.3, None)
-    found = weight_surface(scores, parse("h_mean", labels, None), steps=steps, constraints=[limit])
+    found = on_grid(scores, parse("h_mean", labels, None), steps=steps, constraints=[limit])
     best = Fraction(-1)
     for place, row in enumerate(np.round(found.weights * steps).astype(int).tolist()):
         right, whole = [0] * n_classes, [0] * n_classes
@@ -58,7 +59,7 @@ def test_no_feasible_point_is_no_best_one() -> None:
     scores = Scores(np.array([0, 1, 2, 0]), np.full((4, 3), 1.0 / 3.0))
     labels = ["0", "1", "2"]
     limit = Constraint(parse("min(recall@*)", labels, None), 0.9, None)
-    found = weight_surface(scores, parse("accuracy", labels, None), steps=5, constraints=[limit])
+    found = on_grid(scores, parse("accuracy", labels, None), steps=5, constraints=[limit])
     assert found.best is None
     assert not found.feasible.any()
 
