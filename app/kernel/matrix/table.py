@@ -28,6 +28,14 @@ from app.kernel.numerics.arrays import (
 )
 
 
+def _of_counts(meaning: str, compute: "Callable[[OneVsRest], Array]") -> "lazy[OneVsRest, Array]":
+    return lazy(compute, meaning)
+
+
+def _of_table(meaning: str, compute: "Callable[[Table], Array]") -> "lazy[Table, Array]":
+    return lazy(compute, meaning)
+
+
 class OneVsRest:
     """Counts of a class against the rest, and what follows from them by arithmetic.
 
@@ -52,137 +60,40 @@ class OneVsRest:
         """Counts with actual and predicted exchanged."""
         return OneVsRest(self.tp, self.fn, self.predicted, self.predicted_rest)
 
-    @lazy
-    def fn(self) -> Array:
-        """False negatives P - TP."""
-        return self.actual - self.tp
-
-    @lazy
-    def fp(self) -> Array:
-        """False positives T - TP."""
-        return self.predicted - self.tp
-
-    @lazy
-    def errors(self) -> Array:
-        """One-vs-rest errors FP + FN."""
-        return self.fp + self.fn
-
-    @lazy
-    def rest(self) -> Array:
-        """Actual non-members N = n - P."""
-        return self.n_each - self.actual
-
-    @lazy
-    def predicted_rest(self) -> Array:
-        """Predicted non-members n - T."""
-        return self.n_each - self.predicted
-
-    @lazy
-    def tn(self) -> Array:
-        """True negatives N - FP."""
-        return self.rest - self.fp
-
-    @lazy
-    def margins(self) -> Array:
-        """P + T of each class."""
-        return self.actual + self.predicted
-
-    @lazy
-    def surplus(self) -> Array:
-        """Predicted less actual members, T - P."""
-        return self.predicted - self.actual
-
-    @lazy
-    def union(self) -> Array:
-        """TP + FP + FN = P + T - TP."""
-        return self.margins - self.tp
+    fn = _of_counts("False negatives P - TP.", lambda c: c.actual - c.tp)
+    fp = _of_counts("False positives T - TP.", lambda c: c.predicted - c.tp)
+    errors = _of_counts("One-vs-rest errors FP + FN.", lambda c: c.fp + c.fn)
+    rest = _of_counts("Actual non-members N = n - P.", lambda c: c.n_each - c.actual)
+    predicted_rest = _of_counts("Predicted non-members n - T.", lambda c: c.n_each - c.predicted)
+    tn = _of_counts("True negatives N - FP.", lambda c: c.rest - c.fp)
+    margins = _of_counts("P + T of each class.", lambda c: c.actual + c.predicted)
+    surplus = _of_counts("Predicted less actual members, T - P.", lambda c: c.predicted - c.actual)
+    union = _of_counts("TP + FP + FN = P + T - TP.", lambda c: c.margins - c.tp)
 
     @lazy
     def determinant(self) -> Array:
         """TP TN - FP FN, linear in what is predicted of fixed classes."""
         return self.tp * self.rest - self.fp * self.actual
 
-    @lazy
-    def correct_ovr(self) -> Array:
-        """TP + TN of each class against the rest."""
-        return self.tp + self.tn
+    correct_ovr = _of_counts("TP + TN of each class against the rest.", lambda c: c.tp + c.tn)
 
     # Rates.
 
-    @lazy
-    def recall(self) -> Array:
-        """TP / P."""
-        return self.tp / self.actual
-
-    @lazy
-    def fnr(self) -> Array:
-        """FN / P."""
-        return self.fn / self.actual
-
-    @lazy
-    def specificity(self) -> Array:
-        """TN / N."""
-        return self.tn / self.rest
-
-    @lazy
-    def fpr(self) -> Array:
-        """FP / N."""
-        return self.fp / self.rest
-
-    @lazy
-    def precision(self) -> Array:
-        """TP / T."""
-        return self.tp / self.predicted
-
-    @lazy
-    def npv(self) -> Array:
-        """TN / (n - T)."""
-        return self.tn / self.predicted_rest
-
-    @lazy
-    def f1(self) -> Array:
-        """2 TP / (2 TP + FP + FN) = 2 TP / (P + T)."""
-        return (self.tp + self.tp) / self.margins
-
-    @lazy
-    def f1_negative(self) -> Array:
-        """F1 of the rest."""
-        return (self.tn + self.tn) / (self.rest + self.predicted_rest)
-
-    @lazy
-    def jaccard(self) -> Array:
-        """TP / (TP + FP + FN)."""
-        return self.tp / self.union
-
-    @lazy
-    def right(self) -> Array:
-        """TP TN."""
-        return self.tp * self.tn
-
-    @lazy
-    def mixed_up(self) -> Array:
-        """FP FN."""
-        return self.fp * self.fn
-
-    @lazy
-    def lift(self) -> Array:
-        """PPV over prevalence."""
-        return self.precision / self.prevalence
-
-    @lazy
-    def odds(self) -> Array:
-        """Diagnostic odds ratio TP TN / (FP FN)."""
-        return self.right / self.mixed_up
-
-    @lazy
-    def accuracy_ovr(self) -> Array:
-        """(TP + TN) / n of each class against the rest."""
-        return self.correct_ovr / self.n_each
-
-    @lazy
-    def prevalence(self) -> Array:
-        """P / n."""
-        return self.actual / self.n_each
+    recall = _of_counts("TP / P.", lambda c: c.tp / c.actual)
+    fnr = _of_counts("FN / P.", lambda c: c.fn / c.actual)
+    specificity = _of_counts("TN / N.", lambda c: c.tn / c.rest)
+    fpr = _of_counts("FP / N.", lambda c: c.fp / c.rest)
+    precision = _of_counts("TP / T.", lambda c: c.tp / c.predicted)
+    npv = _of_counts("TN / (n - T).", lambda c: c.tn / c.predicted_rest)
+    f1 = _of_counts("2 TP / (2 TP + FP + FN) = 2 TP / (P + T).", lambda c: (c.tp + c.tp) / c.margins)
+    f1_negative = _of_counts("F1 of the rest.", lambda c: (c.tn + c.tn) / (c.rest + c.predicted_rest))
+    jaccard = _of_counts("TP / (TP + FP + FN).", lambda c: c.tp / c.union)
+    right = _of_counts("TP TN.", lambda c: c.tp * c.tn)
+    mixed_up = _of_counts("FP FN.", lambda c: c.fp * c.fn)
+    prevalence = _of_counts("P / n.", lambda c: c.actual / c.n_each)
+    lift = _of_counts("PPV over prevalence.", lambda c: c.precision / c.prevalence)
+    odds = _of_counts("Diagnostic odds ratio TP TN / (FP FN).", lambda c: c.right / c.mixed_up)
+    accuracy_ovr = _of_counts("(TP + TN) / n of each class against the rest.", lambda c: c.correct_ovr / c.n_each)
 
 
 # Below this (part of 1, of the joint entropy) the shorter formula, a difference, would lose two digits.
@@ -224,22 +135,12 @@ class Table(OneVsRest):
         made.__dict__.update(tp=tp, actual=actual, predicted=predicted)
         return made
 
-    @lazy
-    def counts(self) -> Array:
-        """The matrices (..., K, K)."""
-        return self._make()
+    counts = _of_table("The matrices (..., K, K).", lambda t: t._make())
 
     # Counts, shape (..., K) unless said otherwise.
 
-    @lazy
-    def tp(self) -> Array:
-        """True positives n_kk."""
-        return self.counts.diagonal(0, -2, -1).copy()
-
-    @lazy
-    def actual(self) -> Array:
-        """Actual members P of each class: row sums."""
-        return total(self.counts)
+    tp = _of_table("True positives n_kk.", lambda t: t.counts.diagonal(0, -2, -1).copy())
+    actual = _of_table("Actual members P of each class: row sums.", lambda t: total(t.counts))
 
     @lazy
     def predicted(self) -> Array:
@@ -247,15 +148,8 @@ class Table(OneVsRest):
         columns: Array = ones(self.n_classes).dot(self.counts)
         return columns
 
-    @lazy
-    def n(self) -> Array:
-        """All samples, shape (...)."""
-        return total(self.actual)
-
-    @lazy
-    def pairs(self) -> Array:
-        """n^2, shape (...)."""
-        return self.n * self.n
+    n = _of_table("All samples, shape (...).", lambda t: total(t.actual))
+    pairs = _of_table("n^2, shape (...).", lambda t: t.n * t.n)
 
     @lazy
     def n_each(self) -> Array:
@@ -264,74 +158,30 @@ class Table(OneVsRest):
         """
         return each(self.n) * ones(self.n_classes)
 
-    @lazy
-    def correct(self) -> Array:
-        """Correctly classified samples, the trace, shape (...)."""
-        return total(self.tp)
+    correct = _of_table("Correctly classified samples, the trace, shape (...).", lambda t: total(t.tp))
 
     # Products of counts that many one-vs-rest metrics share.
 
-    @lazy
-    def determinant(self) -> Array:
-        """TP TN - FP FN, with the digits of both products."""
-        return self.right - self.mixed_up
-
-    @lazy
-    def joint_margins(self) -> Array:
-        """P T."""
-        return self.actual * self.predicted
-
-    @lazy
-    def actual_spread(self) -> Array:
-        """P N."""
-        return self.actual * self.rest
-
-    @lazy
-    def predicted_spread(self) -> Array:
-        """T (n - T)."""
-        return self.predicted * self.predicted_rest
+    determinant = _of_table("TP TN - FP FN, with the digits of both products.", lambda t: t.right - t.mixed_up)
+    joint_margins = _of_table("P T.", lambda t: t.actual * t.predicted)
+    actual_spread = _of_table("P N.", lambda t: t.actual * t.rest)
+    predicted_spread = _of_table("T (n - T).", lambda t: t.predicted * t.predicted_rest)
 
     # Sums over the classes, shape (...).
 
-    @lazy
-    def wrong(self) -> Array:
-        """Wrongly classified samples."""
-        return total(self.fn)
+    wrong = _of_table("Wrongly classified samples.", lambda t: total(t.fn))
 
     @lazy
     def false_alarms(self) -> Array:
         """Samples predicted as a class they do not belong to; with one class each, the wrongly classified ones."""
         return self.wrong
 
-    @lazy
-    def largest(self) -> Array:
-        """Samples of the most frequent class."""
-        return largest(self.actual)
-
-    @lazy
-    def largest_predicted(self) -> Array:
-        """Samples of the most often predicted class."""
-        return largest(self.predicted)
-
-    @lazy
-    def correct_margins(self) -> Array:
-        """Sum P T."""
-        return total(self.joint_margins)
-
-    @lazy
-    def squares(self) -> Array:
-        """Sum n_ij^2."""
-        return total(np.vecdot(self.counts, self.counts))
-
-    @lazy
-    def actual_squares(self) -> Array:
-        """Sum P^2."""
-        return inner(self.actual, self.actual)
-
-    @lazy
-    def predicted_squares(self) -> Array:
-        """Sum T^2."""
-        return inner(self.predicted, self.predicted)
+    largest = _of_table("Samples of the most frequent class.", lambda t: largest(t.actual))
+    largest_predicted = _of_table("Samples of the most often predicted class.", lambda t: largest(t.predicted))
+    correct_margins = _of_table("Sum P T.", lambda t: total(t.joint_margins))
+    squares = _of_table("Sum n_ij^2.", lambda t: total(np.vecdot(t.counts, t.counts)))
+    actual_squares = _of_table("Sum P^2.", lambda t: inner(t.actual, t.actual))
+    predicted_squares = _of_table("Sum T^2.", lambda t: inner(t.predicted, t.predicted))
 
     @lazy
     def pooled_squares(self) -> Array:
@@ -410,62 +260,25 @@ class Table(OneVsRest):
         """Unified performance measure in its count form; 0 where there are errors and nothing is right."""
         return np.reciprocal(unified_performance_reciprocals(self.tp, self.tn, self.errors))
 
-    @lazy
-    def roc_distance(self) -> Array:
-        """Distance of (FPR, TPR) from (0, 1)."""
-        return np.hypot(self.fpr, self.fnr)
-
-    @lazy
-    def rate_product(self) -> Array:
-        """TPR TNR."""
-        return self.recall * self.specificity
-
-    @lazy
-    def worst_recall(self) -> Array:
-        """Smallest recall, shape (...)."""
-        return smallest(self.recall)
-
-    @lazy
-    def best_recall(self) -> Array:
-        """Largest recall, shape (...)."""
-        return largest(self.recall)
-
-    @lazy
-    def accuracy(self) -> Array:
-        """Share of the samples on the diagonal, shape (...)."""
-        return self.correct / self.n
+    roc_distance = _of_table("Distance of (FPR, TPR) from (0, 1).", lambda t: np.hypot(t.fpr, t.fnr))
+    rate_product = _of_table("TPR TNR.", lambda t: t.recall * t.specificity)
+    worst_recall = _of_table("Smallest recall, shape (...).", lambda t: smallest(t.recall))
+    best_recall = _of_table("Largest recall, shape (...).", lambda t: largest(t.recall))
+    accuracy = _of_table("Share of the samples on the diagonal, shape (...).", lambda t: t.correct / t.n)
 
     # Logarithmic parts, of shares and not of counts: sums of n ln n would lose the digits of a small entropy.
 
-    @lazy
-    def predicted_prevalence(self) -> Array:
-        """T / n."""
-        return self.predicted / self.n_each
-
-    @lazy
-    def error_rate_ovr(self) -> Array:
-        """(FP + FN) / n of each class."""
-        return self.errors / self.n_each
-
-    @lazy
-    def margin_shares(self) -> Array:
-        """(P + T) / n of each class."""
-        return self.margins / self.n_each
-
-    @lazy
-    def union_shares(self) -> Array:
-        """(TP + FP + FN) / n of each class."""
-        return self.union / self.n_each
+    predicted_prevalence = _of_table("T / n.", lambda t: t.predicted / t.n_each)
+    error_rate_ovr = _of_table("(FP + FN) / n of each class.", lambda t: t.errors / t.n_each)
+    margin_shares = _of_table("(P + T) / n of each class.", lambda t: t.margins / t.n_each)
+    union_shares = _of_table("(TP + FP + FN) / n of each class.", lambda t: t.union / t.n_each)
 
     @lazy
     def share_logs(self) -> Array:
         """P ln p of every cell's share of n, shape (..., K, K)."""
         return x_log_x(self.counts / cells(self.n))
 
-    @lazy
-    def row_logs(self) -> Array:
-        """sum_j p_ij ln p_ij, shape (..., K)."""
-        return total(self.share_logs)
+    row_logs = _of_table("sum_j p_ij ln p_ij, shape (..., K).", lambda t: total(t.share_logs))
 
     @lazy
     def error_logs(self) -> Array:
@@ -489,15 +302,8 @@ class Table(OneVsRest):
         """-sum p ln(p / m) over the errors of each class with m = (TP + FP + FN)/n, 0 if absent."""
         return np.abs(self.error_rate_ovr * np.log(np.maximum(self.union_shares, TINY)) - self.error_logs)
 
-    @lazy
-    def actual_logs(self) -> Array:
-        """P/n ln P/n of each class."""
-        return x_log_x(self.prevalence)
-
-    @lazy
-    def predicted_logs(self) -> Array:
-        """T/n ln T/n of each class."""
-        return x_log_x(self.predicted_prevalence)
+    actual_logs = _of_table("P/n ln P/n of each class.", lambda t: x_log_x(t.prevalence))
+    predicted_logs = _of_table("T/n ln T/n of each class.", lambda t: x_log_x(t.predicted_prevalence))
 
     @lazy
     def excess(self) -> Array:

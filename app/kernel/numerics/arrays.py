@@ -30,10 +30,12 @@ class lazy(Generic[_Owner, _Value]):  # noqa: N801 - used as a decorator, like p
     ``functools.cached_property`` takes a lock on Python 3.11, which doubles its price.
     """
 
-    def __init__(self, compute: Callable[[_Owner], _Value]) -> None:
+    def __init__(self, compute: Callable[[_Owner], _Value], meaning: str | None = None) -> None:
         self.compute = compute
-        self.name = compute.__name__
-        self.__doc__ = compute.__doc__
+        self.__doc__ = meaning or compute.__doc__
+
+    def __set_name__(self, _: Any, name: str) -> None:
+        self.name = name
 
     @overload
     def __get__(self, owner: None, kind: Any) -> "lazy[_Owner, _Value]": ...

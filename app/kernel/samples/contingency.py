@@ -179,6 +179,10 @@ def _in_order(codes: Codes) -> tuple[Codes, Codes]:
     return order, np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
 
 
+def _of_table(meaning: str, compute: "Callable[[Contingency], Array]") -> "lazy[Contingency, Array]":
+    return lazy(compute, meaning)
+
+
 class Contingency:
     """Contingency tables of R classes by S clusters, in no order, by the cells that are not empty.
 
@@ -228,22 +232,12 @@ class Contingency:
         """Members of each cluster (..., S)."""
         return sums_by_code(self.places.clusters, self.counts, self.places.n_clusters)
 
-    @lazy
-    def n(self) -> Array:
-        """All samples (...)."""
-        return total(self.actual)
+    n = _of_table("All samples (...).", lambda c: total(c.actual))
 
     # Of each cell (..., C).
 
-    @lazy
-    def class_sizes(self) -> Array:
-        """P_i of its class."""
-        return self.actual.take(self.places.classes, axis=-1)
-
-    @lazy
-    def cluster_sizes(self) -> Array:
-        """T_j of its cluster."""
-        return self.predicted.take(self.places.clusters, axis=-1)
+    class_sizes = _of_table("P_i of its class.", lambda c: c.actual.take(c.places.classes, axis=-1))
+    cluster_sizes = _of_table("T_j of its cluster.", lambda c: c.predicted.take(c.places.clusters, axis=-1))
 
     def at_equal_prevalence(self) -> Self:
         """Tables with every class scaled to the same total, n kept.
@@ -294,10 +288,7 @@ class Contingency:
 
     # Sums (...) over cells of which no two share a class or a cluster; NaN where finding them takes too long.
 
-    @lazy
-    def matched(self) -> Array:
-        """Largest sum of n_ij."""
-        return self._matched(self.counts)
+    matched = _of_table("Largest sum of n_ij.", lambda c: c._matched(c.counts))
 
     @lazy
     def recalls(self) -> Array:
@@ -310,15 +301,8 @@ class Contingency:
         larger = np.maximum(self.class_sizes, self.cluster_sizes)
         return np.where(larger > 0, ratio(self.counts, larger), 0.0)
 
-    @lazy
-    def matched_recalls(self) -> Array:
-        """Largest sum of n_ij / P_i."""
-        return self._matched(self.recalls)
-
-    @lazy
-    def matched_overlaps(self) -> Array:
-        """Largest sum of n_ij / max(P_i, T_j)."""
-        return self._matched(self.overlaps)
+    matched_recalls = _of_table("Largest sum of n_ij / P_i.", lambda c: c._matched(c.recalls))
+    matched_overlaps = _of_table("Largest sum of n_ij / max(P_i, T_j).", lambda c: c._matched(c.overlaps))
 
     def _matched(self, worth: Array) -> Array:
         rows = worth.reshape(-1, worth.shape[-1])
@@ -349,35 +333,17 @@ class Contingency:
     # Ordered pairs of samples (...), exact while n^2 < 2^53. Where weights add up to the effective number of samples,
     # so do their squares: n are the pairs of samples with themselves, weighted or not.
 
-    @lazy
-    def pairs(self) -> Array:
-        """All ordered pairs, those of a sample with itself included: n^2."""
-        return self.n * self.n
-
-    @lazy
-    def squares(self) -> Array:
-        """Sum n_ij^2."""
-        return self._squared(self.counts)
-
-    @lazy
-    def actual_squares(self) -> Array:
-        """Sum P^2."""
-        return self._squared(self.actual)
-
-    @lazy
-    def predicted_squares(self) -> Array:
-        """Sum T^2."""
-        return self._squared(self.predicted)
+    pairs = _of_table("All ordered pairs, those of a sample with itself included: n^2.", lambda c: c.n * c.n)
+    squares = _of_table("Sum n_ij^2.", lambda c: c._squared(c.counts))
+    actual_squares = _of_table("Sum P^2.", lambda c: c._squared(c.actual))
+    predicted_squares = _of_table("Sum T^2.", lambda c: c._squared(c.predicted))
 
     def _squared(self, sizes: Array) -> Array:
         """Sum of squares, which is n itself where it differs from it by a rounding of weights."""
         found = inner(sizes, sizes)
         return np.where(np.abs(found - self.n) <= _ROUNDING * self.n, self.n, found)
 
-    @lazy
-    def together(self) -> Array:
-        """Pairs in one class and in one cluster."""
-        return self.squares - self.n
+    together = _of_table("Pairs in one class and in one cluster.", lambda c: c.squares - c.n)
 
     @lazy
     def apart(self) -> Array:
@@ -386,15 +352,8 @@ class Contingency:
 
     # Information, in nats (...).
 
-    @lazy
-    def class_entropy(self) -> Array:
-        """-sum P/n ln P/n."""
-        return _entropy(self.actual, self.n)
-
-    @lazy
-    def cluster_entropy(self) -> Array:
-        """-sum T/n ln T/n."""
-        return _entropy(self.predicted, self.n)
+    class_entropy = _of_table("-sum P/n ln P/n.", lambda c: _entropy(c.actual, c.n))
+    cluster_entropy = _of_table("-sum T/n ln T/n.", lambda c: _entropy(c.predicted, c.n))
 
     @lazy
     def information(self) -> Array:
