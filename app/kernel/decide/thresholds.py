@@ -33,7 +33,7 @@ from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.numerics.scipy_bridge import binomial_upper_tail
 from app.kernel.samples.rankings import Positions, Ranking, cumulative
-from app.kernel.samples.scores import Places, Scores
+from app.kernel.samples.scores import Scores
 
 # Starts of test sequences for constraints that are not monotone in the threshold, as predicted per actual positives.
 # Two sequences leave each start, one in either direction, and share the error.
@@ -221,13 +221,12 @@ class ThresholdRule(FoundRule):
 @dataclass(frozen=True, slots=True)
 class CutMatrices:
     """Matrices (g + 1, 2, 2), rows actual, of all distinct cuts of ``ranking``, and thresholds midway between the
-    scores on both sides. ``order`` (n) is that of the samples in the ranking, ``positive`` the class of its members.
+    scores on both sides. ``positive`` is the class of its members.
     """
 
     thresholds: Array
     counts: Array
     ranking: Ranking
-    order: Places
     positive: int
 
     def at(self, bounds: Positions, times: Array) -> Array:
@@ -247,7 +246,9 @@ class CutMatrices:
 
     def of(self, inside: Mask | None) -> Array:
         """Matrices of some samples (n) alone, or of all."""
-        return self.counts if inside is None else self.at(self.bounds, inside.take(self.order).astype(np.float64))
+        return (
+            self.counts if inside is None else self.at(self.bounds, inside.take(self.ranking.places).astype(np.float64))
+        )
 
 
 def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
@@ -265,8 +266,7 @@ def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
     # There is no number between adjacent floats: then the upper one is the cut.
     between = np.where(between > values[1:], between, values[:-1])
     thresholds = np.concatenate([[np.nextafter(values[0], np.inf)], between, values[-1:]])
-    order = scores.ordered(positive)[0][::-1]
-    return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive), ranking, order, positive)
+    return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive), ranking, positive)
 
 
 def _matrices(tp: Array, fp: Array, positive: int) -> Array:
@@ -362,7 +362,9 @@ class _Resampled:
     def _counts_of(self, times: Array, bounds: Positions) -> CountsOf:
         """Matrices (b, 2, 2) at some cuts, and the last, for multiplicities (n) of the samples."""
         whole = self.cuts.at(bounds, times)
-        return lambda inside: whole if inside is None else self.cuts.at(bounds, times * inside.take(self.cuts.order))
+        return lambda inside: (
+            whole if inside is None else self.cuts.at(bounds, times * inside.take(self.cuts.ranking.places))
+        )
 
     def attempts(self) -> tuple[Attempts, list[float]]:
         """Performance of the rules found in resamples, and their thresholds."""

@@ -77,7 +77,8 @@ def area_influence(scores: Scores, code: int) -> Array:
     """
     if not (scores.actual[code] > 0 and scores.rest[code] > 0):
         return np.full(scores.n_samples, np.nan)
-    return scores.in_place(_in_order(scores.ranking(code)), code)
+    ranking = scores.ranking(code)
+    return ranking.in_place(_in_order(ranking))
 
 
 def precision_influence(scores: Scores, code: int | None) -> Array:
@@ -97,7 +98,7 @@ def precision_influence(scores: Scores, code: int | None) -> Array:
         precision, steps = (np.where(held > 0.0, part, 0.0) for part in (tp / (tp + fp), held / (tp + fp) ** 2))
     gained, lost = (upto[-1] - above for above, upto in map(ranking.sums_above, (steps * fp, steps * tp)))
     moved = np.where(members, precision - float(held @ precision) / count + gained, -lost) / count
-    of_samples = scores.in_place(moved, code).reshape(scores.n_samples, -1).sum(axis=1)
+    of_samples = ranking.in_place(moved).reshape(scores.n_samples, -1).sum(axis=1)
     influence: Array = scores.each * of_samples * scores.whole.scale
     return influence
 
@@ -115,13 +116,13 @@ def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
     size, counts = scores.n_classes, scores.actual
     placed, areas = np.zeros(scores.n_samples), np.zeros((size, size))
     for code in range(size):
-        ranking, order = scores.ranking(code), scores.falling_places(code)
-        codes, members, each = scores.y.take(order), ranking.members, ranking.each
+        ranking = scores.ranking(code)
+        codes, members, each = scores.y.take(ranking.places), ranking.members, ranking.each
         lost_to = ranking.above_each(each * members) / counts[code]
         others = np.where(members, 0.0, (weights[code] / counts).take(codes) * each)
         above, upto = ranking.sums_above(others)
         beaten = upto[-1] - 0.5 * (above + upto)
-        placed[order] += np.where(members, beaten, weights[code].take(codes) * lost_to)
+        placed[ranking.places] += np.where(members, beaten, weights[code].take(codes) * lost_to)
         areas[code] = np.bincount(codes, lost_to * each, size) / counts
         areas[code, code] = 0.0
     return areas, centred_by_class(placed, scores.y, size, scores.weights, float(weights.max()))
@@ -134,11 +135,12 @@ def micro_influence(scores: Scores) -> Array:
     one follows from that of the other, except for ties that the rounding of 1 - p makes or breaks.
     """
     members, others = float(scores.actual.sum()), float(scores.rest.sum())
-    inside, placed = scores.members(None), scores.in_place(_placements(scores.ranking(None)), None)
+    ranking, inside = scores.ranking(None), scores.members(None)
+    placed = ranking.in_place(_placements(ranking))
     if scores.is_mirrored:
         return centred(2.0 * placed[inside], scores.weights, 1.0)
     # Of labels the numbers on both sides are random too.
-    away = (placed - float(scores.ranking(None).auc)) * float(scores.n) / np.where(inside, members, others)
+    away = (placed - float(ranking.auc)) * float(scores.n) / np.where(inside, members, others)
     return centred(away.reshape(scores.n_samples, -1).sum(axis=1), scores.weights, 1.0)
 
 

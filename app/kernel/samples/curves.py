@@ -94,11 +94,6 @@ def _need_probabilities(scores: Scores) -> None:
         raise UndefinedCurve("not_probabilities", "the input holds scores that are no probabilities")
 
 
-def trapezoid(x: Array, y: Array) -> float:
-    """Area under straight lines between points."""
-    return float(np.trapezoid(y, x=x))
-
-
 def roc(scores: Scores, code: int) -> Curve:
     """True against false positive rate, from (0, 0) to (1, 1); the area is P(>) + P(=)/2."""
     cuts = _cuts(scores, code)
@@ -124,10 +119,13 @@ def precision_recall(scores: Scores, code: int) -> Curve:
 
 def detection_error(scores: Scores, code: int) -> Curve:
     """False negative against false positive rate; the area is 1 - AUC."""
-    cuts = _cuts(scores, code)
-    x, y = cuts.fp / cuts.negatives, 1.0 - cuts.tp / cuts.positives
-    area = 1.0 - float(scores.ranking(code).auc)
-    return Curve(x, y, cuts.thresholds, area, ("false positive rate", "false negative rate"))
+    return _missed(roc(scores, code), "false negative rate")
+
+
+def _missed(curve: Curve, axis: str) -> Curve:
+    """A ROC curve by what is missed in place of what is found."""
+    area = None if curve.area is None else 1.0 - curve.area
+    return replace(curve, y=1.0 - curve.y, area=area, axes=(curve.axes[0], axis))
 
 
 def performance(scores: Scores, code: int | None = None) -> Curve:
@@ -271,7 +269,9 @@ def cost(scores: Scores, code: int) -> Curve:
     where = np.searchsorted(cuts.tp + cuts.fp, tp + fp, side="left")
     thresholds = np.append(cuts.thresholds[where], cuts.thresholds[where[-1]])
     references = (("always negative", x), ("always positive", 1.0 - x))
-    return Curve(x, y, thresholds, trapezoid(x, y), ("probability cost", "normalised expected cost"), references)
+    return Curve(
+        x, y, thresholds, float(np.trapezoid(y, x)), ("probability cost", "normalised expected cost"), references
+    )
 
 
 def gain(scores: Scores, code: int) -> Curve:
@@ -281,7 +281,7 @@ def gain(scores: Scores, code: int) -> Curve:
     x, y = (cuts.tp + cuts.fp) / everyone, cuts.tp / cuts.positives
     share = cuts.positives / everyone
     references = (("random", x), ("perfect", np.minimum(x / share, 1.0)))
-    return Curve(x, y, cuts.thresholds, trapezoid(x, y), ("share predicted", "recall"), references)
+    return Curve(x, y, cuts.thresholds, float(np.trapezoid(y, x)), ("share predicted", "recall"), references)
 
 
 def lift(scores: Scores, code: int) -> Curve:
@@ -390,8 +390,8 @@ def macro_roc(scores: Scores) -> Curve:
         curves.append((cuts.fp / cuts.negatives, cuts.tp / cuts.positives))
     x = np.unique(np.concatenate([fpr for fpr, _ in curves]))
     # A step has two ends at one x.
-    lower = _mean([np.interp(-x, -fpr[::-1], tpr[::-1]) for fpr, tpr in curves])
-    upper = _mean([np.interp(x, fpr, tpr) for fpr, tpr in curves])
+    lower = np.mean([np.interp(-x, -fpr[::-1], tpr[::-1]) for fpr, tpr in curves], axis=0)
+    upper = np.mean([np.interp(x, fpr, tpr) for fpr, tpr in curves], axis=0)
     points = np.stack([np.repeat(x, 2), np.column_stack([lower, upper]).ravel()])
     moves = np.append(True, (np.diff(points, axis=1) != 0).any(axis=0))
     x, y = points[:, moves]
@@ -401,15 +401,7 @@ def macro_roc(scores: Scores) -> Curve:
 
 def macro_det(scores: Scores) -> Curve:
     """Mean false negative rate of all classes at every false positive rate. Raises as `macro_roc` does."""
-    found = macro_roc(scores)
-    assert found.area is not None  # noqa: S101 - it has one
-    axes = (found.axes[0], "mean false negative rate")
-    return Curve(found.x, 1.0 - found.y, found.thresholds, 1.0 - found.area, axes)
-
-
-def _mean(values: list[Array]) -> Array:
-    mean: Array = np.mean(values, axis=0)
-    return mean
+    return _missed(macro_roc(scores), "mean false negative rate")
 
 
 # Relative tolerance for a sum of weights to reach a limit: 0.9 of 10 samples are 9 of them.

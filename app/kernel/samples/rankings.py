@@ -16,6 +16,7 @@ from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
 from app.kernel.numerics.monotone import upper_hull
 
 Positions = NDArray[np.intp]
+Places = NDArray[np.integer]
 # Ends x1, x2 of edges and the heights y1, y2 there, x rising, each (e).
 Edges = tuple[Array, Array, Array, Array]
 
@@ -162,10 +163,20 @@ class Ranking:
         values: Scores (n,), falling.
         members: Mask (n,) of the members, in that order.
         weights: Shape (..., n) in that order, or None for 1 each.
+        places: Places (n) of the samples in the order in which they came; None where that is this one.
     """
 
-    def __init__(self, values: Array, members: Mask, weights: Array | None = None) -> None:
+    def __init__(
+        self, values: Array, members: Mask, weights: Array | None = None, places: Places | None = None
+    ) -> None:
         self.values, self.members, self.weights = values, members, weights
+        self.places = np.arange(members.size) if places is None else places
+
+    def in_place(self, values: Array) -> Array:
+        """Values (n) of the samples in the order in which they came."""
+        found = np.empty(values.size)
+        found[self.places] = values
+        return found
 
     @cached_property
     def each(self) -> Array:
@@ -290,14 +301,10 @@ class Ranking:
         return 0.5 * (above + with_ties)
 
     @lazy
-    def wins(self) -> Array:
-        """Pairs of a member and a non-member in which the member scores higher, ties half, shape (...)."""
-        return self.positives * self.negatives - self.losses
-
-    @lazy
     def auc(self) -> Array:
         """Area under the ROC curve, P(>) + P(=)/2, shape (...)."""
-        return ratio(self.wins, self.positives * self.negatives)
+        pairs = self.positives * self.negatives
+        return ratio(pairs - self.losses, pairs)
 
     @lazy
     def average_precision(self) -> Array:

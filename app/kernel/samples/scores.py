@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, kept, lazy, ratio, total
 from app.kernel.samples.losses import CLIP, sums_by_code
-from app.kernel.samples.rankings import Ranking
+from app.kernel.samples.rankings import Places, Ranking
 from app.kernel.samples.recalibration import lines_of
 
 Codes = NDArray[np.intp]
-Places = NDArray[np.int32]
 Parameters = Mapping[str, Any]
 # Gives the values (n) of samples, each found from its sample alone, for these parameters.
 Values = Callable[["Scores", Parameters], Array]
@@ -185,10 +184,10 @@ def _stated(sums: Array) -> Stated:
     return Stated(int(size), int(events), expected)
 
 
-def _rising(values: Array) -> tuple[Codes, Array]:
-    """Places (n) of values (n) in rising order, equal ones in any, and the values in it."""
-    order = np.argsort(values)
-    return order, values.take(order)
+def _falling(values: Array) -> tuple[Places, Array]:
+    """Places (n) of values (n) in falling order, equal ones in any, and the values in it."""
+    order = np.argsort(values)[::-1]
+    return order.astype(np.int32), values.take(order)
 
 
 class Scores:
@@ -404,50 +403,26 @@ class Scores:
         """Samples ordered by the probability of one class; without one all n K entries in one order, of which those of
         the actual classes are members.
         """
-        order = self.falling_places(code)
-        owners = order if code is not None else order // self.n_classes
-        return Ranking(self.ordered(code)[1][::-1], self.members(code).take(order), self._weights_in(owners))
+        if code not in self._orders:
+            self._orders[code] = _falling(self.probabilities.ravel() if code is None else self.columns[code])
+        places = self._orders[code][0]
+        owners = places if code is not None else places // self.n_classes
+        return self._rank(self._orders[code], self.members(code), owners)
+
+    def _rank(self, order: tuple[Places, Array], members: Mask, owners: Places) -> Ranking:
+        places, falling = order
+        weights = None if self.weights is None else self.weights.take(owners, axis=-1)
+        return Ranking(falling, members.take(places), weights, places)
 
     @property
     def rankings(self) -> list[Ranking]:
         """Samples ordered by the probability of each class."""
         return [self.ranking(code) for code in range(self.n_classes)]
 
-    def ordered(self, code: int | None) -> tuple[Places, Array]:
-        """Places (n) of the samples by rising score of a class, and the scores in that order, sorted once for all
-        weights; without a class of all n K entries, sample after sample.
-        """
-        made = self._orders.get(code)
-        if made is None:
-            order, rising = _rising(self.probabilities.ravel() if code is None else self.columns[code])
-            made = self._orders[code] = order.astype(np.int32), rising
-        return made
-
-    def falling_places(self, code: int | None) -> Places:
-        """Places (n) of the samples by falling score of a class, or of all n K entries."""
-        return self.ordered(code)[0][::-1]
-
-    def in_place(self, values: Array, code: int | None) -> Array:
-        """Values (n) by falling score of a class, or (n K) of all entries, put in the order of the samples."""
-        found = np.empty(values.size)
-        found[self.falling_places(code)] = values
-        return found
-
     @property
     def have_entries(self) -> bool:
         """Do scores of all classes compare with each other?"""
         return self.are_probabilities
-
-    def falling(self, code: int | None) -> tuple[Ranking, Codes]:
-        """Unweighted ranking by falling probability of a class, and the places (n) of the samples in it. Without a
-        class: by the top probability, members being the correct predictions.
-        """
-        members = self.right if code is None else self.y == code
-        order, rising = _rising(self.confidence) if code is None else self.ordered(code)
-        return Ranking(rising[::-1], members.take(order[::-1])), order[::-1].astype(np.intp)
-
-    def _weights_in(self, order: Codes | Places) -> Array | None:
-        return None if self.weights is None else self.weights.take(order, axis=-1)
 
     @lazy
     def pair_losses(self) -> Array:
@@ -456,17 +431,17 @@ class Scores:
         Shape (..., K, K); the diagonal has no meaning.
         """
         found = []
-        for code, ranking in enumerate(self.rankings):
+        for ranking in self.rankings:
             # Members not above a non-member lose to it.
             lost = ranking.positives[..., None] - ranking.above_each(ranking.each * ranking.members)
-            found.append(sums_by_code(self.y.take(self.falling_places(code)), lost * ranking.each, self.n_classes))
+            found.append(sums_by_code(self.y.take(ranking.places), lost * ranking.each, self.n_classes))
         return np.stack(found, axis=-2)
 
     @cached_property
     def top_label(self) -> Ranking:
         """Samples ordered by their highest probability; members are the correct predictions."""
-        order, rising = _rising(self.confidence)
-        return Ranking(rising[::-1], self.right.take(order[::-1]), self._weights_in(order[::-1]))
+        order = _falling(self.confidence)
+        return self._rank(order, self.right, order[0])
 
     def recalibrated(self, code: int, clip: float, *, sloped: bool) -> Array:
         """Coefficients a and b of logit P(member of a class) = a + b log odds, shape (..., 2); b is 1 unless it is
@@ -484,7 +459,8 @@ class Scores:
         """p_true in rising order with class codes and weights; ties by class, so that the order of the input has no
         effect.
         """
-        order, rising = _rising(self.p_true)
+        order = np.argsort(self.p_true)
+        rising = self.p_true.take(order)
         if (rising[1:] == rising[:-1]).any():
             order = np.lexsort((self.y, self.p_true))
         weights = None if self.weights is None else self.weights.take(order, axis=-1)

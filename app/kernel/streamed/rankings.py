@@ -6,7 +6,6 @@ from typing import Any, Self
 import numpy as np
 
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Bins, DistinctCuts, Ranking, Row
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.along import MAX_FPR, QUANTILES, Along
@@ -61,7 +60,6 @@ class StreamedRanking(KnownRanking):
             "positives": members,
             "negatives": curve.others.weight,
             "losses": curve.lost,
-            "wins": members * curve.others.weight - curve.lost,
             "auc": curve.area,
             "average_precision": curve.precision / members if members else np.nan,
             "precision_sum": curve.precision_trapezoid,
@@ -150,10 +148,6 @@ class KeptScores(Scores):
         if code is None:
             raise NotStreamed("of all scores in one order nothing is kept")
         return self._kept[code]
-
-    def falling(self, code: int | None) -> tuple[Ranking, Codes]:
-        """The ranking of a class, or of the top label; the order of the samples is not known."""
-        return self.top_label if code is None else self._kept[code], np.empty(0, dtype=np.intp)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:

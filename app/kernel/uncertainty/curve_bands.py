@@ -182,14 +182,11 @@ def _between(counts: Codes, random: np.random.Generator) -> Array:
     return np.stack([ends.take(counts), ends.take(counts + 1)])
 
 
-def resampled_band(
-    ranking: Ranking, order: Codes, read: Reading, weights: Iterator[Array], settings: BandSettings
-) -> Limits:
+def resampled_band(ranking: Ranking, read: Reading, weights: Iterator[Array], settings: BandSettings) -> Limits:
     """Limits (m) of a curve from its resamples; NaN at points where it has no height.
 
     Args:
         ranking: The samples, falling.
-        order: (n) places of the samples in that order.
         read: The curves at the points.
         weights: Batches (d, n) of how often each sample is drawn, in the order of the samples.
         settings: What is asked.
@@ -199,7 +196,7 @@ def resampled_band(
             [
                 read(Ranking(ranking.values, ranking.members, one))
                 for batch in weights
-                for one in batch.take(order, axis=1)
+                for one in batch.take(ranking.places, axis=1)
             ]
         )
     # A resample without the class, or without others, has no curve.

@@ -392,7 +392,7 @@ def _with_band(
 
     grouping = _grouping(source, view)
     plain = grouping is None and scores.weights is None
-    ranking, order = scores.falling(view.code)
+    ranking = scores.top_label if view.code is None else scores.ranking(view.code)
     if bins is not None and plain:
         found = bins_band(equal_width(ranking, bins), _filled(ranking, bins), settings)
         return answered(found, "wilson" if settings.form is BandForm.POINTWISE else "clopper_pearson")
@@ -418,7 +418,7 @@ def _with_band(
         method = "cluster_bootstrap"
         read_at = BandSettings(settings.form, expanded_level(settings.level, grouping.effective_groups))
     weights = _weights(question, view, grouping, made, seed)
-    return answered(resampled_band(ranking, order, reading, weights, read_at), method, made.draws)
+    return answered(resampled_band(ranking, reading, weights, read_at), method, made.draws)
 
 
 def _grouping(source: MatrixInput, view: _View) -> Grouping | None:

@@ -34,7 +34,7 @@ RANDOM = np.random.default_rng(11)
 TRUTH = RANDOM.integers(0, 2, 200)
 VALUES: NDArray[np.float64] = np.clip(RANDOM.normal(0.35 + 0.3 * TRUTH, 0.2), 0.01, 0.99).round(2)
 ORDER = np.argsort(-VALUES, kind="stable")
-RANKING = Ranking(VALUES[ORDER], TRUTH[ORDER] == 1)
+RANKING = Ranking(VALUES[ORDER], TRUTH[ORDER] == 1, places=ORDER)
 POINTWISE = BandSettings(BandForm.POINTWISE, 0.9)
 SIMULTANEOUS = BandSettings(BandForm.SIMULTANEOUS, 0.9)
 
@@ -97,7 +97,7 @@ def test_limits_are_quantiles_of_curves_in_resamples() -> None:
     weights = RANDOM.multinomial(200, np.full(200, 1 / 200), 300).astype(float)
     cuts = np.array([0.2, 0.4, 0.6])
     read = of_rates(net_benefit_between(cuts, 1 - 1e-12))
-    low, high = resampled_band(RANKING, ORDER, read, iter([weights[:100], weights[100:]]), POINTWISE)
+    low, high = resampled_band(RANKING, read, iter([weights[:100], weights[100:]]), POINTWISE)
     hits = (cuts <= VALUES[:, None]) & (TRUTH == 1)[:, None]
     curves = np.repeat(weights @ hits / (weights @ (TRUTH == 1))[:, None], 2, axis=0)
     np.testing.assert_allclose([low, high], np.quantile(curves, [0.05, 0.95], axis=0), rtol=1e-9)
@@ -208,10 +208,10 @@ def test_with_many_samples_both_ways_agree(read: Envelope) -> None:
     truth = random.integers(0, 2, 20_000)
     values = np.clip(random.normal(0.35 + 0.3 * truth, 0.2), 0.001, 0.999)
     order = np.argsort(-values)
-    ranking = Ranking(values[order], truth[order] == 1)
+    ranking = Ranking(values[order], truth[order] == 1, places=order)
     found = np.array(simulated_band(ranking, read, POINTWISE, draws=600, seed=3))
     weights = item_weights(np.zeros(20_000, dtype=np.int64), draws=600, random=random)
-    expected = np.array(resampled_band(ranking, order, of_rates(read), weights, POINTWISE))
+    expected = np.array(resampled_band(ranking, of_rates(read), weights, POINTWISE))
     np.testing.assert_allclose(found, expected, atol=0.15 * (expected[1] - expected[0]).max() + 2e-4)
 
 
