@@ -51,7 +51,7 @@ def split_loss(kind: Recalibration, runs: tuple[Scores, Scores], groups: Sequenc
         groups: Of each run (n) codes of what its samples are one of; none where they are independent.
     """
     size = runs[0].n_classes
-    weights = [np.ones(run.n_samples) if run.weights is None else run.weights for run in runs]
+    weights = [run.each for run in runs]
     masses = [sums_by_code(run.y, own, size) for run, own in zip(runs, weights, strict=True)]
     shares = np.array([one / one.sum() for one in masses])
     losses = [_losses(kind, run) for run in runs]

@@ -184,7 +184,7 @@ class _WeightSearch:
 
     def attempts(self, rng: np.random.Generator, *, starts: int, sweeps: int) -> Attempts:
         """Performance of the rules found in resamples."""
-        base = np.ones(self.scores.n_samples) if self.scores.weights is None else self.scores.weights
+        base = self.scores.each
         members = [np.flatnonzero(self.scores.y == code) for code in range(self.scores.n_classes)]
         attempts = Attempts()
         for _ in range(self.wanted.resamples):

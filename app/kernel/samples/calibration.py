@@ -176,7 +176,7 @@ def _deviations(ranking: Ranking, starts: Positions, draws: int, rng: np.random.
     found = np.zeros((starts.size - 1, draws))
     for row, start, stop in zip(found, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         p = np.clip(ranking.values[start:stop], 0.0, 1.0)
-        weights = np.ones(p.size) if ranking.weights is None else ranking.weights[start:stop]
+        weights = ranking.each[start:stop]
         variance = float((weights * weights) @ (p * (1.0 - p)))
         if weights.size == 0 or variance == 0.0:
             continue
@@ -215,7 +215,7 @@ def _of_classes(scores: Scores, bins: int, draws: int, rng: np.random.Generator)
     for start in range(0, scores.n_samples, _BLOCK):
         part = slice(start, start + _BLOCK)
         columns = scores.columns[:, part]
-        weights = np.ones(columns.shape[1]) if scores.weights is None else scores.weights[part]
+        weights = scores.each[part]
         cell_of = ((columns * bins - bins * TOLERANCE).astype(np.intp) + np.arange(0, cells, bins)[:, None]).ravel()
         deviations -= np.bincount(cell_of, (columns * weights).ravel(), cells)
         reached, rows = np.cumsum(columns[:-1], axis=0), max(1, _BLOCK // weights.size)

@@ -134,8 +134,7 @@ def performance(scores: Scores, code: int | None = None) -> Curve:
     With a class, the conditional curve of its members only.
     """
     _need_probabilities(scores)
-    values, codes, weights = scores.by_p_true
-    widths = np.ones(values.size) if weights is None else weights
+    values, codes, widths = scores.by_p_true
     if code is not None:
         widths = widths * (codes == code)
         if not widths.any():
@@ -153,10 +152,8 @@ def imbalanced_performance(scores: Scores, code: int | None = None) -> Curve:
     if (scores.actual == 0).any():
         raise UndefinedCurve("no_actual_samples", "a class has no actual samples")
     values, codes, weights = scores.by_p_true
-    widths = (1.0 / (scores.n_classes * scores.actual)).take(codes)
+    widths = (1.0 / (scores.n_classes * scores.actual)).take(codes) * weights
     axis = "share, every class counting the same"
-    if weights is not None:
-        widths = widths * weights
     whole = _bars(values, codes, widths, scores.n_classes, axis)
     if code is None:
         return whole

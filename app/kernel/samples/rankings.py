@@ -151,6 +151,10 @@ class Bins:
         return ratio(np.abs(self.observed - self.expected).sum(axis=-1), self.weight.sum(axis=-1))
 
 
+def _of_ranking(meaning: str, compute: "Callable[[Ranking], Array]") -> "lazy[Ranking, Array]":
+    return lazy(compute, meaning)
+
+
 class Ranking:
     """Samples by falling score, with cumulative counts and statistics at the cuts that hold members of a class.
 
@@ -213,40 +217,13 @@ class Ranking:
     def _others(self) -> tuple[Array, Array, Array]:
         return self._among(~self.members)
 
-    @lazy
-    def tp(self) -> Array:
-        """Members up to and with each cut, shape (..., c)."""
-        return self._members[1]
-
-    @lazy
-    def fp(self) -> Array:
-        """Non-members up to and with each cut, shape (..., c)."""
-        return self._others[1]
-
-    @lazy
-    def tp_before(self) -> Array:
-        """Members above each cut, shape (..., c)."""
-        return self._members[0]
-
-    @lazy
-    def fp_before(self) -> Array:
-        """Non-members above each cut, shape (..., c)."""
-        return self._others[0]
-
-    @lazy
-    def positives(self) -> Array:
-        """Members, shape (...)."""
-        return self._members[2]
-
-    @lazy
-    def negatives(self) -> Array:
-        """Non-members, shape (...)."""
-        return self._others[2]
-
-    @lazy
-    def thresholds(self) -> Array:
-        """Scores (c) of the cuts."""
-        return self.values.take(self._ends[0])
+    tp = _of_ranking("Members up to and with each cut, shape (..., c).", lambda r: r._members[1])
+    fp = _of_ranking("Non-members up to and with each cut, shape (..., c).", lambda r: r._others[1])
+    tp_before = _of_ranking("Members above each cut, shape (..., c).", lambda r: r._members[0])
+    fp_before = _of_ranking("Non-members above each cut, shape (..., c).", lambda r: r._others[0])
+    positives = _of_ranking("Members, shape (...).", lambda r: r._members[2])
+    negatives = _of_ranking("Non-members, shape (...).", lambda r: r._others[2])
+    thresholds = _of_ranking("Scores (c) of the cuts.", lambda r: r.values.take(r._ends[0]))
 
     @property
     def held(self) -> Array:

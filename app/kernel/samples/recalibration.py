@@ -89,16 +89,15 @@ def slope_of_ends(others: Sequence[float], members: Sequence[float]) -> float | 
     return float("-inf") if highest <= low else None
 
 
-def lines_of(stated: Array, hit: Mask, weights: Array | None, clip: float, *, sloped: bool) -> Array:
+def lines_of(stated: Array, hit: Mask, weights: Array, clip: float, *, sloped: bool) -> Array:
     """Coefficients a and b (..., 2) for stated chances (n), for every row of weights (..., n); b is 1 unless it is
     fitted.
     """
-    rows = () if weights is None else weights.shape[:-1]
+    rows = weights.shape[:-1]
     odds, found = log_odds(stated, clip), np.full((*rows, 2), np.nan)
     if np.isfinite(odds).all():
         for row in np.ndindex(rows):
-            own = None if weights is None else weights[row]
-            found[row] = line(odds, hit, own, sloped=sloped)
+            found[row] = line(odds, hit, weights[row], sloped=sloped)
     return found
 
 

@@ -261,12 +261,12 @@ class Scores:
         """Sum (n) of the values (K) of the classes of each sample."""
         return values.take(self.y)
 
-    # One vector of weights at most.
-
     @cached_property
     def each(self) -> Array:
-        """Weight (n) of each sample."""
+        """Weight (..., n) of each sample."""
         return np.ones(self.n_samples) if self.weights is None else self.weights
+
+    # One vector of weights at most.
 
     @cached_property
     def whole(self) -> Side:
@@ -288,9 +288,7 @@ class Scores:
     @lazy
     def actual(self) -> Array:
         """Weight of the samples of each class, shape (..., K)."""
-        if self.weights is None:
-            return np.bincount(self.y, minlength=self.n_classes).astype(np.float64)
-        return sums_by_code(self.y, self.weights, self.n_classes)
+        return sums_by_code(self.y, self.each, self.n_classes)
 
     @lazy
     def rest(self) -> Array:
@@ -344,22 +342,9 @@ class Scores:
 
     def sums_of(self, values: Array) -> Array:
         """Weighted sum of values (n,) over the samples of each class, shape (..., K)."""
-        if self.weights is None:
-            return sums_by_code(self.y, values, self.n_classes)
         # Samples of weight 0 add 0, even if their value is infinite.
-        weighted = np.multiply(self.weights, values, out=np.zeros_like(self.weights), where=self.weights > 0)
+        weighted = np.multiply(self.each, values, out=np.zeros_like(self.each), where=self.each > 0)
         return sums_by_code(self.y, weighted, self.n_classes)
-
-    @cached_property
-    def truth_rank(self) -> NDArray[np.int32]:
-        """Number of classes ranked before the actual one by falling probability, ties by index, shape (n,)."""
-        count = np.zeros(self.n_samples, dtype=np.int32)
-        for code, column in enumerate(self.columns):
-            count += column > self.own
-            tied = column == self.own
-            tied &= self.y > code
-            count += tied
-        return count
 
     @cached_property
     def predicted(self) -> Codes:
@@ -388,8 +373,7 @@ class Scores:
     @cached_property
     def used(self) -> Codes:
         """Number (K) of samples of each class that weigh something; one vector of weights at most."""
-        counted = self.y if self.weights is None else self.y[self.weights > 0]
-        return np.bincount(counted, minlength=self.n_classes)
+        return np.bincount(self.y[self.each > 0], minlength=self.n_classes)
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -447,7 +431,7 @@ class Scores:
         """Coefficients a and b of logit P(member of a class) = a + b log odds, shape (..., 2); b is 1 unless it is
         fitted.
         """
-        return lines_of(self.columns[code], self.y == code, self.weights, clip, sloped=sloped)
+        return lines_of(self.columns[code], self.y == code, self.each, clip, sloped=sloped)
 
     @property
     def unfitted(self) -> Mask:
@@ -455,7 +439,7 @@ class Scores:
         return np.zeros(self.n_classes, dtype=np.bool_)
 
     @cached_property
-    def by_p_true(self) -> tuple[Array, Codes, Array | None]:
+    def by_p_true(self) -> tuple[Array, Codes, Array]:
         """p_true in rising order with class codes and weights; ties by class, so that the order of the input has no
         effect.
         """
@@ -463,8 +447,7 @@ class Scores:
         rising = self.p_true.take(order)
         if (rising[1:] == rising[:-1]).any():
             order = np.lexsort((self.y, self.p_true))
-        weights = None if self.weights is None else self.weights.take(order, axis=-1)
-        return rising, self.y.take(order), weights
+        return rising, self.y.take(order), self.each.take(order, axis=-1)
 
     @cached_property
     def precision_together(self) -> Array:
@@ -474,9 +457,7 @@ class Scores:
         precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
         thresholds, codes, weights = self.by_p_true
         for other, ranking in enumerate(self.rankings):
-            heights = ranking.precision_about(thresholds)
-            if weights is not None:
-                heights = heights * weights
+            heights = ranking.precision_about(thresholds) * weights
             precision[..., other] = sums_by_code(codes, heights, self.n_classes)
             precision[..., other, other] = ranking.precision_sum
         return precision

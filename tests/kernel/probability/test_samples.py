@@ -85,5 +85,5 @@ def test_shared_tops_are_counted_and_go_to_the_first_class() -> None:
     assert scores.predicted.tolist() == [0, 1, 0, 0]
     codes, ties = decide(p)
     assert (codes.tolist(), ties) == (scores.predicted.tolist(), 3)
-    assert (scores.truth_rank == 0).tolist() == [False, True, True, False]
+    assert scores.right.tolist() == [False, True, True, False]
     assert Scores([0, 1], [[0.5, 0.5], [0.5, 0.5]]).predicted.tolist() == [0, 0]

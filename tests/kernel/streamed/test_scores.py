@@ -204,7 +204,7 @@ def test_hard_lines_are_those_of_the_samples(engine: OpenEngine, name: str, monk
 
 def test_what_needs_the_samples_says_so(engine: OpenEngine) -> None:
     found = streamed(engine, drawn(50, 3, 2))
-    for name in ("p_true", "truth_rank", "by_p_true", "y"):
+    for name in ("p_true", "predicted", "by_p_true", "y"):
         with pytest.raises(NotStreamed, match="which were streamed"):
             getattr(found, name)
     with pytest.raises(NotStreamed, match=r"summed up to 0.1"):

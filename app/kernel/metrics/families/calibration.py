@@ -252,7 +252,7 @@ def integrated_calibration_index(s: Scores, statistic: str = "mean") -> Array:
         points, at = recalibration.points_of(s.columns[code])
         hit = (s.y == code).astype(np.float64)
         for row in np.ndindex(s.n.shape):
-            each = np.ones(s.n_samples) if s.weights is None else s.weights[row]
+            each = s.each[row]
             weight: Array = np.bincount(at, each, points.size).astype(np.float64)
             if weight.sum() > 0:
                 hits: Array = np.bincount(at, each * hit, points.size).astype(np.float64)

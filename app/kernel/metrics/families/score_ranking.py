@@ -119,7 +119,11 @@ def _among_first(of: WeightedSamples, class_index: int | None, parameters: Param
 
 
 def _is_among_first(s: Scores, parameters: Parameters) -> Array:
-    counted: Array = (s.truth_rank < parameters["k"]).astype(np.float64)
+    """Is the actual class among the first k by falling score, ties by index?"""
+    before = np.zeros(s.n_samples)
+    for code, column in enumerate(s.columns):
+        before += (column > s.own) | ((column == s.own) & (s.y > code))
+    counted: Array = (before < parameters["k"]).astype(np.float64)
     return counted
 
 
