@@ -12,7 +12,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ from app.settings import Authentication, Settings, describe_unknown_variables, n
 
 if TYPE_CHECKING:
     from alembic.config import Config
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 HEALTH_SECONDS: Final = 3.0
 # A server that is starting or stopping, or has no connection left: all of these pass.
@@ -36,7 +38,7 @@ ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - looke
 
 
 class CommandError(RuntimeError):
-    """A command cannot do its work; the message says why and what to do."""
+    """A command cannot do its work; the message says why and what to do. Whatever is done here may raise it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,7 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case "keys":
                 print(run_on_keys(settings, chosen), end="")
             case "export" | "import" | "check":
-                text, code = run_on_project(settings, chosen)
+                from app.project_commands import run_on_whole
+                from app.services.transfer import TransferError
+
+                text, code = run_on_database(settings, partial(run_on_whole, chosen), TransferError, OSError)
                 print(text, end="")
                 return code
             case "health":
@@ -276,11 +281,7 @@ def migrate_database(settings: Settings, revision: str) -> None:
 
 
 def alembic_config(url: SecretStr | None = None) -> "Config":
-    """Alembic's configuration, for the database at `url`.
-
-    Raises:
-        CommandError: the migrations are neither beside the package nor inside it.
-    """
+    """Alembic's configuration, for the database at `url`."""
     from alembic.config import Config
 
     ini = app.MIGRATIONS.parent / "alembic.ini"
@@ -309,11 +310,7 @@ def upgrade(url: SecretStr, revision: str) -> None:
 
 
 def refuse_outdated_schema(url: SecretStr, wait_seconds: float) -> None:
-    """Go on only when the database has the schema of this release.
-
-    Raises:
-        CommandError: it has another one or none, or does not answer.
-    """
+    """Go on only when the database has the schema of this release."""
     from app.store.engine import expected_revision, known_revisions
 
     newest, present = expected_revision(), read_revision(url, wait_seconds)
@@ -326,11 +323,7 @@ def refuse_outdated_schema(url: SecretStr, wait_seconds: float) -> None:
 
 
 def read_revision(url: SecretStr, wait_seconds: float) -> str | None:
-    """The schema revision of the database at `url`, if it has one; waits for it when it does not answer yet.
-
-    Raises:
-        CommandError: it cannot be reached, or refuses.
-    """
+    """The schema revision of the database at `url`, if it has one; waits for it when it does not answer yet."""
     from sqlalchemy.exc import DBAPIError
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
@@ -369,11 +362,7 @@ def _add_key_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str]
 
 
 def run_on_keys(settings: Settings, chosen: argparse.Namespace) -> str:
-    """Carry out a command about keys, at the service that is named or in the database; returns what is to be printed.
-
-    Raises:
-        CommandError: it cannot be done; the message says why.
-    """
+    """Carry out a command about keys, at the service that is named or in the database; returns what to print."""
     from app.domain.errors import DomainError
     from app.key_commands import RefusedAtService, run, run_at
 
@@ -383,22 +372,31 @@ def run_on_keys(settings: Settings, chosen: argparse.Namespace) -> str:
             return run_at(*named, chosen)
         except RefusedAtService as error:
             raise CommandError(str(error)) from error
-    return run_on_database(settings, lambda url: run(url, chosen), DomainError)
+    return run_on_database(settings, partial(run, chosen), DomainError)
 
 
-def run_on_database(settings: Settings, run: Callable[[str], Result], *refused: type[Exception]) -> Result:
-    """Carry out a command on the database of the service; returns what it returns.
-
-    Raises:
-        CommandError: it cannot be done; the message says why.
-    """
+def run_on_database(
+    settings: Settings, run: "Callable[[AsyncEngine], Coroutine[Any, Any, Result]]", *refused: type[Exception]
+) -> Result:
+    """Carry out a command on the database of the service; returns what it returns."""
+    from app.domain.operations import Actor
     from app.services.ports import StoreFullError, StoreUnavailableError
+    from app.services.present import act_as
+    from app.store.engine import create_engine
+
+    async def carry_out(url: SecretStr) -> Result:
+        act_as(Actor("command line"))
+        engine = create_engine(url.get_secret_value(), pool_size=2)
+        try:
+            return await run(engine)
+        finally:
+            await engine.dispose()
 
     with database_in_use(settings) as url:
         refuse_outdated_schema(url, settings.database_wait_seconds)
         refusals: tuple[type[Exception], ...] = (StoreFullError, StoreUnavailableError, *refused)
         try:
-            return run(url.get_secret_value())
+            return asyncio.run(carry_out(url))
         except refusals as error:
             raise CommandError(str(error)) from error
 
@@ -422,25 +420,11 @@ def _add_project_commands(commands: Any, arguments: Sequence[str]) -> None:
             add_project_arguments(name, parser)
 
 
-def run_on_project(settings: Settings, chosen: argparse.Namespace) -> tuple[str, int]:
-    """Carry out a command about a whole project; returns what is to be printed and the exit code. Raises as
-    `run_on_database` does.
-    """
-    from app.project_commands import run_on_whole
-    from app.services.transfer import TransferError
-
-    return run_on_database(settings, lambda url: run_on_whole(url, chosen), TransferError, OSError)
-
-
 # --- health ----------------------------------------------------------------------------------------------------------
 
 
 def ask_health(settings: Settings, path: str) -> str:
-    """Ask the service that is named, or the one on this machine; returns its answer.
-
-    Raises:
-        CommandError: it does not answer, or not with 200.
-    """
+    """Ask the service that is named, or the one on this machine; returns its answer."""
     import http.client  # only here: a server has no use for it
 
     host = ANY_ADDRESS.get(settings.host, settings.host)

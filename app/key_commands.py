@@ -3,20 +3,18 @@ service runs.
 """
 
 import argparse
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import httpx
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.identifiers import is_project_name
 from app.domain.members import as_json
-from app.domain.operations import DEFAULT_PROJECT, Actor, Scope
+from app.domain.operations import DEFAULT_PROJECT, Scope
 from app.services.access import KeyService
-from app.services.present import act_as
-from app.store.engine import create_engine
 from app.store.keys import PostgresKeyStore
 
 _PAGE = 200
@@ -41,24 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         task.add_argument("id", type=UUID, help="as `list` shows it")
 
 
-def run(url: str, chosen: argparse.Namespace) -> str:
-    """Carry out a command on the database at `url`; returns what is to be printed.
+async def run(chosen: argparse.Namespace, engine: AsyncEngine) -> str:
+    """Carry out a command on a database; returns what is to be printed.
 
     Raises:
         DomainError: there is no such key, or what was asked for cannot be.
         StoreUnavailableError: the database does not answer.
     """
-    task: Callable[[KeyService, argparse.Namespace], Awaitable[str]] = _TASKS[chosen.task]
-
-    async def carry_out() -> str:
-        act_as(Actor("command line"))
-        engine = create_engine(url, pool_size=1)
-        try:
-            return await task(KeyService(PostgresKeyStore(engine)), chosen)
-        finally:
-            await engine.dispose()
-
-    return asyncio.run(carry_out())
+    return await _TASKS[chosen.task](KeyService(PostgresKeyStore(engine)), chosen)
 
 
 class RefusedAtService(Exception):
@@ -120,7 +108,7 @@ async def _list(keys: KeyService, chosen: argparse.Namespace) -> str:
     found: list[dict[str, Any]] = []
     place: UUID | None = None
     while True:
-        page = await keys.page(chosen.project, _PAGE, place)
+        page = await keys.store.page(chosen.project, _PAGE, place)
         found += as_json(page.items)
         place = page.next_position
         if place is None:

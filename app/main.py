@@ -38,6 +38,7 @@ from app.api.v1.evaluations import batches, evaluations
 from app.api.v1.replays import replay
 from app.domain.operations import DEFAULT_PROJECT, Actor, KeptRequest, Task
 from app.protocol import LIMITS, REFUSED, ConnectionLimits
+from app.services.beside import beside
 from app.services.evaluate.reports import warm_up
 from app.settings import MetricsAccess, Settings
 from app.telemetry import Telemetry
@@ -97,11 +98,8 @@ def create_app(
             app.state.services = services
             if alone:
                 warm_up()
-            first = asyncio.create_task(_first_page(requests(services))) if alone else None
-            yield {LIMITS: limits, **({REFUSED: counted.refused} if counted is not None else {})}
-            if first is not None:
-                first.cancel()
-                await asyncio.wait([first])
+            async with beside(_first_page(requests(services)), "first-page") if alone else nullcontext():
+                yield {LIMITS: limits, **({REFUSED: counted.refused} if counted is not None else {})}
 
     counted = telemetry.metrics
     limits = ConnectionLimits(settings.header_seconds, settings.body_seconds, settings.connection_limit)

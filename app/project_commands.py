@@ -1,7 +1,6 @@
 """`prevail export`, `import` and `check`: a project as files and back, and whether its values are right."""
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -13,14 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.errors import DomainError
 from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import is_project_name
-from app.domain.operations import DEFAULT_PROJECT, Actor
+from app.domain.operations import DEFAULT_PROJECT
 from app.domain.options import IntervalChoice, Options
 from app.kernel.metrics.catalogue import catalogue
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import report_alone, sections_from_json
 from app.services.evaluate.sections.matrix import batch_values
 from app.services.ports import ArchiveKind
-from app.services.present import act_as
 from app.services.stored import options_from_json
 from app.services.transfer import (
     EVALUATIONS,
@@ -30,7 +28,6 @@ from app.services.transfer import (
     Importer,
     Recomputed,
 )
-from app.store.engine import create_engine
 from app.store.transfer import PostgresArchive
 
 _MOST_SHOWN: Final = 100
@@ -55,24 +52,14 @@ def add_project_arguments(command: str, parser: argparse.ArgumentParser) -> None
         parser.add_argument("folder", type=Path, help="with the export; docs/reference/export.md says what lies in it")
 
 
-def run_on_whole(url: str, chosen: argparse.Namespace) -> Ending:
-    """Carry out a command on the database at `url`.
+async def run_on_whole(chosen: argparse.Namespace, engine: AsyncEngine) -> Ending:
+    """Carry out a command on a database.
 
     Raises:
         TransferError: it cannot be done; the message says why.
         StoreUnavailableError, StoreFullError: the database does not answer, or has no space left.
     """
-    task = _TASKS[chosen.command]
-
-    async def carry_out() -> Ending:
-        act_as(Actor("command line"))
-        engine = create_engine(url, pool_size=2)
-        try:
-            return await task(engine, chosen)
-        finally:
-            await engine.dispose()
-
-    return asyncio.run(carry_out())
+    return await _TASKS[chosen.command](engine, chosen)
 
 
 async def _export(engine: AsyncEngine, chosen: argparse.Namespace) -> Ending:

@@ -14,13 +14,13 @@ from http import HTTPStatus
 from typing import Any, Final
 from uuid import uuid4
 
+from starlette.responses import Response
 from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from app.api.answers import write_json
-from app.api.problems import MEDIA_TYPE, Problem, internal_error
+from app.api.problems import Problem, internal_error, response_of, send_response
 
 # Where the application puts the limits for this protocol to find: in the state of its lifespan.
 LIMITS: Final = "connection_limits"
@@ -251,9 +251,9 @@ class GuardedProtocol(HttpToolsProtocol):
         # Before the first request there is no scope, whatever its type says.
         scope: Any = self.scope
         request_id = scope["state"].get("request_id", uuid4().hex) if scope else uuid4().hex
-        headers, body = _told(problem, request_id)
-        lines = [b"%b: %b\r\n" % header for header in (*self.server_state.default_headers, *headers)]
-        self.transport.write(b"".join([STATUS_LINE[problem.status], *lines, b"\r\n", body]))
+        answer = _last_answer(problem, request_id)
+        lines = [b"%b: %b\r\n" % header for header in (*self.server_state.default_headers, *answer.raw_headers)]
+        self.transport.write(b"".join([STATUS_LINE[problem.status], *lines, b"\r\n", answer.body]))
 
 
 def _bad_request(detail: str) -> Problem:
@@ -292,19 +292,9 @@ async def _answer(problem: Problem, state: Any, send: Any) -> None:
     """Answer in place of the application, and end the connection."""
     if REFUSED in state:
         state[REFUSED](problem.code)
-    headers, body = _told(problem, state.get("request_id", uuid4().hex))
-    await send({"type": "http.response.start", "status": problem.status.value, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    await send_response(_last_answer(problem, state.get("request_id", uuid4().hex)), send)
 
 
-def _told(problem: Problem, request_id: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """The headers and the body of an answer that ends its connection."""
-    body = write_json(problem.of_request(request_id))
-    headers = {
-        "content-type": MEDIA_TYPE,
-        "content-length": str(len(body)),
-        "connection": "close",
-        "x-request-id": request_id,
-        **problem.headers,
-    }
-    return [(name.lower().encode(), value.encode()) for name, value in headers.items()], body
+def _last_answer(problem: Problem, request_id: str) -> Response:
+    """An answer that ends its connection."""
+    return response_of(problem, request_id, {"Connection": "close", "X-Request-ID": request_id})

@@ -158,6 +158,9 @@ def _prefixes(prefixes: tuple[str, ...]) -> tuple[str, ...]:
     return prefixes
 
 
+Listed = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_separated)]
+Origins = Annotated[Listed, AfterValidator(_each(_ORIGIN, "an origin such as https://board.example"))]
+Hosts = Annotated[Listed, AfterValidator(_each(_HOST, "a name such as prevail.example, *.corp.example"))]
 Days = Annotated[int, Field(ge=1, le=36_500)]
 Rate = Annotated[str, AfterValidator(_rate)]
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_normalize_secret)]
@@ -225,22 +228,12 @@ class Settings(BaseSettings):
     quota_compute_seconds: float | None = Field(
         None, gt=0, description="Seconds that a project may have computed in a day (UTC); beyond that `429`."
     )
-    cors_origins: Annotated[
-        tuple[str, ...],
-        NoDecode,
-        BeforeValidator(_separated),
-        AfterValidator(_each(_ORIGIN, "an origin such as https://board.example")),
-    ] = Field(
+    cors_origins: Origins = Field(
         (),
         description="Origins whose pages browsers let ask this service, such as `https://board.example`, with commas "
         "between them; `*` is all. Unset: none.",
     )
-    allowed_hosts: Annotated[
-        tuple[str, ...],
-        NoDecode,
-        BeforeValidator(_separated),
-        AfterValidator(_each(_HOST, "a name such as prevail.example, *.corp.example")),
-    ] = Field(
+    allowed_hosts: Hosts = Field(
         (),
         description="Names under which the service is asked (`Host`), such as `prevail.example, *.corp.example`, with "
         "commas between them; `*` is all. The machine's own (`localhost`, the address a connection was made to) are "
@@ -344,7 +337,7 @@ class Settings(BaseSettings):
         description="Memory that the heavy arithmetic of one request may take; more is answered `413`.",
     )
 
-    data_prefixes: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_separated), AfterValidator(_prefixes)] = Field(
+    data_prefixes: Annotated[Listed, AfterValidator(_prefixes)] = Field(
         (),
         description="Where the data may lie that requests name, such as `s3://bucket/preds,/srv/data`, separated by "
         "commas. Whoever may write can have everything below them read. Unset: nothing is read.",

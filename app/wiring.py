@@ -10,8 +10,10 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.api.deps import NamedData, Services
+from app.api.middleware import RequestLog, RequestSink
 from app.api.problems import PROBLEM_TYPES
 from app.api.ui.web import load_pages
 from app.domain.errors import SchemaOutdated
@@ -25,6 +27,7 @@ from app.outbound.spark_rows import SparkEngine
 from app.outbound.spilling import spill_folder
 from app.services.access import Guard, KeyService, Quotas
 from app.services.admission import Admission
+from app.services.beside import beside
 from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
 from app.services.evaluate.evaluations import EvaluationService
@@ -34,6 +37,7 @@ from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService, Retention
 from app.services.jobs import JobRunner, JobService, Requests
 from app.services.ports import Engine
+from app.services.present import UNOBSERVED, Observer, Observers
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.processes.worker import Limits
@@ -44,7 +48,7 @@ from app.settings import Authentication, MetricsAccess, Settings
 from app.store.audit import PostgresTrail
 from app.store.comparisons import PostgresComparisonStore
 from app.store.engine import DatabaseWatch, Disk, SchemaReadiness, create_engine
-from app.store.evaluations import PostgresEvaluationStore, PostgresInventory
+from app.store.evaluations import PostgresEvaluationStore
 from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
 from app.store.jobs import PostgresJobStore, work_on_jobs
@@ -52,8 +56,11 @@ from app.store.keys import PostgresKeyStore, PostgresUsageStore
 from app.store.queue import DELIVERIES, JOBS, Queue, QueueWorker
 from app.store.webhooks import Listeners, PostgresWebhookStore, work_on_deliveries
 from app.store.writer import EvaluationWriter
-from app.telemetry import Telemetry, make_telemetry
-from app.telemetry.metrics import Exposition, Sampler, levels
+from app.telemetry import Telemetry
+from app.telemetry.metrics import DatabaseLog, Sampler, ServiceMetrics, levels
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
 
 _log = logging.getLogger("prevail.wiring")
 
@@ -67,7 +74,7 @@ _REQUIRED = {Authentication.auto: None, Authentication.keys: True, Authenticatio
 @asynccontextmanager
 async def build_services(
     settings: Settings,
-    telemetry: Telemetry | None = None,
+    telemetry: Telemetry,
     requests: Callable[[Services], Requests] | None = None,
     *,
     job_grace_seconds: float = 0.0,
@@ -76,7 +83,7 @@ async def build_services(
 
     Args:
         settings: Of the process.
-        telemetry: Is told what they take; that of the settings by default.
+        telemetry: Is told what they take.
         requests: Makes what carries out the requests of jobs; without it nobody works on jobs here.
         job_grace_seconds: What jobs in hand may still take at the end; then they wait again for somebody else.
 
@@ -88,7 +95,6 @@ async def build_services(
     if settings.database_url is None:
         raise ValueError("expected PREVAIL_DATABASE_URL; `prevail serve` sets it when it starts the embedded Postgres")
     url = settings.database_url.get_secret_value()
-    telemetry = telemetry or build_telemetry(settings, version="")
     watch = DatabaseWatch(telemetry.observers)
     engine = create_engine(
         url,
@@ -98,12 +104,17 @@ async def build_services(
         watch=watch,
     )
     readiness = SchemaReadiness(engine)
-    limits = Limits(seconds=settings.compute_seconds, memory_bytes=settings.compute_memory_bytes)
-    compute = ComputePool(
+
+    def pool(
+        processes: int, seconds: float, wait_seconds: float, more_memory: int = 0, observers: Observers = UNOBSERVED
+    ) -> ComputePool:
+        limits = Limits(seconds, settings.compute_memory_bytes + more_memory)
+        return ComputePool(processes, limits, wait_seconds=wait_seconds, modules=("app.forked",), observers=observers)
+
+    compute = pool(
         settings.compute_processes,
-        limits,
-        wait_seconds=settings.compute_wait_seconds,
-        modules=("app.forked",),
+        settings.compute_seconds,
+        settings.compute_wait_seconds,
         observers=telemetry.observers,
     )
     writer = EvaluationWriter(engine)
@@ -121,7 +132,7 @@ async def build_services(
         lease=timedelta(seconds=settings.idempotency_lease_seconds),
     )
     renderer = Renderer(settings.figure_seconds, wait_seconds=settings.compute_wait_seconds)
-    inventory = InventoryService(PostgresInventory(engine))
+    inventory = InventoryService(store)
     trail = PostgresTrail(engine)
     retention = Retention(inventory, trail, settings.retention or {}, trail_days=settings.audit_days)
     guard = Guard(keys, required=_REQUIRED[settings.authentication], rate=settings.key_rate)
@@ -133,11 +144,10 @@ async def build_services(
             "compute_seconds": settings.quota_compute_seconds,
         },
     )
-    exposition = sampler = None
+    sampler = None
     if telemetry.metrics is not None:
         shown = levels(telemetry.metrics, admission, compute, writer, engine)
         sampler = Sampler(telemetry.metrics, shown, lost=lambda: watch.lost, ask=readiness.check)
-        exposition = Exposition(telemetry.metrics.registry, sampler.look)
 
     reached = partial(can_be_reached, private=settings.webhook_private_addresses)
     places = DataPlaces(settings.data_prefixes, settings.data_s3_endpoint)
@@ -173,7 +183,7 @@ async def build_services(
             data=NamedData(places, data, settings.data_memory_bytes, rows_beyond, folder, settings.spill_bytes),
             renderer=renderer,
             readiness=readiness,
-            exposition=exposition,
+            exposition=None if sampler is None else sampler.text,
         )
 
     try:
@@ -181,13 +191,18 @@ async def build_services(
             await store.prepare([metric.key for metric in catalogue().reported.of_scope(Scope.OVERALL)])
         # Once the first requests can be answered: a start is not to wait for it.
         asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up, load_pages)
-        retention.start()
-        if sampler is not None:
-            sampler.start()
         async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(beside(retention.run(), "retention"))
+            await stack.enter_async_context(beside(idempotency.purge_again_and_again(), "idempotency-purge"))
+            if sampler is not None:
+                await stack.enter_async_context(beside(sampler.run(), "metrics-sampler"))
             if requests is not None and settings.job_concurrency:
-                compute_apart = _pool_of_jobs(settings)
-                compute_data = _pool_of_data(settings)
+                # Processes of their own, so that jobs never delay requests; nobody holds a connection meanwhile.
+                processes = max(settings.job_concurrency, settings.compute_processes)
+                compute_apart = pool(processes, settings.job_seconds, settings.job_seconds)
+                # Others for columns, and what is computed of them: as many as jobs, none of which waits for another.
+                columns = 2 * settings.data_memory_bytes
+                compute_data = pool(settings.job_concurrency, settings.data_seconds, settings.data_seconds, columns)
                 place = settings.spill_dir or Path(tempfile.gettempdir()) / f"prevail-{os.getuid()}"
                 folder = stack.enter_context(spill_folder(place))
                 # Half of the places for writes, which jobs wait for: they have no part in refusals of requests.
@@ -201,63 +216,46 @@ async def build_services(
                 worker = _worker(url, settings, JOBS, settings.job_concurrency, job_grace_seconds)
                 await stack.enter_async_context(worker.at_work(on_jobs))
                 poster = WebhookPoster(private=settings.webhook_private_addresses)
-                sender = Sender(webhooks, poster, telemetry.observers)
+                sender = Sender(webhooks, poster.post, telemetry.observers)
                 keep = timedelta(days=settings.webhook_keep_days)
                 on_deliveries = work_on_deliveries(
-                    webhooks, sender.send, ChangeWatch(apart.history, webhooks).look, keep=keep
+                    webhooks, sender.send, ChangeWatch(apart.history, webhooks.tell).look, keep=keep
                 )
                 worker = _worker(url, settings, DELIVERIES, _DELIVERIES_AT_ONCE, job_grace_seconds)
                 await stack.enter_async_context(worker.at_work(on_deliveries))
             # Data that is named is read by jobs only.
             yield services_with(compute, admission, compute)
     finally:
-        if sampler is not None:
-            await sampler.stop()
         compute.close()
         renderer.close()
-        await retention.close()
         await guard.used.close()
         await quotas.used.close()
-        await idempotency.close()
         await store.close()
-        await engine.dispose()
-
-
-def _pool_of_jobs(settings: Settings) -> ComputePool:
-    """Processes of their own, so that jobs never delay requests."""
-    limits = Limits(seconds=settings.job_seconds, memory_bytes=settings.compute_memory_bytes)
-    processes = max(settings.job_concurrency, settings.compute_processes)
-    # Nobody holds a connection meanwhile.
-    return ComputePool(processes, limits, wait_seconds=settings.job_seconds, modules=("app.forked",))
-
-
-def _pool_of_data(settings: Settings) -> ComputePool:
-    """Processes that may take longer and hold more: columns, and what is computed of them."""
-    memory = settings.compute_memory_bytes + 2 * settings.data_memory_bytes
-    limits = Limits(seconds=settings.data_seconds, memory_bytes=memory)
-    # As many as jobs, none of which waits for another.
-    return ComputePool(settings.job_concurrency, limits, wait_seconds=settings.data_seconds, modules=("app.forked",))
 
 
 def _worker(url: str, settings: Settings, queue: Queue, at_once: int, grace_seconds: float) -> QueueWorker:
     return QueueWorker(url, queue, at_once, grace_seconds, lost_seconds=settings.job_lost_seconds)
 
 
-def build_telemetry(settings: Settings, version: str) -> Telemetry:
-    """Make the telemetry that the settings ask for."""
-    provider = None
-    if settings.otel:
+def build_telemetry(settings: Settings, version: str, provider: "TracerProvider | None" = None) -> Telemetry:
+    """Make the observers that the settings switch on; traces go to ``provider`` if there is one."""
+    observers: list[Observer] = []
+    sinks: list[RequestSink] = []
+    metrics = None
+    if settings.metrics_access is not MetricsAccess.off:
+        metrics = ServiceMetrics(PROBLEM_TYPES.keys(), version)
+        observers.append(metrics)
+        sinks.append(metrics)
+    if settings.access_log:
+        observers.append(DatabaseLog())
+        sinks.append(RequestLog())
+    if settings.otel or provider is not None:
         # Only when it is asked for: OpenTelemetry is an extra.
-        from app.telemetry.tracing import exporting_provider
+        from app.telemetry.tracing import SpanObserver, exporting_provider
 
-        provider = exporting_provider(version)
-    return make_telemetry(
-        metrics=settings.metrics_access is not MetricsAccess.off,
-        access_log=settings.access_log,
-        provider=provider,
-        codes=PROBLEM_TYPES.keys(),
-        version=version,
-    )
+        provider = provider or exporting_provider(version)
+        observers.append(SpanObserver(provider))
+    return Telemetry(Observers(observers), sinks, metrics, provider)
 
 
 async def _is_current(readiness: SchemaReadiness) -> bool:

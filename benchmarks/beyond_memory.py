@@ -8,7 +8,6 @@ in rounds; medians. Where the machine has other work, compare seconds of the pro
 """
 
 import argparse
-import json
 import multiprocessing
 import statistics
 import tempfile
@@ -24,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.api.bodies.referenced import Asked, PartsOfData
+from app.api.bodies.referenced import Asked, PartsOfData, Reading
 from app.api.v1.evaluations.merging import each_part_again
 from app.api.v1.evaluations.referenced import new_evaluation
 from app.api.v1.requests.referenced import each_part, streamed
@@ -71,19 +70,20 @@ def write(place: Path, rows: int, classes: int, seed: int) -> None:
         writer.close()
 
 
-def _asked(file: Path, classes: int, **beside: str) -> tuple[bytes, DataPlaces, Asked]:
+def _asked(file: Path, classes: int, **beside: str) -> tuple[DataPlaces, Asked]:
     outputs = {"probabilities": [f"p{code}" for code in range(classes)]}
     kind, named = ("scores", {"score": "p1"}) if classes == 1 else ("probabilities", outputs)
     columns = {"y_true": "y", **named, **beside}
     labels = [str(code) for code in range(max(classes, 2))]
     data = {"uri": str(file), "format": "parquet", "columns": columns}
-    body = {"input": {"kind": kind, "labels": labels, "data": data}}
-    asked = Asked(DataReference(str(file), DataFormat.PARQUET, columns), kind, labels, 1 << 30)
-    return json.dumps(body).encode(), DataPlaces((str(file.parent),)), asked
+    request = {"input": {"kind": kind, "labels": labels, "data": data}}
+    reference = DataReference(str(file), DataFormat.PARQUET, columns)
+    return DataPlaces((str(file.parent),)), Asked(reference, kind, labels, 1 << 30, request=request)
 
 
 def _new(file: Path, classes: int, folder: Path, **beside: str) -> Any:
-    return new_evaluation(*_asked(file, classes, **beside), DuckEngine(MEMORY), folder / "rows")
+    source, asked = _asked(file, classes, **beside)
+    return new_evaluation(Reading(source, DuckEngine(MEMORY), folder / "rows"), asked)
 
 
 def report(file: Path, classes: int, folder: Path, **beside: str) -> None:
@@ -121,16 +121,15 @@ def each_day(place: Path, folder: Path) -> None:
 
 def read_alone(place: Path) -> None:
     """All rows of all days as the engine would take them, and nothing else."""
-    body, source, asked = _asked(place / "*.parquet", 1)
-    for _ in each_part(body, PartsOfData(source, asked)):
+    for _ in each_part(PartsOfData(*_asked(place / "*.parquet", 1))):
         pass
 
 
 def merge(kept: tuple[Any, ...], place: Path, folder: Path) -> None:
     """The default report of all days; they are read again."""
     engine = DuckEngine(MEMORY)
-    parts = each_part_again(kept, DataAgain(DataPlaces((str(place),)), engine, folder / "rows"), {})
-    evaluate_alone(streamed("scores", parts, lambda _: {}, engine=engine, budget=1 << 29, folder=folder / "rows"), None)
+    again = DataAgain(DataPlaces((str(place),)), engine, folder / "rows")
+    evaluate_alone(streamed("scores", each_part_again(kept, again, {}), lambda _: {}, again, 1 << 29), None)
 
 
 def by_polars(file: Path) -> None:

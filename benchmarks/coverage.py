@@ -426,9 +426,9 @@ def of_two(records: Sequence[EvaluationRecord], kept: KeptSamples, key: str) -> 
     (found,) = compare(asked, kept, identifier=records[0].id).metrics[key].differences
     definition, paired = definition_of({"rules": [RULE | {"metric": key}]}), runs.pair(kept)
     verdict = check_gate(definition, rule_estimands(definition, paired), paired).verdict
-    if found.low is None or found.high is None or np.isnan(found.low):
+    if np.isnan(found.low):
         return 0.0, 0.0, float(verdict is Verdict.PASS), 1.0
-    p = 1.0 if found.p_value is None else found.p_value
+    p = 1.0 if np.isnan(found.p_value) else found.p_value
     return p < 0.05, found.low > 0 or found.high < 0, verdict is Verdict.PASS, 0.0
 
 

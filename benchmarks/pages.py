@@ -23,6 +23,7 @@ from benchmarks.processes import thread_nanoseconds
 
 VIEWS = 5
 _SETTLE_SECONDS = 8.0
+TOPICS = ("economy", "culture", "science", "health", "sport", "law")
 Input = dict[str, Any]
 
 
@@ -65,12 +66,12 @@ def ranking(queries: int, seed: int) -> Input:
     }
 
 
-def topics(rows: int, labels: int, seed: int) -> Input:
-    true = np.random.default_rng(rows).random((rows, labels)) < 0.3
+def topics(rows: int, seed: int) -> Input:
+    true = np.random.default_rng(rows).random((rows, len(TOPICS))) < (0.4, 0.3, 0.25, 0.2, 0.15, 0.05)
     logits = 2.0 * true - 1 + np.random.default_rng(seed).normal(size=true.shape)
     return {
         "kind": "multilabel",
-        "labels": [f"topic {k}" for k in range(labels)],
+        "labels": list(TOPICS),
         "y_true": true.astype(int).tolist(),
         "probabilities": np.round(1 / (1 + np.exp(-logits)), 6).tolist(),
         "sample_ids": list(range(rows)),
@@ -102,7 +103,7 @@ DATASETS: dict[str, tuple[int, Callable[[int], Input]]] = {
     "3,000 probabilities of 35": (1, lambda seed: probabilities(3_000, 35, seed)),
     "4,000 probabilities of 200": (1, lambda seed: probabilities(4_000, 200, seed, 4.0)),
     "ranking of 120": (3, lambda seed: ranking(120, seed)),
-    "6 labels": (3, lambda seed: topics(1_000, 6, seed)),
+    "6 labels": (3, lambda seed: topics(1_000, seed)),
     "clustering": (1, lambda _: {"kind": "clustering", "contingency": [[30, 2, 1], [3, 25, 2], [4, 6, 40]]}),
     "sets": (1, lambda _: regions(300)),
 }

@@ -5,9 +5,8 @@ Both follow from one frozen dataclass. Its fields are the members (see `app.doma
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from datetime import datetime
 from enum import Enum
 from functools import cache
 from http import HTTPStatus
@@ -28,22 +27,15 @@ from typing import (
 )
 
 import numpy as np
-import orjson
 from pydantic import BaseModel, Field, create_model
 from starlette.responses import Response
 
-from app.domain.members import WrittenObject, members, rfc3339
+from app.domain.members import write_json as write_json
 
-_OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 # The section of a docstring, indented; and one attribute of it with the lines that go on.
 _SECTION = re.compile(r"\n*^Attributes:\n((?: .*\n?|\n)*)", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 Documented = dict[int | str, dict[str, Any]]
-
-
-def write_json(answer: Any) -> bytes:
-    """JSON as it is sent. Numbers that are not finite are null."""
-    return orjson.dumps(answer, default=_known, option=_OPTIONS)
 
 
 def written(function: Callable[..., Any], *arguments: Any) -> bytes:
@@ -54,24 +46,6 @@ def written(function: Callable[..., Any], *arguments: Any) -> bytes:
 def json_response(answer: Any, status: int = HTTPStatus.OK, headers: dict[str, str] | None = None) -> Response:
     """A response with an answer in JSON."""
     return Response(write_json(answer), status_code=status, media_type="application/json", headers=headers)
-
-
-def _known(value: Any) -> Any:
-    """Convert a value for which orjson has no form, or not the form of our answers."""
-    if is_dataclass(value):
-        return members(value)
-    if isinstance(value, WrittenObject):
-        return orjson.Fragment(value.written)
-    match value:
-        case datetime():
-            return rfc3339(value)
-        case np.ndarray():
-            return value.tolist() if value.flags.c_contiguous else np.ascontiguousarray(value)
-        case Mapping():
-            return dict(value)
-        case Iterable():
-            return list(value)
-    raise TypeError(f"expected a part of an answer, got {type(value).__name__}")
 
 
 # What routes answer, by the name of its schema: a shape, and its name where that is not its own.
@@ -85,15 +59,11 @@ def answers(shape: Any, *, status: int = HTTPStatus.OK, name: str | None = None,
     asks for the document.
     """
     shapes = get_args(shape) if get_origin(shape) in (Union, UnionType) else (shape,)
-    refs = [{"$ref": f"#/components/schemas/{_name_answered(one, name)}"} for one in shapes]
+    named = {name or (get_origin(one) or one).__name__: one for one in shapes}
+    _ANSWERED.update({found: (one, name) for found, one in named.items()})
+    refs = [{"$ref": f"#/components/schemas/{found}"} for found in named]
     content = {"application/json": {"schema": refs[0] if len(refs) == 1 else {"anyOf": refs}}}
     return {int(status): {"description": description or "Successful Response", "content": content}}
-
-
-def _name_answered(shape: Any, name: str | None) -> str:
-    found: str = name or (get_origin(shape) or shape).__name__
-    _ANSWERED[found] = shape, name
-    return found
 
 
 def answer_models() -> list[type[BaseModel]]:
@@ -118,18 +88,14 @@ def answer_model(shape: Any, name: str | None = None) -> type[BaseModel]:
                 ... if one.required else None,
                 alias=one.alias,
                 description=one.said,
-                json_schema_extra=_without_default,
+                # A member that is not required is left out: it has no default.
+                json_schema_extra=lambda schema: schema.pop("default", None),
             ),
         )
         for one in _members(kind)
     }
     model: type[BaseModel] = create_model(name or kind.__name__, __doc__=text, __module__=kind.__module__, **shown)
     return model
-
-
-def _without_default(schema: dict[str, Any]) -> None:
-    """A member that is not required is left out: it has no default."""
-    schema.pop("default", None)
 
 
 @cache

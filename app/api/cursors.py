@@ -86,10 +86,8 @@ def place_in(
     types: tuple[type | UnionType, ...],
     place: Callable[..., Place] = lambda value: value,
 ) -> Place | None:
-    """The place where the page before ended: ``place`` makes it of values of these types.
-
-    Raises:
-        InvalidQuery: no cursor of ours, or one of a list with other filters.
+    """The place where the page before ended: ``place`` makes it of values of these types. Raises InvalidQuery where the
+    cursor is none of ours, or one of a list with other filters.
     """
     if cursor is None:
         return None
@@ -127,10 +125,8 @@ async def read_page(
     *types: type | UnionType,
     place: Callable[..., Any] = lambda value: value,
 ) -> Listing[Item]:
-    """The page of a list that a cursor leads to; ``read`` is told the limit and where the page before ended.
-
-    Raises:
-        InvalidQuery: as `place_in`.
+    """The page of a list that a cursor leads to; ``read`` is told the limit and where the page before ended. Raises as
+    `place_in` does.
     """
     return listed(await read(limit, place_in(cursor, filters, types, place)), filters)
 

@@ -1,20 +1,21 @@
 """Dependencies of routes: the services, the project that a request acts in, its key, and the tag of its answer."""
 
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from http import HTTPStatus
-from inspect import Parameter, signature
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Final, Protocol, get_args, get_origin
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi._compat import ModelField
+from fastapi._compat import ModelField, field_annotation_is_sequence
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Message
@@ -50,10 +51,7 @@ from app.services.webhooks import WebhookService
 
 
 def unless_known(request: Request, answer: Response) -> Response:
-    """An answer with its tag, or 304 when the client names that one.
-
-    The tag is weak: packed or not, the answer is the same.
-    """
+    """An answer with its tag, which is weak: packed or not, it is the same; or 304 when the client names that one."""
     if answer.status_code != HTTPStatus.OK:
         return answer
     tag = f'W/"{blake2b(answer.body, digest_size=12).hexdigest()}"'
@@ -71,10 +69,8 @@ def _names(header: str, tag: str) -> bool:
 
 
 async def check_preconditions(request: Request) -> None:
-    """Hold `If-Match` and `If-None-Match` of a change against what a GET of its address would answer now.
-
-    Raises:
-        PreconditionFailed: one of them is not met.
+    """Hold `If-Match` and `If-None-Match` of a change against what a GET of its address would answer now; raises
+    PreconditionFailed where one is not met.
     """
     expected, refused = request.headers.get("if-match"), request.headers.get("if-none-match")
     if expected is None and refused is None:
@@ -125,13 +121,6 @@ async def _current_tag(request: Request) -> str | None:
 CARRIED_OUT_BY: Final = "carried_out_by"
 
 
-class Exposition(Protocol):
-    """Writes the metrics of the service."""
-
-    async def text(self) -> bytes:
-        """The metrics in Prometheus' text format."""
-
-
 @dataclass(frozen=True, slots=True)
 class NamedData:
     """The parts that read data by reference.
@@ -178,7 +167,8 @@ class Services:
     data: NamedData
     renderer: Renderer
     readiness: Readiness
-    exposition: Exposition | None = None
+    # The metrics in the text format of Prometheus.
+    exposition: Callable[[], Awaitable[bytes]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,11 +231,14 @@ class StrictRoute(NamedRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Check who asks, and the parameters, before anything else is done."""
         handle = super().get_route_handler()
-        direct = _wants_context_only(self.endpoint)
+        # Called with the request and the context, everything else having a default.
+        needed = [one.name for one in signature(self.endpoint).parameters.values() if one.default is Parameter.empty]
+        direct = needed == ["request", "context"]
         method = next(iter(self.methods or ()), "")
         scope, reads, path = needed_scope(self.operation_id or "", method), method == "GET", self.path
 
-        only_json = _answered_media(self.responses) == {"application/json"}
+        answered_in = [said.get("content", ()) for status, said in self.responses.items() if str(status) < "300"]
+        only_json = {media for content in answered_in for media in content} == {"application/json"}
         keeping, changes = keeps(self.operation_id or "", method), method in ("PUT", "PATCH", "DELETE")
 
         async def check_and_handle(request: Request) -> Response:
@@ -284,11 +277,6 @@ class StrictRoute(NamedRoute):
         return check_and_handle
 
 
-def _answered_media(responses: Mapping[int | str, Mapping[str, Any]]) -> set[str]:
-    """Media types of the answers that a route documents, of those without a problem."""
-    return {media for status, said in responses.items() if str(status) < "300" for media in said.get("content", ())}
-
-
 def _query_params(dependant: Dependant) -> list[ModelField]:
     return [*dependant.query_params, *(field for inner in dependant.dependencies for field in _query_params(inner))]
 
@@ -300,11 +288,8 @@ async def let_pass(request: Request, scope: Scope) -> None:
 
 
 async def let_pass_as(request: Request, scope: Scope, authorization: str | None, named: str | None) -> None:
-    """Hold a request against a key and the project that it names.
-
-    Raises:
-        Unauthenticated, Forbidden, TooManyRequests: as `Guard.admit` says.
-        InvalidQuery: it names a project that cannot be one.
+    """Hold a request against a key and the project that it names. Raises as `Guard.admit` does, and InvalidQuery where
+    the project cannot be one.
     """
     guard: Guard = request.app.state.services.guard
     state = request.scope["state"]
@@ -328,20 +313,29 @@ def routes(*tags: str) -> APIRouter:
     )
 
 
-def _wants_context_only(endpoint: Callable[..., Any]) -> bool:
-    """Is it called with the request and the context, everything else having a default?"""
-    parameters = signature(endpoint).parameters.values()
-    return [each.name for each in parameters if each.default is Parameter.empty] == ["request", "context"]
-
-
 def parameters_of(shape: type) -> Any:
-    """Return the members of a dataclass as parameters, to stand in `Annotated`; a class would be called in a thread."""
+    """Return the members of a dataclass, or of a request, as parameters, to stand in `Annotated`; a class would be
+    called in a thread.
+    """
+    own = signature(shape)
+    if issubclass(shape, BaseModel):
+        own = Signature(
+            [
+                Parameter(
+                    name,
+                    Parameter.KEYWORD_ONLY,
+                    default=one.default,
+                    annotation=Annotated[one.rebuild_annotation(), Query(description=one.description)],
+                )
+                for name, one in shape.model_fields.items()
+            ]
+        )
 
     async def given(**members: Any) -> Any:
         return shape(**members)
 
     # What the framework asks for.
-    vars(given)["__signature__"] = signature(shape)
+    vars(given)["__signature__"] = own
     return Depends(given)
 
 
@@ -370,12 +364,8 @@ def _repeated(request: Request) -> list[Fault]:
     return [
         Fault(field.alias, "repeated_parameter", f"expected it once, got it {counts[field.alias]} times")
         for field in request.scope["route"].query_params
-        if counts[field.alias] > 1 and not _takes_several(field.field_info.annotation)
+        if counts[field.alias] > 1 and not field_annotation_is_sequence(field.field_info.annotation)
     ]
-
-
-def _takes_several(annotation: Any) -> bool:
-    return get_origin(annotation) is list or any(get_origin(part) is list for part in get_args(annotation))
 
 
 UseContext = Annotated[Context, Depends(context)]
@@ -394,11 +384,7 @@ async def sliced_context(
         ),
     ] = None,
 ) -> Context:
-    """The context of a request about a slice, whose services see the samples in it alone.
-
-    Raises:
-        InvalidInput: the conditions are none.
-    """
+    """The context of a request about a slice, whose services see the samples in it alone; raises InvalidInput."""
     if where is None:
         return context
     try:

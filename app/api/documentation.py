@@ -18,35 +18,29 @@ from app.api.answers import Documented, answer_model, answer_models, answers
 from app.api.problems import ProblemValue
 from app.domain.inputs.kind import LABEL_SCHEMA
 
-# Of every answer, and of those that say when to try again.
-_REQUEST_ID = {
-    "description": "The id of the request in the log: the caller's own where it sent a valid one.",
-    "required": True,
-    "schema": {"type": "string"},
+
+def header(description: str, *, required: bool = False, **schema: Any) -> dict[str, Any]:
+    """A header of an answer, a text where the schema says nothing else."""
+    return {
+        "description": description,
+        **({"required": True} if required else {}),
+        "schema": {"type": "string", **schema},
+    }
+
+
+_RETRY_AFTER = header("Seconds to wait before trying again.", type="integer", minimum=0)
+_ETAG = header("Changes whenever the answer does; for `If-None-Match`.", required=True)
+_RATE_LIMITS = {
+    "RateLimit": header('What is left, and for how long: `"key";r=0;t=7`.'),
+    "RateLimit-Policy": header('The rate that is in force: `"key";q=100;w=60`.'),
 }
-_RETRY_AFTER = {"description": "Seconds to wait before trying again.", "schema": {"type": "integer", "minimum": 0}}
-_AUTHENTICATE = {"description": "Says that a bearer key is wanted.", "required": True, "schema": {"type": "string"}}
-_ETAG = {
-    "description": "Changes whenever the answer does; for `If-None-Match`.",
-    "required": True,
-    "schema": {"type": "string"},
-}
-_PACKED = {
-    "description": "`gzip` where `Accept-Encoding` names it, from 16 KiB on.",
-    "schema": {"type": "string", "enum": ["gzip"]},
-}
-_VARY = {
-    "description": "The headers of the request that the form of the answer depends on.",
-    "schema": {"type": "string"},
-}
-_RATE_LIMIT = {"description": 'What is left, and for how long: `"key";r=0;t=7`.', "schema": {"type": "string"}}
-_RATE_POLICY = {"description": 'The rate that is in force: `"key";q=100;w=60`.', "schema": {"type": "string"}}
 _HEADERS = {
-    "X-Request-ID": _REQUEST_ID,
-    "RateLimit": _RATE_LIMIT,
-    "RateLimit-Policy": _RATE_POLICY,
-    "Content-Encoding": _PACKED,
-    "Vary": _VARY,
+    "X-Request-ID": header(
+        "The id of the request in the log: the caller's own where it sent a valid one.", required=True
+    ),
+    **_RATE_LIMITS,
+    "Content-Encoding": header("`gzip` where `Accept-Encoding` names it, from 16 KiB on.", enum=["gzip"]),
+    "Vary": header("The headers of the request that the form of the answer depends on."),
 }
 
 
@@ -65,7 +59,10 @@ def problem(description: str, headers: Mapping[str, Any] | None = None) -> dict[
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: problem("The body is not JSON, or the request no HTTP."),
-    401: problem("A valid API key is needed.", {"WWW-Authenticate": _AUTHENTICATE}),
+    401: problem(
+        "A valid API key is needed.",
+        {"WWW-Authenticate": header("Says that a bearer key is wanted.", required=True)},
+    ),
     403: problem("The key is valid, but may not do this; or a page of another site asks, or under an unknown `Host`."),
     404: problem("There is no such thing."),
     406: problem("`Accept` allows none of the media types that the answer can be written in."),
@@ -75,7 +72,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     422: problem("The request has a fault; `errors` points at it."),
     429: problem(
         "The key has used up its rate or its quota, or the project its quota; nothing was saved.",
-        {"Retry-After": _RETRY_AFTER, "RateLimit": _RATE_LIMIT, "RateLimit-Policy": _RATE_POLICY},
+        {"Retry-After": _RETRY_AFTER, **_RATE_LIMITS},
     ),
     431: problem("The headers are too large."),
     503: problem("Overloaded, or the database does not answer; see `Retry-After`.", {"Retry-After": _RETRY_AFTER}),
@@ -96,10 +93,7 @@ _IDEMPOTENCY_KEY = {
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY, "pattern": "^[!-~]+$"},
 }
-_REPLAYED = {
-    "description": "A request with this `Idempotency-Key` was done before, and this is what it made.",
-    "schema": {"type": "string", "const": "true"},
-}
+_REPLAYED = header("A request with this `Idempotency-Key` was done before, and this is what it made.", const="true")
 _OF_KEYS = {
     "409": problem(
         "A request with this `Idempotency-Key` is under way, or its answer had a secret that is shown only once.",
@@ -108,13 +102,7 @@ _OF_KEYS = {
     "410": problem("What the first request with this `Idempotency-Key` made was deleted since."),
 }
 _PRECONDITIONS = [
-    {
-        "name": name,
-        "in": "header",
-        "description": description,
-        "required": False,
-        "schema": {"type": "string"},
-    }
+    {"name": name, "in": "header", "required": False, **header(description)}
     for name, description in (
         ("If-Match", "The `ETag` of what is to be changed, or `*` for anything: else 412, and nothing changes."),
         ("If-None-Match", "`*`: only where nothing is yet; else 412, and nothing changes."),
@@ -140,7 +128,7 @@ def fixed_headers(values: Mapping[str, str], *, required: bool = True) -> dict[s
 
 def address(description: str) -> dict[str, Any]:
     """The header `Location` of an answer."""
-    return {"description": description, "required": True, "schema": {"type": "string", "format": "uri-reference"}}
+    return header(description, required=True, format="uri-reference")
 
 
 def made(
@@ -152,8 +140,7 @@ def made(
     ``once`` says what is shown in this answer alone.
     """
     documented = answers(shape, status=HTTPStatus.CREATED, description=description)
-    text = {"required": True, "schema": {"type": "string"}}
-    kept = {} if once is None else {"Cache-Control": {"description": f"`no-store`: {once}", **text}}
+    kept = {} if once is None else {"Cache-Control": header(f"`no-store`: {once}", required=True)}
     documented[HTTPStatus.CREATED.value] |= {
         "headers": {"Location": address("The address of what was made."), **kept},
         "links": {use: {"operationId": use, "parameters": dict(values)} for use in uses},
@@ -229,8 +216,7 @@ def install(app: FastAPI) -> None:
                 _drop_titles(model)
             _name_labels(components)
             components["Label"] = LABEL_SCHEMA
-            _show_requests(schema)
-            _show_answers(schema)
+            _show_examples(schema)
             _share(schema)
             app.openapi_schema = schema
         return app.openapi_schema
@@ -284,7 +270,7 @@ def _complete(path: str, method: str, operation: dict[str, Any], schemas: Mappin
         names = ["X-Request-ID"]
         # Before a key is known there is nothing to be said of its rate.
         if (versioned or keyed) and status not in _BEFORE_KEYS:
-            names += ["RateLimit", "RateLimit-Policy"]
+            names += _RATE_LIMITS
         if "content" in answer and status.startswith("2"):
             names += ["Content-Encoding", "Vary"]
         # A new mapping: problems of one kind are one object in all operations.
@@ -315,26 +301,24 @@ def _operations(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [operation for methods in document["paths"].values() for operation in methods.values()]
 
 
-def _show_requests(document: dict[str, Any]) -> None:
-    """Give every body its examples."""
-    shown = orjson.loads((Path(__file__).parent / "requests.json").read_bytes())
+def _show_examples(document: dict[str, Any]) -> None:
+    """Give every body its examples, and every answer that has a recorded one a reference to it."""
+    asked, shown = (orjson.loads((Path(__file__).parent / f"{name}.json").read_bytes()) for name in _SHOWN)
+    document["components"]["examples"] = {name: {"value": value} for name, value in shown.items()}
     for operation in _operations(document):
         if "requestBody" in operation:
-            content = operation["requestBody"]["content"]["application/json"]
-            examples = shown[operation["operationId"]]
-            content["examples"] = {name: {"value": value} for name, value in examples.items()}
+            examples = {name: {"value": value} for name, value in asked[operation["operationId"]].items()}
+            operation["requestBody"]["content"]["application/json"]["examples"] = examples
+        for answer in operation["responses"].values():
+            content = answer.get("content", {}).get("application/json", {})
+            schema = content.get("schema", {})
+            names = [one.get("$ref", "").rpartition("/")[2] for one in schema.get("anyOf", [schema])]
+            found = {name: {"$ref": f"#/components/examples/{name}"} for name in names if name in shown}
+            if found:
+                content["examples"] = found
 
 
-def _show_answers(document: dict[str, Any]) -> None:
-    """Give every answer that has a recorded example a reference to it."""
-    shown = orjson.loads((Path(__file__).parent / "examples.json").read_bytes())
-    document["components"]["examples"] = {name: {"value": value} for name, value in shown.items()}
-    for answer in (one for operation in _operations(document) for one in operation["responses"].values()):
-        content = answer.get("content", {}).get("application/json", {})
-        schema = content.get("schema", {})
-        names = [one.get("$ref", "").rpartition("/")[2] for one in schema.get("anyOf", [schema])]
-        if any(name in shown for name in names):
-            content["examples"] = {name: {"$ref": f"#/components/examples/{name}"} for name in names if name in shown}
+_SHOWN = ("requests", "examples")
 
 
 def _drop_titles(schema: Any) -> None:

@@ -20,12 +20,11 @@ from app.api.bodies.multipart import is_multipart
 from app.api.bodies.parsing import Body, check_media_type, parse_body, read_body
 from app.api.bodies.received import put_down, put_down_form
 from app.api.deps import CARRIED_OUT_BY, DOCUMENTED, Context, Services
-from app.api.documentation import address, body_schema
+from app.api.documentation import address, body_schema, header
 from app.api.presentation import AS_USUAL, AnswerKind, view_of
 from app.api.problems import RETRY_SECONDS, Problem, internal_error, refusal_of
 from app.domain.errors import DomainError
-from app.domain.operations import Job, KeptRequest, Task
-from app.services.jobs import Answered
+from app.domain.operations import Job, JobEnd, JobResult, JobStatus, KeptRequest, Task
 
 Parameters = ParamSpec("Parameters")
 Endpoint = Callable[Parameters, Awaitable[Response]]
@@ -41,7 +40,7 @@ LATER: Final[dict[int | str, dict[str, Any]]] = {
         "description": "With `Prefer: respond-async`, and always for data by reference: it is answered later.",
         "headers": {
             "Location": address("The address of the job."),
-            "Retry-After": {"description": "Seconds.", "required": True, "schema": {"type": "integer"}},
+            "Retry-After": header("Seconds.", required=True, type="integer"),
             "Preference-Applied": {"schema": {"type": "string", "const": PREFERENCE}},
         },
         "links": {
@@ -76,13 +75,32 @@ def deferrable(
         @wraps(endpoint)
         async def now_or_later(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Response:
             request: Any = kwargs["request"]
+            context: Any = kwargs["context"]
             if "prefer" not in request.headers or PREFERENCE not in _preferences(request):
                 return await endpoint(*args, **kwargs)
             if written is not None:
                 asked: Any = kwargs.get("asked", AS_USUAL)
                 view_of(request, written, asked)
-            context: Any = kwargs["context"]
-            return await _put_aside(request, context, model, large=large, files=files, admit=admit)
+            return accepted(await taken(request, context))
+
+        async def taken(request: Request, context: Context) -> Job:
+            jobs, kept = context.services.jobs.store, _kept(request)
+            await jobs.require_room(context.project)
+            if files and is_multipart(request):
+                async with put_down_form(request) as (media_type, file):
+                    kept = replace(kept, headers={**kept.headers, "content-type": media_type})
+                    return await jobs.add(context.project, kept, file)
+            if large:
+                check_media_type(request)
+                async with put_down(request) as body:
+                    if not isinstance(body, bytearray):
+                        return await jobs.add(context.project, kept, body)
+                    if admit is None or await admit(context, body) is None:
+                        parse_body(body, model)
+                    return await jobs.add(context.project, kept, BytesIO(body))
+            small = await read_body(request)
+            parse_body(small, model)
+            return await jobs.add(context.project, kept, BytesIO(small))
 
         schema = body_schema(model, with_file=files, otherwise=otherwise)
         vars(now_or_later)[DOCUMENTED] = {"responses": LATER, "openapi_extra": schema}
@@ -96,44 +114,11 @@ def _preferences(request: Request) -> list[str]:
     return [one.strip().lower() for one in said.split(",")]
 
 
-async def _put_aside(
-    request: Request,
-    context: Context,
-    model: type[BaseModel],
-    *,
-    large: bool,
-    files: bool,
-    admit: Callable[[Context, Body], Awaitable[object]] | None,
-) -> Response:
-    jobs = context.services.jobs
-    await jobs.require_room(context.project)
-    kept = _kept(request)
-    if files and is_multipart(request):
-        async with put_down_form(request) as (media_type, file):
-            kept = replace(kept, headers={**kept.headers, "content-type": media_type})
-            job = await jobs.take(context.project, kept, file)
-    elif large:
-        check_media_type(request)
-        async with put_down(request) as body:
-            if isinstance(body, bytearray) and (admit is None or await admit(context, body) is None):
-                parse_body(body, model)
-            job = await jobs.take(context.project, kept, BytesIO(body) if isinstance(body, bytearray) else body)
-    else:
-        small = await read_body(request)
-        parse_body(small, model)
-        job = await jobs.take(context.project, kept, BytesIO(small))
-    return accepted(job)
-
-
 async def put_aside(request: Request, context: Context, body: Body) -> Response:
-    """Take a request as a job whose body has been looked at; it need not prefer that.
-
-    Raises:
-        TooManyJobs, Overloaded: too many wait.
-    """
-    jobs = context.services.jobs
+    """Take a request as a job whose body has been looked at; raises TooManyJobs or Overloaded where too many wait."""
+    jobs = context.services.jobs.store
     await jobs.require_room(context.project)
-    job = await jobs.take(context.project, _kept(request), BytesIO(body))
+    job = await jobs.add(context.project, _kept(request), BytesIO(body))
     return accepted(job, preferred=False)
 
 
@@ -172,7 +157,7 @@ class DeferredRequests:
         bare.user_middleware = []
         self._routes = bare.build_middleware_stack()
 
-    async def answer(self, task: Task, body: AsyncIterator[bytes]) -> Answered:
+    async def answer(self, task: Task, body: AsyncIterator[bytes]) -> JobEnd:
         """Carry out a stored request and return its answer."""
         sent: list[Message] = []
 
@@ -187,9 +172,9 @@ class DeferredRequests:
             await self._routes(self._scope(task), receive, send)
         except Exception as error:  # noqa: BLE001 - it belongs to the job, as it would to the request
             return _refused(task, internal_error(error, _request_id(task)))
-        return _answered(sent)
+        return _answered(task, sent)
 
-    def refuse(self, task: Task, error: DomainError) -> Answered:
+    def refuse(self, task: Task, error: DomainError) -> JobEnd:
         """Return the answer of a request that ended with this error."""
         return _refused(task, refusal_of(error))
 
@@ -224,14 +209,21 @@ def _request_id(task: Task) -> str:
     return task.actor.request or str(task.id)
 
 
-def _refused(task: Task, problem: Problem) -> Answered:
-    return Answered(problem=orjson.loads(write_json(problem.of_request(_request_id(task)))))
+def _refused(task: Task, problem: Problem) -> JobEnd:
+    return _failed(write_json(problem.of_request(_request_id(task))))
 
 
-def _answered(sent: list[Message]) -> Answered:
+def _failed(problem: bytes) -> JobEnd:
+    return JobEnd(status=JobStatus.FAILED, problem=orjson.loads(problem))
+
+
+def _answered(task: Task, sent: list[Message]) -> JobEnd:
     start, *rest = sent
     headers = Headers(raw=start["headers"])
     content = b"".join(message.get("body", b"") for message in rest)
     if start["status"] >= HTTPStatus.BAD_REQUEST:
-        return Answered(problem=orjson.loads(content))
-    return Answered(location=headers.get("location"), media_type=headers["content-type"], content=content)
+        return _failed(content)
+    if "location" in headers:
+        return JobEnd(status=JobStatus.SUCCEEDED, result=headers["location"])
+    kept = JobResult(headers["content-type"], content)
+    return JobEnd(status=JobStatus.SUCCEEDED, result=f"/v1/jobs/{task.id}/result", content=kept)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import uuid4
 
 from fastapi import FastAPI
@@ -23,19 +23,21 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.answers import write_json
 from app.api.presentation import weighted
 from app.api.problems import (
-    MEDIA_TYPE,
     MalformedRequest,
     Problem,
     internal_error,
     method_not_allowed,
     not_found,
     problem_of,
+    response_of,
+    send_response,
 )
 from app.domain.members import rfc3339
 from app.domain.operations import Used
@@ -58,18 +60,16 @@ class Packing(GZipMiddleware):
     """Packs large answers. The library takes `gzip;q=0`, which refuses gzip, for a wish."""
 
     def __init__(self, app: ASGIApp) -> None:
-        super().__init__(app, _LEAST_PACKED, _LEVEL)
+        # Nothing else that is answered is packed already.
+        super().__init__(app, _LEAST_PACKED, _LEVEL, exclude_content_types=("image/png",))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
-        if scope["type"] == "http" and _refuses_gzip(Headers(scope=scope).get("accept-encoding", "")):
+        accepted = Headers(scope=scope).get("accept-encoding", "") if scope["type"] == "http" else ""
+        if ";" in accepted and any(weighted(part) == ("gzip", 0.0) for part in accepted.split(",")):
             headers = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
             scope = {**scope, "headers": headers}
         await super().__call__(scope, receive, send)
-
-
-def _refuses_gzip(accepted: str) -> bool:
-    return ";" in accepted and any(weighted(part) == ("gzip", 0.0) for part in accepted.split(","))
 
 
 def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive] | Problem:
@@ -163,10 +163,15 @@ class DisconnectWatch:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - it is made in a request
         self.body_complete, self.gone = body_complete, False
+        loop = asyncio.get_running_loop()
+        self._watching: asyncio.TimerHandle | asyncio.Task[None] = loop.call_later(
+            _LOOK_AFTER_SECONDS, self._begin, receive, task
+        )
+
+    def _begin(self, receive: Receive, task: asyncio.Task[Any]) -> None:
         self._watching = asyncio.create_task(self._watch(receive, task))
 
     async def _watch(self, receive: Receive, task: asyncio.Task[Any]) -> None:
-        await asyncio.sleep(_LOOK_AFTER_SECONDS)
         while not self.body_complete:
             await asyncio.sleep(_LOOK_AFTER_SECONDS)
         while (await receive())["type"] != "http.disconnect":
@@ -271,36 +276,30 @@ class Addresses:
     """The addresses of the service."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self._plain: dict[str, set[str]] = {}
-        self._patterns: dict[str, tuple[re.Pattern[str], set[str]]] = {}
+        self._taken: dict[str, tuple[re.Pattern[str], set[str]]] = {}
         for route in routes:
             own = route.methods or set()
             taken = {"OPTIONS", *own, *({"HEAD"} if "GET" in own else ())}
-            if "{" in route.path:
-                self._patterns.setdefault(route.path, (route.path_regex, set()))[1].update(taken)
-            else:
-                self._plain.setdefault(route.path, set()).update(taken)
+            self._taken.setdefault(route.path, (route.path_regex, set()))[1].update(taken)
 
     def refuses(self, path: str, method: str) -> bool:
         """Return True for an address without parameters that does not take this method."""
-        taken = self._plain.get(path)
-        return taken is not None and method not in taken
+        return path in self._taken and method not in self._taken[path][1]
 
     def template(self, path: str) -> str | None:
         """The address as its route has it, with the names of its parameters; None when there is no such address."""
-        if path in self._plain:
+        if path in self._taken:
             return path
-        return next((name for name, (pattern, _) in self._patterns.items() if pattern.match(path)), None)
+        return next((name for name, (pattern, _) in self._taken.items() if pattern.match(path)), None)
 
     def near(self, path: str) -> tuple[str, ...]:
         """The address that an unknown one most resembles; none where nothing does."""
-        return tuple(get_close_matches(path[:_LONGEST_PATH], [*self._plain, *self._patterns], n=1, cutoff=_ALIKE))
+        return tuple(get_close_matches(path[:_LONGEST_PATH], self._taken, n=1, cutoff=_ALIKE))
 
     def methods(self, path: str) -> str:
         """The methods that an address takes, as the header Allow lists them; empty when there is no such address."""
-        taken = self._plain.get(path) or {
-            method for pattern, methods in self._patterns.values() if pattern.match(path) for method in methods
-        }
+        same = [self._taken[path]] if path in self._taken else self._taken.values()
+        taken = {method for pattern, methods in same if pattern.match(path) for method in methods}
         return ", ".join(method for method in _ORDER if method in taken)
 
 
@@ -391,7 +390,12 @@ class RequestEnvelope:
             return
         headers = Headers(scope=scope)
         announced = int(headers.get("content-length") or 0)
-        refusal = self._refusal(scope["path"], method, announced)
+        if self._addresses.refuses(scope["path"], method):
+            refusal = method_not_allowed(self._addresses.methods(scope["path"]))
+        elif announced > self._limit:
+            refusal = _too_large(self._limit)
+        elif announced - UNCOUNTED_BYTES > self._budget.free:
+            refusal = _NO_ROOM
         if refusal is not None:
             await answer.refuse(refusal)
             return
@@ -424,13 +428,6 @@ class RequestEnvelope:
             watch.stop()
             lease.end()
 
-    def _refusal(self, path: str, method: str, announced: int) -> Problem | None:
-        if self._addresses.refuses(path, method):
-            return method_not_allowed(self._addresses.methods(path))
-        if announced > self._limit:
-            return _too_large(self._limit)
-        return _NO_ROOM if announced - UNCOUNTED_BYTES > self._budget.free else None
-
 
 class _Answer:
     """Sends the answer of a request, with its id as a header; to HEAD without the body.
@@ -455,21 +452,12 @@ class _Answer:
         await self._send(message)
 
     async def allow(self, methods: str) -> None:
-        headers = [(b"allow", methods.encode()), (b"content-length", b"0")]
-        await self.send({"type": "http.response.start", "status": HTTPStatus.NO_CONTENT.value, "headers": headers})
-        await self.send({"type": "http.response.body", "body": b""})
+        headers = {"Allow": methods, "Content-Length": "0"}
+        await send_response(Response(status_code=HTTPStatus.NO_CONTENT, headers=headers), self.send)
 
     async def refuse(self, problem: Problem) -> None:
         self._state["code"] = problem.code
-        body = write_json(problem.of_request(self.request_id))
-        headers = {"Content-Type": MEDIA_TYPE, "Content-Length": str(len(body)), **problem.headers}
-        start: Message = {
-            "type": "http.response.start",
-            "status": problem.status.value,
-            "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
-        }
-        await self.send(start)
-        await self.send({"type": "http.response.body", "body": body})
+        await send_response(response_of(problem, self.request_id), self.send)
 
 
 def _within(limit: int, receive: Receive, lease: Lease, watch: DisconnectWatch) -> Receive:
@@ -514,8 +502,7 @@ class RequestFacts:
     """A request that is over.
 
     Attributes:
-        at: When it came.
-        seconds: From then until its answer was handed to the server.
+        seconds: From its coming until its answer was handed to the server.
         template: The address as the route has it; None when there is no such address.
         state: What the layers inside have noted: id, key, project, route, code of a problem.
         status: None when the client went away before there was an answer.
@@ -535,11 +522,11 @@ class RequestFacts:
     tally: Tally
 
 
-class RequestSink(Protocol):
+class RequestSink:
     """Observer of requests."""
 
     def begun(self) -> None:
-        """A request has come."""
+        """A request has come: nothing is done unless a subclass does something."""
 
     def ended(self, facts: RequestFacts) -> None:
         """A request is over."""
@@ -596,21 +583,20 @@ _log = logging.getLogger(LOGGER)
 _TRACE = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 
 
-class RequestLog:
+class RequestLog(RequestSink):
     """Writes a line for each request."""
-
-    def begun(self) -> None:
-        """Do nothing: a line is written at the end."""
 
     def ended(self, facts: RequestFacts) -> None:
         """Write the line of a request."""
         if not _log.isEnabledFor(logging.INFO):
             return
         scope, state = facts.scope, facts.state
+        # The id of the trace that the caller is part of.
+        trace = _TRACE.fullmatch(Headers(scope=scope).get("traceparent", ""))
         line = {
             "at": rfc3339(facts.at),
             "request": state.get("request_id"),
-            "trace": state.get("trace_id") or _trace_of(scope["headers"]),
+            "trace": state.get("trace_id") or (trace and trace[1]),
             "key": state.get("key_id"),
             "project": state.get("project"),
             "method": scope["method"],
@@ -628,23 +614,11 @@ class RequestLog:
         _log.info("%s", write_json(line).decode())
 
 
-def _trace_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The id of the trace that the caller is part of."""
-    for name, value in headers:
-        if name == b"traceparent":
-            found = _TRACE.fullmatch(value.decode("latin-1"))
-            return found and found[1]
-    return None
-
-
-class UsageCount:
+class UsageCount(RequestSink):
     """Counts what each request of a project has used."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
-
-    def begun(self) -> None:
-        """Do nothing: the use is known at the end."""
 
     def ended(self, facts: RequestFacts) -> None:
         """Count a request, its body when it was taken to be kept."""

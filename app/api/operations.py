@@ -167,7 +167,7 @@ async def get_service_metrics(request: Request, context: UseContext) -> Response
     door: MetricsDoor = request.app.state.metrics_door
     if not door.lets_pass(request.headers.get("authorization")):
         await let_pass(request, Scope.ADMIN)
-    return Response(await exposition.text(), media_type=METRICS_TYPE)
+    return Response(await exposition(), media_type=METRICS_TYPE)
 
 
 @router.get("/problems/{code}", responses=answers(ProblemType) | {404: PROBLEMS[404], 422: PROBLEMS[422]})

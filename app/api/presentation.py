@@ -6,7 +6,7 @@ where the answer is made, which may be another process.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from http import HTTPStatus
@@ -32,7 +32,7 @@ from app.api.report import HEADERS, write_page
 from app.domain.errors import Fault
 from app.domain.members import members
 from app.services.compare.answers import ModelComparison, RunComparison
-from app.services.evaluate.evaluations import Evaluation, EvaluationHeadline
+from app.services.evaluate.evaluations import Evaluation
 from app.services.gate import CheckAnswer
 from app.services.history import HistoryAnswer
 from app.services.rank import Leaderboard
@@ -49,11 +49,6 @@ class Media(StrEnum):
     MARKDOWN = "text/markdown"
     CSV = "text/csv"
     PAGE = "text/html"
-
-    @property
-    def header(self) -> str:
-        """Value of `Content-Type`."""
-        return self.value if self is Media.JSON else f"{self.value}; charset=utf-8"
 
 
 class Characters(StrEnum):
@@ -84,7 +79,8 @@ class AnswerKind:
 
 
 EVALUATION = AnswerKind((Evaluation,), evaluation_document, ("id", "headline"))
-# The member that is computed where it is named among `fields`.
+# Members that need no report but its headline, and the one that is computed where it is named among `fields`.
+_BRIEF: Final = frozenset({"id", "created_at", "model", "dataset", "tags", "headline"})
 VALUES: Final = "values"
 COMPARISON = AnswerKind((RunComparison, ModelComparison), comparison_document, ("id",))
 CHECK = AnswerKind((CheckAnswer,), check_document, ("id", "verdict", "exit_code"))
@@ -112,23 +108,19 @@ def fields_of(known: Sequence[str]) -> Any:
 
 
 def chosen_members(fields: str | None, known: Sequence[str]) -> tuple[str, ...] | None:
-    """The members that are named with commas between them; None when nothing is said.
-
-    Raises:
-        InvalidQuery: there is none of such a name.
-    """
+    """The members that are named with commas between them, None when nothing is said; raises InvalidQuery."""
     if fields is None:
         return None
     names = tuple(name.strip() for name in fields.split(","))
-    faults = [_unknown_member(name[:100], known) for name in names if name not in known]
+    said = f"; known are {', '.join(known)}"
+    faults = [
+        Fault("fields", "unknown_member", f"there is no member {name[:100]!r}{said}", near(name[:100], known))
+        for name in names
+        if name not in known
+    ]
     if faults:
         raise InvalidQuery(faults)
     return names
-
-
-def _unknown_member(name: str, known: Sequence[str]) -> Fault:
-    detail = f"there is no member {name!r}; known are {', '.join(known)}"
-    return Fault("fields", "unknown_member", detail, near(name, known))
 
 
 def kept_members(answer: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -145,6 +137,7 @@ class FormatQuery(NamedTuple):
     metrics: Sequence[str] | None = None
 
 
+_MINIMAL: Final = "return=minimal"
 # For routes whose address has no parameters: those are called without anything being found out.
 AS_USUAL = FormatQuery()
 # Answers of more classes are written in a thread.
@@ -225,7 +218,7 @@ class View:
     @property
     def is_brief(self) -> bool:
         """Are all members that are kept those of an evaluation with its headline alone?"""
-        return self.fields is not None and {*self.fields} <= {one.name for one in fields(EvaluationHeadline)}
+        return self.fields is not None and {*self.fields} <= _BRIEF
 
     def write(self, answer: Any) -> bytes:
         """The answer, a dataclass or what was saved of one, as it is sent."""
@@ -234,24 +227,21 @@ class View:
         document = self.kind.document(orjson.loads(write_json(answer)))
         match self.media:
             case Media.TEXT:
-                text = write_text(document, self.style)
+                return write_text(document, self.style).encode()
             case Media.MARKDOWN:
-                text = write_markdown(document)
+                return write_markdown(document).encode()
             case Media.PAGE:
                 return write_page(document)
-            case _:
-                text = write_csv(document)
-        return text.encode()
+        return write_csv(document).encode()
 
     def response(
         self, written: bytes, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None
     ) -> Response:
         """A response of what `write` has written."""
-        safe = HEADERS if self.media is Media.PAGE else {}
-        said = {"Vary": "Accept", **safe, **(headers or {})}
+        said = {"Vary": "Accept", **(HEADERS if self.media is Media.PAGE else {}), **(headers or {})}
         if self.applied:
             said |= {"Preference-Applied": self.applied, "Vary": "Accept, Prefer"}
-        return Response(written, status, said, media_type=self.media.header)
+        return Response(written, status, said, media_type=self.media)
 
     def answer(self, answer: Any, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
         """A response with the answer."""
@@ -259,13 +249,13 @@ class View:
 
 
 def view_of(request: Request, kind: AnswerKind, asked: FormatQuery) -> View:
-    """Return the view that a request asks for.
-
-    Raises:
-        NotAcceptable: nothing that it accepts is written here.
-        InvalidQuery: there is no member of such a name, or members are asked for of a text.
+    """Return the view that a request asks for. Raises NotAcceptable where nothing that it accepts is written here, and
+    InvalidQuery where there is no such member, or members are asked for of a text.
     """
-    media = _negotiated(request.headers.get("accept", "*/*"))
+    accept = request.headers.get("accept", "*/*")
+    # The best of what is written here, by the weights of `Accept` (RFC 9110, section 12.5.1).
+    if (media := _best(accept)) is None:
+        raise NotAcceptable(accept, [one.value for one in Media])
     view: View = request.scope["state"].setdefault("view", json_view_of(request, kind, asked, media))
     return view
 
@@ -277,10 +267,8 @@ def requested_view(request: Request) -> View:
 
 
 def json_view_of(request: Request, kind: AnswerKind, asked: FormatQuery = AS_USUAL, media: Media = Media.JSON) -> View:
-    """Return the view of a request for many answers, which are JSON.
-
-    Raises:
-        InvalidQuery: there is no member of such a name, or metrics are chosen without `values`.
+    """Return the view of a request for many answers, which are JSON. Raises InvalidQuery where there is no such member,
+    or metrics are chosen without `values`.
     """
     if asked.fields is not None and media is not Media.JSON:
         raise InvalidQuery.at("fields", "not_json", f"fields chooses members of JSON, and {media} was asked for")
@@ -289,8 +277,9 @@ def json_view_of(request: Request, kind: AnswerKind, asked: FormatQuery = AS_USU
         raise InvalidQuery.at("metrics", "no_values", "expected fields=values with it: metrics chooses among values")
     if kept is not None:
         return View(kind, media, kept, asked.style, metrics=tuple(asked.metrics or ()))
-    if request.method != "GET" and media is Media.JSON and _prefers_minimal(request.headers.get("prefer", "")):
-        return View(kind, media, kind.least, asked.style, "return=minimal")
+    preferred = [one.strip().lower().replace(" ", "") for one in request.headers.get("prefer", "").split(",")]
+    if request.method != "GET" and media is Media.JSON and _MINIMAL in preferred:
+        return View(kind, media, kind.least, asked.style, _MINIMAL)
     return View(kind, media, None, asked.style)
 
 
@@ -302,24 +291,20 @@ def prefers_page(request: Request) -> bool:
 
 def accepts_json(accept: str) -> bool:
     """Return True if a header `Accept` allows JSON."""
-    ranges = [weighted(part) for part in accept.split(",") if part.strip()]
-    return not ranges or _weight(Media.JSON, ranges) > 0.0
-
-
-def _negotiated(accept: str) -> Media:
-    """The best of what is written here, by the weights of `Accept` (RFC 9110, section 12.5.1)."""
-    if (best := _best(accept)) is None:
-        raise NotAcceptable(accept, [media.value for media in Media])
-    return best
+    return _weight(Media.JSON, _ranges(accept)) > 0.0
 
 
 @lru_cache(maxsize=256)
 def _best(accept: str) -> Media | None:
-    ranges = [weighted(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
+    ranges = _ranges(accept)
     # The more specific range decides about a media type, and among equal weights the usual one is taken.
     weights = {media: _weight(media, ranges) for media in Media}
     best = max(weights, key=lambda media: weights[media])
     return best if weights[best] > 0.0 else None
+
+
+def _ranges(accept: str) -> list[tuple[str, float]]:
+    return [weighted(part) for part in accept.split(",") if part.strip()] or [("*/*", 1.0)]
 
 
 def weighted(part: str) -> tuple[str, float]:
@@ -340,17 +325,13 @@ def _weight(media: str, ranges: Sequence[tuple[str, float]]) -> float:
     return 0.0
 
 
-def _prefers_minimal(prefer: str) -> bool:
-    return any(one.strip().lower().replace(" ", "") == "return=minimal" for one in prefer.split(","))
-
-
 async def evaluation_answer(
     view: View,
-    evaluation: Evaluation | EvaluationHeadline,
+    evaluation: Evaluation,
     status: int = HTTPStatus.OK,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """The answer, written in a thread where it is long."""
-    if isinstance(evaluation, Evaluation) and len(evaluation.report.input.labels) > _MOST_CLASSES_AT_ONCE:
+    if len(evaluation.report.input.labels) > _MOST_CLASSES_AT_ONCE:
         return await asyncio.to_thread(view.answer, evaluation, status, headers)
     return view.answer(evaluation, status, headers)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from http import HTTPStatus
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Self, get_args
 
 from fastapi import FastAPI, Request
@@ -15,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic_core.core_schema import ErrorType
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Send
 
 from app.api.access import rate_headers
 from app.api.answers import write_json
@@ -148,7 +150,9 @@ UNKNOWN: Final = object()
 def worded(kind: str, message: str, context: Mapping[str, Any], given: Any = UNKNOWN) -> str:
     """Return the wording of a validation fault, with what came if that is known and plain."""
     if kind in _TYPES:
-        return f"expected {_TYPES[kind]}" + ("" if given is UNKNOWN else f", got {_said(given)}")
+        short = isinstance(given, str) and len(given) <= _MOST_SHOWN
+        came = f"the string {given!r}" if short else described(given)
+        return f"expected {_TYPES[kind]}" + ("" if given is UNKNOWN else f", got {came}")
     words = _WORDS.get(kind)
     if words is not None:
         return words(context)
@@ -156,11 +160,6 @@ def worded(kind: str, message: str, context: Mapping[str, Any], given: Any = UNK
     text = text.replace("less than or equal to", "at most").replace("greater than or equal to", "at least")
     came = f", got {str(given)[:_MOST_SHOWN]}" if isinstance(given, int | float | str) and kind in _OF_NUMBERS else ""
     return text[:1].lower() + text[1:] + came
-
-
-def _said(given: Any) -> str:
-    """The value that came, in words: short texts and numbers as they are."""
-    return f"the string {given!r}" if isinstance(given, str) and len(given) <= _MOST_SHOWN else described(given)
 
 
 _log = logging.getLogger("prevail.api")
@@ -323,7 +322,7 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
         case InvalidInput():
             return _faulty(HTTPStatus.UNPROCESSABLE_ENTITY, error.code, error.faults, prefix)
         case InvalidQuery():
-            return _query_problem(error)
+            return _of_parameter(_faulty(HTTPStatus.UNPROCESSABLE_ENTITY, "", error.faults, ""), error.code)
         case InvalidExpression():
             return _expression_problem([error], prefix)
         case InvalidExpressions():
@@ -333,20 +332,7 @@ def problem_of(error: Exception, prefix: str = "") -> Problem | None:
         case DomainError():
             return _domain_problem(error, prefix)
         case HTTPException():
-            return _http_problem(error)
-    return _store_problem(error)
-
-
-def refusal_of(error: Exception) -> Problem:
-    """Return the problem of an error of the caller; raise any other error."""
-    problem = problem_of(error)
-    if problem is None:
-        raise error
-    return problem
-
-
-def _store_problem(error: Exception) -> Problem | None:
-    match error:
+            return _of_status(HTTPStatus(error.status_code), error.headers, str(error.detail))
         case StoreOverloadedError():
             return _retry("overloaded", "more writes are waiting than the service takes; nothing was saved")
         case StoreFullError():
@@ -357,42 +343,42 @@ def _store_problem(error: Exception) -> Problem | None:
     return None
 
 
+def refusal_of(error: Exception) -> Problem:
+    """Return the problem of an error of the caller; raise any other error."""
+    problem = problem_of(error)
+    if problem is None:
+        raise error
+    return problem
+
+
 def _place(pointer: str, prefix: str = "") -> dict[str, Any]:
     """Return the place of a fault: what does not begin as a JSON pointer does is the name of a parameter."""
     return {"parameter": pointer} if pointer[:1] not in ("", "/") else {"pointer": prefix + pointer}
 
 
-def _faulty(status: HTTPStatus, code: str, faults: Sequence[Fault], prefix: str) -> Problem:
+def _faulty(status: HTTPStatus, code: str, faults: Sequence[Fault | InvalidExpression], prefix: str) -> Problem:
     listed = tuple(
-        FaultValue(**_place(one.pointer, prefix), code=one.code, detail=one.detail, suggestions=one.suggestions or None)
+        FaultValue(
+            **_place(one.pointer or "", prefix),
+            code=one.code,
+            detail=one.detail,
+            position=None if isinstance(one, Fault) else one.position,
+            suggestions=one.suggestions or None,
+            known=one.known[:50] if isinstance(one, UnknownLabel) else None,
+        )
         for one in faults
     )
     return Problem(status=status, code=code, detail=faults[0].detail, errors=listed)
 
 
-def _query_problem(error: InvalidQuery) -> Problem:
-    found = _faulty(HTTPStatus.UNPROCESSABLE_ENTITY, error.code, error.faults, "")
-    return replace(found, detail=f"{error.faults[0].pointer}: {found.detail}")
+def _of_parameter(found: Problem, code: str) -> Problem:
+    """Return a problem whose first fault is of a parameter of the address, which it names."""
+    return replace(found, code=code, detail=f"{found.errors[0].parameter}: {found.detail}")
 
 
 def _expression_problem(errors: Sequence[InvalidExpression], prefix: str) -> Problem:
-    faults = tuple(
-        FaultValue(
-            **_place(error.pointer or "", prefix),
-            code=error.code,
-            detail=error.detail,
-            position=error.position,
-            suggestions=error.suggestions or None,
-            known=error.known[:50] if isinstance(error, UnknownLabel) else None,
-        )
-        for error in errors
-    )
-    first = errors[0]
-    status = HTTPStatus.UNPROCESSABLE_ENTITY
-    if faults[0].parameter is not None:
-        detail = f"{faults[0].parameter}: {first.detail}"
-        return Problem(status=status, code="invalid_query", detail=detail, errors=faults)
-    return Problem(status=status, code=first.code, detail=first.detail, errors=faults)
+    found = _faulty(HTTPStatus.UNPROCESSABLE_ENTITY, errors[0].code, errors, prefix)
+    return found if found.errors[0].parameter is None else _of_parameter(found, "invalid_query")
 
 
 def _domain_problem(error: DomainError, prefix: str) -> Problem:
@@ -412,26 +398,20 @@ def _headers_of(error: DomainError) -> Mapping[str, str]:
     return headers
 
 
-def _http_problem(error: HTTPException) -> Problem:
-    status = HTTPStatus(error.status_code)
-    return Problem(
-        status=status,
-        code=_CODES.get(status, "http_error"),
-        detail=_DETAILS.get(status, str(error.detail)),
-        headers=error.headers or {},
-    )
+def _of_status(status: HTTPStatus, headers: Mapping[str, str] | None = None, detail: str = "") -> Problem:
+    """A problem of the framework; ``detail`` where there is nothing better to say."""
+    said = _DETAILS.get(status, detail)
+    return Problem(status=status, code=_CODES.get(status, "http_error"), detail=said, headers=headers or {})
 
 
 def not_found() -> Problem:
     """An address that there is not."""
-    status = HTTPStatus.NOT_FOUND
-    return Problem(status=status, code=_CODES[status], detail=_DETAILS[status])
+    return _of_status(HTTPStatus.NOT_FOUND)
 
 
 def method_not_allowed(methods: str) -> Problem:
     """An address that takes these methods and no other."""
-    status = HTTPStatus.METHOD_NOT_ALLOWED
-    return Problem(status=status, code=_CODES[status], detail=_DETAILS[status], headers={"Allow": methods})
+    return _of_status(HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": methods})
 
 
 def _retry(
@@ -462,12 +442,19 @@ def internal_error(error: BaseException | None, request_id: str) -> Problem:
 def respond(problem: Problem, request: Request) -> Response:
     """A problem as the answer to a request."""
     request.scope.setdefault("state", {})["code"] = problem.code
-    return Response(
-        write_json(problem.of_request(request_id(request))),
-        status_code=problem.status,
-        media_type=MEDIA_TYPE,
-        headers=problem.headers,
-    )
+    return response_of(problem, request_id(request))
+
+
+def response_of(problem: Problem, request_id: str, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
+    """A problem as the answer to the request of an id."""
+    content = write_json(problem.of_request(request_id))
+    return Response(content, problem.status, {**problem.headers, **headers}, MEDIA_TYPE)
+
+
+async def send_response(response: Response, send: Send) -> None:
+    """Send an answer outside of what routes do."""
+    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
+    await send({"type": "http.response.body", "body": response.body})
 
 
 def request_id(request: Request) -> str:

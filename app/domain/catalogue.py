@@ -119,30 +119,23 @@ def listed(metric: AnyMetric) -> tuple[str, str]:
 
 
 def overall_key(name: str) -> str | None:
-    """The key of the overall metric of that name whose values are stored, None when there is none."""
-    plain, _, parameters = name.replace(" ", "").partition("(")
-    metric = _known(plain)
-    written = [one for one in metric.card.parameters if isinstance(one, Number) and one.written] if metric else []
-    if parameters and not written:
-        return _key_of_call(name)
-    if metric is None or metric.card.scope is not Scope.OVERALL or metric.card.on_request:
-        return None
-    if not written:
-        return metric.key
-    kept = {f"{one.name}={k})" for one in written for k in CUTOFFS}
-    return f"{metric.key}({parameters}" if parameters in kept else None
-
-
-def _key_of_call(name: str) -> str | None:
-    """The key of an overall metric that is named with arguments of another library, and has no parameters besides."""
+    """The key of the overall metric of that name whose values are stored, None when there is none: with its usual
+    parameters, and at one of the usual k where it has one.
+    """
     try:
         found = parse_for_any_classes(name, inputs=frozenset(Inputs))
     except InvalidExpression:
         return None
     if not isinstance(found, Measure) or found.of is not None or found.metric.card.on_request:
         return None
-    usual = {one.name: one.default for one in found.metric.card.parameters}
-    return found.metric.key if found.parameters == usual else None
+    key, parameters = found.metric.key, found.metric.card.parameters
+    written = [one.name for one in parameters if isinstance(one, Number) and one.written]
+    if any(found.parameters[one.name] != one.default for one in parameters if one.name not in written):
+        return None
+    if not written:
+        return key
+    k = found.parameters[written[0]]
+    return f"{key}({written[0]}={k:g})" if k in CUTOFFS and "(" in name else None
 
 
 def why_not_stored(name: str) -> str | None:

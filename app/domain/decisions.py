@@ -60,12 +60,7 @@ class ComparisonSummary:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonFilter:
-    """Filter of a list of comparisons.
-
-    Attributes:
-        evaluation: Only those of this one.
-        model: Only those of this model, by name or as ``name:version``.
-    """
+    """Filter of a list of comparisons: those of an evaluation, and of a model, by name or as ``name:version``."""
 
     evaluation: UUID | None = None
     model: str | None = None
@@ -73,12 +68,7 @@ class ComparisonFilter:
 
 @dataclass(frozen=True, slots=True)
 class CheckFilter:
-    """Filter of a list of checks.
-
-    Attributes:
-        gate: Only those of this gate.
-        model: Only those of evaluations of this model, by name or as ``name:version``.
-    """
+    """Filter of a list of checks: those of a gate, and of evaluations of a model, by name or as ``name:version``."""
 
     gate: str | None = None
     verdict: Verdict | None = None

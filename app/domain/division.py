@@ -28,12 +28,8 @@ _MOST_CELLS: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """An attribute whose values divide the samples.
-
-    Attributes:
-        name: Of the attribute.
-        codes: (n) place of the value of each sample.
-        values: As a condition says them: a value, or `from` and `to`.
+    """An attribute whose values divide the samples: (n) the place of the value of each, and values as a condition says
+    them, or `from` and `to`.
     """
 
     name: str
@@ -43,13 +39,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A slice with its samples.
-
-    Attributes:
-        where: Its conditions.
-        places: Which entries of samples are in it, rising.
-        size: How many samples.
-    """
+    """A slice by its conditions, with the places of its entries, which rise, and how many samples they are."""
 
     where: Where
     places: Places
@@ -106,13 +96,10 @@ def columns_of(source: MatrixInput, names: Sequence[str], bins: Mapping[str, Seq
 def gathered(
     source: MatrixInput, columns: list[Column], reference: Places | None
 ) -> tuple[MatrixInput, list[Column], Places | None]:
-    """Return samples that say the same as one entry, for metrics of a matrix: a slice costs what its entries
-    do. Weighted samples stay as they are, since sums of weights would change in their last digits.
+    """Return samples that say the same as one entry, for metrics of a matrix: a slice costs what its entries do.
 
-    Args:
-        source: Samples with classes.
-        columns: What they are divided by.
-        reference: Places of those that slices are held against.
+    ``reference`` has the places of those that slices are held against. Weighted samples stay as they are, since sums of
+    weights would change in their last digits.
     """
     samples = source.samples
     if samples is None or source.is_weighted or samples.tally is not None:

@@ -1,10 +1,12 @@
 """Errors of requests, each with a stable code. ``app.api.problems`` writes them as problem+json."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
 
 _Understood = TypeVar("_Understood")
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,10 @@ class DomainError(Exception):
     code: ClassVar[str] = "error"
     retry_after: int | None = None
 
+    def __init_subclass__(cls, code: str | None = None) -> None:
+        """Declare an error; without a code it has that of its base."""
+        cls.code = code or cls.code
+
     def __init__(self, detail: str, *, pointer: str | None = None, suggestions: Sequence[str] = ()) -> None:
         super().__init__(detail)
         self.detail = detail
@@ -44,10 +50,8 @@ class DomainError(Exception):
         self.suggestions = tuple(suggestions)
 
 
-class InvalidInput(DomainError):
+class InvalidInput(DomainError, code="invalid_input"):
     """The request has the right form but cannot be evaluated; every fault that was found is listed."""
-
-    code = "invalid_input"
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__(faults[0].detail, pointer=faults[0].pointer)
@@ -59,38 +63,44 @@ class InvalidInput(DomainError):
         return cls([Fault(pointer, code, detail, tuple(suggestions))])
 
 
-class NotFound(DomainError):
+@contextmanager
+def moved_faults(moved: Callable[[Fault], Fault]) -> Iterator[None]:
+    """Tell faults of what is done within as ``moved`` has them."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput([moved(fault) for fault in error.faults]) from None
+
+
+class NotFound(DomainError, code="not_found"):
     """The project has no such object."""
 
-    code = "not_found"
+    @classmethod
+    def unless(cls, found: _Found | None, what: str) -> _Found:
+        """Return what was found. Raises this where it is None, or False: there is no such thing."""
+        if found is None or found is False:
+            raise cls(f"there is no {what}")
+        return found
 
 
-class PreconditionFailed(DomainError):
+class PreconditionFailed(DomainError, code="precondition_failed"):
     """The object does not satisfy the preconditions of the request (`If-Match`, `If-None-Match`)."""
 
-    code = "precondition_failed"
 
-
-class Unauthenticated(DomainError):
+class Unauthenticated(DomainError, code="unauthenticated"):
     """A valid API key is needed. ``presented`` says that one came."""
-
-    code = "unauthenticated"
 
     def __init__(self, detail: str, *, presented: bool) -> None:
         super().__init__(detail)
         self.presented = presented
 
 
-class Forbidden(DomainError):
+class Forbidden(DomainError, code="forbidden"):
     """The key is valid, but may not do this."""
 
-    code = "forbidden"
 
-
-class DataNotAllowed(Forbidden):
+class DataNotAllowed(Forbidden, code="data_not_allowed"):
     """Data that a request names does not lie where the operator lets the service read."""
-
-    code = "data_not_allowed"
 
 
 class Later(DomainError):
@@ -103,141 +113,102 @@ class Later(DomainError):
         self.retry_after = retry_after
 
 
-class TooManyRequests(Later):
+class TooManyRequests(Later, code="rate_limited"):
     """A key was used more often than it may be: so many ``times`` in ``window`` seconds."""
-
-    code = "rate_limited"
 
     def __init__(self, detail: str, *, times: int, window: int, retry_after: int) -> None:
         super().__init__(detail, retry_after=retry_after)
         self.times, self.window = times, window
 
 
-class QuotaUsedUp(TooManyRequests):
+class QuotaUsedUp(TooManyRequests, code="quota_used_up"):
     """A key was used as often as it may be in a day."""
 
-    code = "quota_used_up"
 
-
-class ProjectQuotaUsedUp(QuotaUsedUp):
+class ProjectQuotaUsedUp(QuotaUsedUp, code="project_quota_used_up"):
     """A project has used what it may in a day of evaluations or of seconds to compute. Nothing was saved."""
 
-    code = "project_quota_used_up"
 
-
-class StorageQuotaUsedUp(Later):
+class StorageQuotaUsedUp(Later, code="storage_quota_used_up"):
     """A project has sent as many bytes to be saved as it may in a day."""
 
-    code = "storage_quota_used_up"
 
-
-class IdempotencyKeyReused(DomainError):
+class IdempotencyKeyReused(DomainError, code="idempotency_key_reused"):
     """The key belongs to another request."""
 
-    code = "idempotency_key_reused"
 
-
-class IdempotencyKeyInFlight(DomainError):
+class IdempotencyKeyInFlight(DomainError, code="idempotency_key_in_flight"):
     """A request with the key is under way."""
 
-    code = "idempotency_key_in_flight"
     retry_after = 1
 
 
-class ResultDeleted(DomainError):
+class ResultDeleted(DomainError, code="result_deleted"):
     """The stored result of the first request with this idempotency key has been deleted."""
 
-    code = "result_deleted"
 
-
-class ShownOnce(DomainError):
+class ShownOnce(DomainError, code="shown_once"):
     """The answer to the first request with this idempotency key held a secret, which is not stored."""
 
-    code = "shown_once"
 
-
-class TooLarge(DomainError):
+class TooLarge(DomainError, code="too_large"):
     """The request is larger than one request may be; the detail names the quantity that was counted, and its limit."""
-
-    code = "too_large"
 
 
 class BeyondMemory(TooLarge):
     """Data that a request names has more rows than are held in memory."""
 
 
-class Overloaded(Later):
+class Overloaded(Later, code="overloaded"):
     """More is under way than the service takes."""
 
-    code = "overloaded"
 
-
-class TooManyJobs(Later):
+class TooManyJobs(Later, code="too_many_jobs"):
     """More jobs of the project wait than may."""
 
-    code = "too_many_jobs"
 
-
-class TooManyWebhooks(DomainError):
+class TooManyWebhooks(DomainError, code="too_many_webhooks"):
     """The project has as many webhooks as it may; one has to go before another comes."""
 
-    code = "too_many_webhooks"
 
-
-class JobEnded(DomainError):
+class JobEnded(DomainError, code="job_ended"):
     """A job that is to be cancelled has ended already."""
 
-    code = "job_ended"
 
-
-class JobLost(DomainError):
+class JobLost(DomainError, code="job_lost"):
     """Whoever worked on a job was lost each time it was tried."""
 
-    code = "job_lost"
 
-
-class DeadlinePassed(DomainError):
+class DeadlinePassed(DomainError, code="deadline_passed"):
     """The computation took too long and was ended. Nothing was stored."""
 
-    code = "deadline_passed"
 
-
-class NotEnoughMemory(DomainError):
+class NotEnoughMemory(DomainError, code="not_enough_memory"):
     """The computation needs more memory than one request may have. Nothing was stored."""
 
-    code = "not_enough_memory"
 
-
-class ProcessLost(DomainError):
+class ProcessLost(DomainError, code="process_lost"):
     """The process that computed what was asked for ended under it. Nothing was saved; a retry is sensible."""
 
-    code = "process_lost"
     retry_after = 1
 
 
-class SpillFull(DomainError):
+class SpillFull(DomainError, code="spill_full"):
     """Rows beyond memory take more room in files than they may, or than there is. Nothing was saved."""
 
-    code = "spill_full"
 
-
-class ClusterUnavailable(DomainError):
+class ClusterUnavailable(DomainError, code="cluster_unavailable"):
     """The cluster that holds rows beyond memory cannot do what was asked for. Nothing was saved."""
 
-    code = "cluster_unavailable"
     retry_after = 1
 
 
-class SchemaOutdated(DomainError):
+class SchemaOutdated(DomainError, code="schema_outdated"):
     """The database has not the schema of this release."""
 
-    code = "schema_outdated"
 
-
-class InvalidExpression(DomainError):
+class InvalidExpression(DomainError, code="invalid_expression"):
     """A metric expression does not parse or does not make sense. ``position`` counts characters from 0."""
-
-    code = "invalid_expression"
 
     def __init__(
         self,
@@ -283,16 +254,12 @@ def all_understood(
     return found
 
 
-class UnknownMetric(InvalidExpression):
+class UnknownMetric(InvalidExpression, code="unknown_metric"):
     """There is no metric or function of that name; the nearest known ones are offered."""
 
-    code = "unknown_metric"
 
-
-class UnknownLabel(InvalidExpression):
+class UnknownLabel(InvalidExpression, code="unknown_label"):
     """The evaluation has no class of that label."""
-
-    code = "unknown_label"
 
     def __init__(
         self, detail: str, *, known: Sequence[str], suggestions: Sequence[str] = (), position: int | None = None
@@ -301,88 +268,60 @@ class UnknownLabel(InvalidExpression):
         self.known = tuple(known)
 
 
-class InvalidParameter(InvalidExpression):
+class InvalidParameter(InvalidExpression, code="invalid_parameter"):
     """A metric does not take the parameter, or the parameter not the value."""
 
-    code = "invalid_parameter"
 
-
-class NotComparable(InvalidExpression):
+class NotComparable(InvalidExpression, code="not_comparable"):
     """The expression does not say which of two values is better."""
 
-    code = "not_comparable"
 
-
-class NoSamples(DomainError):
+class NoSamples(DomainError, code="no_samples_kept"):
     """The question needs the samples of an evaluation, of which only the matrix is known."""
 
-    code = "no_samples_kept"
 
-
-class NeedsScores(DomainError):
+class NeedsScores(DomainError, code="needs_scores"):
     """The question is about probabilities or scores, and the input came without."""
 
-    code = "needs_scores"
 
-
-class NotForKind(DomainError):
+class NotForKind(DomainError, code="not_for_this_kind"):
     """The question has no meaning for this kind of input."""
 
-    code = "not_for_this_kind"
 
-
-class UnknownClass(DomainError):
+class UnknownClass(DomainError, code="unknown_class"):
     """Something of a class that there is not, or of no class where one has to be named."""
-
-    code = "unknown_class"
 
     def __init__(self, detail: str, *, pointer: str = "class", suggestions: Sequence[str] = ()) -> None:
         super().__init__(detail, pointer=pointer, suggestions=suggestions)
 
 
-class NoFigure(DomainError):
+class NoFigure(DomainError, code="no_figure"):
     """There is no such figure: this evaluation or comparison has not the values that it shows."""
 
-    code = "no_figure"
 
-
-class NotInstalled(DomainError):
+class NotInstalled(DomainError, code="not_installed"):
     """The request needs an optional part of the service that is not installed. Nothing is wrong with the request."""
 
-    code = "not_installed"
 
-
-class CurveUndefined(DomainError):
+class CurveUndefined(DomainError, code="undefined_curve"):
     """The samples of an evaluation have no such curve."""
 
-    code = "undefined_curve"
 
-
-class NoRule(DomainError):
+class NoRule(DomainError, code="no_feasible_rule"):
     """No decision rule satisfies the constraints."""
 
-    code = "no_feasible_rule"
 
-
-class IncomparableLabels(DomainError):
+class IncomparableLabels(DomainError, code="different_labels"):
     """Two runs that are to be compared have different classes."""
 
-    code = "different_labels"
 
-
-class GateIsForOtherData(DomainError):
+class GateIsForOtherData(DomainError, code="gate_is_for_other_data"):
     """A gate is asked about an evaluation of other data than it applies to."""
 
-    code = "gate_is_for_other_data"
 
-
-class IncomparableRuns(DomainError):
+class IncomparableRuns(DomainError, code="incomparable_runs"):
     """Runs cannot be compared in the way asked for."""
 
-    code = "incomparable_runs"
 
-
-class OutOfReach(DomainError):
+class OutOfReach(DomainError, code="out_of_reach"):
     """The computation would take minutes, or more of the service than one request may have."""
-
-    code = "out_of_reach"

@@ -194,14 +194,14 @@ class ShownValue:
         as_asked: The name under which it was asked for, where that is another.
     """
 
-    value: float | None
-    low: float | None
-    high: float | None
-    level: float | None
-    method: str | None
-    group: Literal["insensitive", "sensitive"] | None
-    balanced: BalancedValue | None
-    reason: str | None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    method: str | None = None
+    group: Literal["insensitive", "sensitive"] | None = None
+    balanced: BalancedValue | None = None
+    reason: str | None = None
     as_asked: str | None = field(default=None, metadata=LEFT_OUT)
 
 

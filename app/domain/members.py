@@ -5,16 +5,12 @@ The name of a field is the name of its member. Where more has to be said, the me
     label: str | None = field(default=None, metadata=named("class") | LEFT_OUT)
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from datetime import datetime
-from enum import Enum
 from functools import cache
-from math import isfinite
 from operator import attrgetter
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Self
-from uuid import UUID
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import orjson
@@ -22,6 +18,7 @@ import orjson
 from app.kernel.numerics.arrays import Array
 
 Metadata = dict[str, Any]
+_OPTIONS: Final = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 # The member is absent when it is None, where others are null.
 LEFT_OUT: Metadata = {"left_out": True}
 # The field is no member: it is there for what is done with the answer besides.
@@ -79,70 +76,35 @@ def _layout(kind: Any) -> _Layout:
     )
 
 
-class WrittenObject(Mapping[str, Any]):
-    """A JSON object that is written already: it is sent as it is, and read only where somebody looks into it.
-
-    A report has two thousand numbers under names that are always the same. As dicts they take three times as long.
-
-    Attributes:
-        written: The JSON.
-    """
-
-    __slots__ = ("_known", "_read", "written")
-
-    def __init__(self, written: bytes, known: Mapping[str, Any] = MappingProxyType({})) -> None:
-        """Take the JSON, and those of its members that are looked at before the rest is read."""
-        self.written = written
-        self._known = dict(known)
-        self._read: dict[str, Any] | None = None
-
-    def __getitem__(self, name: str) -> Any:
-        """One member."""
-        return self._known[name] if name in self._known else self._members[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """The names of the members."""
-        return iter(self._members)
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    @property
-    def _members(self) -> dict[str, Any]:
-        if self._read is None:
-            self._read = orjson.loads(self.written)
-        return self._read
+def write_json(answer: Any) -> bytes:
+    """JSON as it is sent. Numbers that are not finite are null."""
+    return orjson.dumps(answer, default=_known, option=_OPTIONS)
 
 
-def as_json(value: Any) -> Any:
-    """An answer as dicts, lists, texts and finite numbers: the form in which it is kept."""
-    if isinstance(value, Enum):
-        return value.value
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return float(value) if isfinite(value) else None
+def as_json(answer: Any) -> Any:
+    """An answer as dicts, lists, texts and finite numbers: the form in which it is kept, and sent."""
+    return orjson.loads(write_json(answer))
+
+
+def _known(value: Any) -> Any:
+    """Convert a value for which orjson has no form, or not the form of our answers."""
     if is_dataclass(value):
-        return {name: as_json(member) for name, member in members(value).items()}
-    if isinstance(value, Mapping):
-        return {str(name): as_json(member) for name, member in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return as_json(value.tolist())
-    return _text(value) if isinstance(value, UUID | datetime) else [as_json(member) for member in value]
-
-
-def _text(value: UUID | datetime) -> str:
-    return rfc3339(value) if isinstance(value, datetime) else str(value)
+        return members(value)
+    match value:
+        case datetime():
+            return rfc3339(value)
+        case np.ndarray():
+            return value.tolist() if value.flags.c_contiguous else np.ascontiguousarray(value)
+        case Mapping():
+            return dict(value)
+        case Iterable():
+            return list(value)
+    raise TypeError(f"expected a part of an answer, got {type(value).__name__}")
 
 
 def rfc3339(moment: datetime) -> str:
     """A moment, which is in UTC, with milliseconds."""
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
-
-
-# Where a number is to come. A text in JSON never holds this byte.
-_MARK: Final = b"\0"
-NUMBER: Final = orjson.Fragment(_MARK)
 
 
 def number(value: float) -> float | None:
@@ -155,44 +117,3 @@ def numbers(values: Array) -> list[Any]:
     finite = np.isfinite(values)
     listed: Any = values if finite.all() else np.where(finite, values, np.array(None))
     return listed.tolist()  # type: ignore[no-any-return]  # numpy gives Any
-
-
-def written_numbers(values: Array) -> list[bytes]:
-    """Every number of an array, entry by entry, as JSON has it: `null` for what is not finite."""
-    flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
-    return orjson.dumps(flat, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1].split(b",")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JsonTemplate:
-    """A JSON object whose numbers are still to come.
-
-    Attributes:
-        between: What stands before, between and behind them: one piece more than there are numbers.
-    """
-
-    between: tuple[bytes, ...]
-
-    @classmethod
-    def of(cls, shape: Mapping[str, Any]) -> Self:
-        """Make the template of an object that has `NUMBER` in the place of each number."""
-        return cls(tuple(orjson.dumps(shape).split(_MARK)))
-
-    def under(self, names: Sequence[str]) -> "JsonTemplate":
-        """An object with such an object under each name."""
-        first, *inner, last = self.between
-        between: list[bytes] = []
-        behind = b"{"
-        for name in names:
-            between.append(behind + orjson.dumps(name) + b":" + first)
-            between += inner
-            behind = last + b","
-        between.append(last + b"}")
-        return JsonTemplate(tuple(between))
-
-    def filled(self, values: Sequence[bytes]) -> bytes:
-        """The JSON with these numbers (`written_numbers`), of which there are as many as places."""
-        parts = [b""] * (2 * len(self.between) - 1)
-        parts[::2] = self.between
-        parts[1::2] = values
-        return b"".join(parts)

@@ -175,7 +175,6 @@ class Section:
         folds: Over the folds, where there are some.
         interpretation: Verbal scales, where they are asked for.
         details: What belongs to the values but is no metric, as JSON.
-        leading: By label what headlines and summaries say of a class, where `per_class` is written already.
         curves: Of streamed samples: what is saved of their curves, as JSON.
     """
 
@@ -190,13 +189,7 @@ class Section:
     folds: Mapping[str, FoldValues] | None = None
     interpretation: Mapping[str, Mapping[str, str]] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    leading: Mapping[str, GroupedMetrics] | None = None
     curves: Mapping[str, Any] | None = None
-
-    @property
-    def classes(self) -> Mapping[str, GroupedMetrics]:
-        """The leading values by label, perhaps with the others."""
-        return self.per_class if self.leading is None else self.leading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

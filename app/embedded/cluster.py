@@ -38,7 +38,8 @@ def keep_reserve(home: Path) -> None:
         return
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-            _fill(file.fileno())
+            for _ in range(RESERVE_BYTES >> 20):
+                os.write(file.fileno(), bytes(1 << 20))
     except OSError as error:
         path.unlink(missing_ok=True)
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -50,14 +51,6 @@ def release_reserve(home: Path) -> None:
     if free_bytes(home) < RESERVE_BYTES and (home / NAME).exists():
         (home / NAME).unlink()
         _log.error("no space left in %s: its reserve of %d MiB was released", home, RESERVE_BYTES >> 20)
-
-
-def _fill(descriptor: int) -> None:
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
-        return
-    for _ in range(RESERVE_BYTES >> 20):
-        os.write(descriptor, bytes(1 << 20))
 
 
 ROLE: Final = "prevail"
@@ -114,12 +107,6 @@ def processes_of(cluster: Path) -> list[int]:
     return [int(line.split()[0]) for line in listing.stdout.splitlines() if f"-D {cluster} " in line]
 
 
-def signal_process(process_id: int, number: signal.Signals) -> None:
-    """Send a signal to a process that may be gone already."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process_id, number)
-
-
 def read_status(cluster: Path) -> tuple[int, str] | None:
     """Process id and state (`starting`, `ready`, …) from the server's own note, or None without one."""
     try:
@@ -150,7 +137,9 @@ def clear_leftovers(cluster: Path) -> None:
     for number, seconds in STOPPING if server in processes_of(cluster) else _ORPHANS:
         running = processes_of(cluster)
         for process_id in [server] if server in running and number != signal.SIGKILL else running:
-            signal_process(process_id, number)
+            # It may be gone already.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process_id, number)
         if wait_until(lambda: not processes_of(cluster), seconds):
             break
     else:
@@ -183,11 +172,7 @@ def create_cluster(home: Path, installation: Installation, user: ServerUser, *, 
 
 
 def read_password(home: Path) -> str:
-    """The password that `create_cluster` left.
-
-    Raises:
-        EmbeddedPostgresError: the file is gone.
-    """
+    """The password that `create_cluster` left."""
     try:
         return (home / "password").read_text()
     except FileNotFoundError as error:

@@ -21,7 +21,7 @@ SERVER_USERS: Final = ("postgres", "nobody")
 
 
 class EmbeddedPostgresError(RuntimeError):
-    """The embedded server cannot be had; the message says why and what to do."""
+    """The embedded server cannot be had; the message says why and what to do. Whatever is done here may raise it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +181,7 @@ class Installation:
 
     @classmethod
     def all(cls) -> list[Self]:
-        """Every Postgres of the installed wheel.
-
-        Raises:
-            EmbeddedPostgresError: the wheel is not installed.
-        """
+        """Every Postgres of the installed wheel."""
         spec = importlib.util.find_spec(PACKAGE)
         if spec is None or spec.origin is None:
             raise EmbeddedPostgresError(

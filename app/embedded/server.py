@@ -107,11 +107,7 @@ class EmbeddedPostgres:
         self._supervisor.start()
 
     def start_again(self) -> None:
-        """Start a server in the place of the one that ended, with its address and password.
-
-        Raises:
-            EmbeddedPostgresError: it does not start.
-        """
+        """Start a server in the place of the one that ended, with its address and password."""
         # First of all: the id that the watch would signal may be a stranger's from now on.
         self._end_watch()
         clear_leftovers(self.home / "cluster")
@@ -138,27 +134,16 @@ class EmbeddedPostgres:
         """Make a database unless it is there."""
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", name):
             raise ValueError(f"expected a database name of lower-case letters, digits and _, got {name!r}")
-        if not self._execute(f"SELECT 1 FROM pg_database WHERE datname = '{name}'"):  # noqa: S608 - matched above
-            self._execute(f'CREATE DATABASE "{name}"')
+        # Imported when a server is started: commands that start none have no use for it.
+        import psycopg
+        from psycopg.sql import SQL, Identifier
 
-    def _execute(self, statement: str) -> str:
-        """Run one statement with the server's own client; returns what it prints."""
-        answer = subprocess.run(
-            [self.installation.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-c", statement],
-            env={
-                "PATH": os.defpath,
-                "PGHOST": "127.0.0.1",
-                "PGPORT": str(self.port),
-                "PGUSER": ROLE,
-                "PGPASSWORD": self._password,
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if answer.returncode != 0:
-            raise EmbeddedPostgresError(f"the embedded Postgres refused a statement: {answer.stderr.strip()}")
-        return answer.stdout.strip()
+        try:
+            with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+                if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
+                    connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+        except psycopg.Error as error:
+            raise EmbeddedPostgresError(f"the embedded Postgres refused a statement: {error}") from error
 
     def stop(self) -> None:
         """End the server cleanly and wait for it; harmless when it is ended already.
@@ -203,11 +188,7 @@ def start_embedded(data_dir: Path) -> Iterator[EmbeddedPostgres]:
 
 
 def _take_home(data_dir: Path, user: ServerUser) -> tuple[Path, IO[str]]:
-    """The folder of the server's files, and the lock that makes it ours until it is closed.
-
-    Raises:
-        EmbeddedPostgresError: it cannot be used, or another service uses it.
-    """
+    """The folder of the server's files, and the lock that makes it ours until it is closed."""
     with contextlib.ExitStack() as undo:
         try:
             home = choose_home(data_dir, user)
@@ -259,11 +240,7 @@ def running_dsn(data_dir: Path) -> str | None:
 
 
 def has_database(data_dir: Path) -> bool:
-    """Is there a database in `data_dir`, whether or not a service runs on it?
-
-    Raises:
-        EmbeddedPostgresError: the folder belongs to another user.
-    """
+    """Is there a database in `data_dir`, whether or not a service runs on it?"""
     try:
         return (_home_of(data_dir) / "cluster" / "PG_VERSION").exists()
     except PermissionError as error:

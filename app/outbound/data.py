@@ -282,22 +282,12 @@ class DataPlaces:
     s3_endpoint: str | None = None
 
     def check(self, uri: str) -> bool:
-        """Return True for data on this machine, which is quick to look at.
-
-        Raises:
-            DataNotAllowed: it does not lie below a prefix.
-        """
-        return self._allowed(uri).scheme == FILE
+        """Return True for data on this machine. Raises DataNotAllowed if it does not lie below a prefix."""
+        return allowed_address(uri, self._below).scheme == FILE
 
     def files(self, reference: DataReference) -> DataListing:
-        """The files that a reference names, in the order of their paths.
-
-        Raises:
-            DataNotAllowed: one of them does not lie below a prefix, wherever links lead.
-            InvalidInput: there are none, or too many, or it is no table that can be read.
-            OSError: the place of storage does not answer.
-        """
-        address = self._allowed(reference.uri)
+        """The files that a reference names, in the order of their paths. Raises as `ports.DataSource.files`."""
+        address = allowed_address(reference.uri, self._below)
         if reference.format is not None and reference.format.is_table:
             listing = self._of_table(address, reference)
             self._check_count(len(listing.files))
@@ -311,7 +301,7 @@ class DataPlaces:
             found = []
         if not found:
             raise InvalidInput.at(_WHERE, "no_such_data", "expected one file at least at this address, there is none")
-        roots = [Path(one.path) for one in map(read_prefix, self.prefixes) if address.is_below(one)]
+        roots = [Path(one.path) for one in self._below if address.is_below(one)]
         _check_no_table(filesystem, found, roots)
         self._check_count(len(found))
         if address.scheme == FILE:
@@ -342,8 +332,7 @@ class DataPlaces:
         Raises:
             DataNotAllowed: it lies elsewhere than the table, below no prefix, or behind a link that leads outside.
         """
-        prefixes = [read_prefix(prefix) for prefix in self.prefixes]
-        address = allowed_address(_OF_HADOOP.sub("s3://", location), prefixes, written_by_table=True)
+        address = allowed_address(_OF_HADOOP.sub("s3://", location), self._below, written_by_table=True)
         if address.scheme != scheme:
             raise DataNotAllowed("expected all files of a table where its metadata lies")
         if scheme == FILE:
@@ -355,12 +344,12 @@ class DataPlaces:
         if files > _MOST_FILES:
             raise InvalidInput.at(_WHERE, "too_many_files", f"expected at most {_MOST_FILES} files, got {files}")
 
-    def _allowed(self, uri: str) -> Address:
-        return allowed_address(uri, [read_prefix(prefix) for prefix in self.prefixes])
+    @property
+    def _below(self) -> list[Address]:
+        return [read_prefix(prefix) for prefix in self.prefixes]
 
     def _check_links(self, paths: Iterable[str]) -> None:
-        prefixes = [read_prefix(prefix) for prefix in self.prefixes]
-        roots = [Path(prefix.path).resolve() for prefix in prefixes if prefix.scheme == FILE]
+        roots = [Path(prefix.path).resolve() for prefix in self._below if prefix.scheme == FILE]
         for path in paths:
             place = Path(path).resolve()
             if not any(place.is_relative_to(root) for root in roots):

@@ -1,4 +1,4 @@
-"""Posts to webhooks: the port `app.services.ports.Poster`.
+"""Posts to webhooks.
 
 The client of HTTP and its certificates are loaded for the first one: most services have none.
 """

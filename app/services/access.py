@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 from uuid import UUID
 
 from limits import RateLimitItem, parse_many
@@ -28,12 +28,10 @@ from app.domain.errors import (
     TooManyRequests,
     Unauthenticated,
 )
-from app.domain.evaluation import Page
 from app.domain.identifiers import new_id
 from app.domain.operations import (
     DEFAULT_PROJECT,
     Actor,
-    AuditEntry,
     KeyFacts,
     KeyMade,
     QuotaUse,
@@ -42,16 +40,10 @@ from app.domain.operations import (
     Used,
     key_prefix,
 )
+from app.services.known import Known
 from app.services.ports import KeyLookup, KeyStore, StoreFullError, StoreUnavailableError, UsageStore
 
 _TOKEN = re.compile(r"pv_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
-
-
-class Token(NamedTuple):
-    """A key that came with a request."""
-
-    id: UUID
-    digest: bytes
 
 
 def make_token(identifier: UUID) -> tuple[str, bytes]:
@@ -60,18 +52,8 @@ def make_token(identifier: UUID) -> tuple[str, bytes]:
     return f"{key_prefix(identifier)}_{secret}", sha256(secret.encode()).digest()
 
 
-def read_token(text: str) -> Token | None:
-    """The parts of a key; None when it has not the form of one."""
-    match = _TOKEN.fullmatch(text)
-    if match is None:
-        return None
-    return Token(UUID(hex=match[1]), sha256(match[2].encode()).digest())
-
-
-KNOWN_SECONDS: Final = 2.0
 NOTE_SECONDS: Final = 5.0
 _DAY_SECONDS: Final = 86_400
-_MOST_KNOWN: Final = 10_000
 # Stands for the digest of a key that there is not, so that as much is done for it as for one that there is.
 _NOBODY: Final = bytes(32)
 
@@ -80,13 +62,8 @@ _log = logging.getLogger("prevail.access")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The sender of a request.
-
-    Attributes:
-        authorization: The header `Authorization`.
-        project: The project that a header names.
-        local: The request came from this machine.
-        request_id: Id of the request in the log and in the audit log.
+    """The sender of a request, with its header `Authorization` and the project that it names; ``local`` if it came from
+    this machine.
     """
 
     authorization: str | None
@@ -97,13 +74,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """A request that may pass.
-
-    Attributes:
-        project: In which it acts.
-        administers: It may do what takes the scope `admin`.
-        limit: What is left of the rate of its key, None without one.
-    """
+    """A request that may pass; ``administers`` if it may do what takes the scope `admin`."""
 
     actor: Actor
     project: str
@@ -119,12 +90,6 @@ class RateState:
     window: int
     left: int
     reset: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    key: KeyFacts | None
-    until: float
 
 
 Key = TypeVar("Key")
@@ -185,10 +150,9 @@ class Guard:
         self._never = required is False
         self._rate = rate
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
-        self._known: dict[UUID, _Known] = {}
-        self._asked: dict[UUID, asyncio.Task[KeyFacts | None]] = {}
+        self._known = Known(store.find)
         self._needs_keys = required is True
-        self._open_until = 0.0
+        self._are_there: Known[None, bool] = Known(lambda _: store.any())
         self.used: Ledger[UUID, int] = Ledger(self._write, 0, "keys")
 
     async def admit(self, caller: Caller, scope: Scope) -> Admitted:
@@ -218,57 +182,32 @@ class Guard:
 
     def forget(self, identifier: UUID) -> None:
         """A key was changed here: read it again at its next use."""
-        self._known.pop(identifier, None)
+        self._known.forget(identifier)
 
     # Who it is.
 
     async def needs_key(self) -> bool:
         """Tell whether requests need a key: from the first one that was made on, though all be revoked."""
-        if self._never:
-            return False
-        if not self._needs_keys and time.monotonic() >= self._open_until:
-            self._needs_keys = await self._store.any()
-            self._open_until = time.monotonic() + KNOWN_SECONDS
+        if not self._never and not self._needs_keys:
+            self._needs_keys = await self._are_there.of(None)
         return self._needs_keys
 
     async def _authenticate(self, authorization: str | None) -> KeyFacts:
         if authorization is None:
             raise Unauthenticated("expected an API key in the header Authorization: Bearer", presented=False)
         kind, _, text = authorization.partition(" ")
-        token = read_token(text.strip()) if kind.lower() == "bearer" else None
+        token = _TOKEN.fullmatch(text.strip()) if kind.lower() == "bearer" else None
         if token is None:
             raise _refused()
-        key = await self._find(token.id)
+        key, digest = await self._known.of(UUID(hex=token[1])), sha256(token[2].encode()).digest()
         now = datetime.now(UTC)
-        good = hmac.compare_digest(token.digest, _NOBODY if key is None else key.digest)
+        good = hmac.compare_digest(digest, _NOBODY if key is None else key.digest)
         if key is None:
             raise _refused()
         if not good and key.previous_digest is not None and key.previous_until is not None:
-            good = hmac.compare_digest(token.digest, key.previous_digest) and now < key.previous_until
+            good = hmac.compare_digest(digest, key.previous_digest) and now < key.previous_until
         if not good or not key.is_good_at(now):
             raise _refused()
-        return key
-
-    async def _find(self, identifier: UUID) -> KeyFacts | None:
-        known = self._known.get(identifier)
-        if known is not None and time.monotonic() < known.until:
-            return known.key
-        task = self._asked.get(identifier)
-        if task is None:
-            task = self._asked[identifier] = asyncio.create_task(self._read(identifier))
-        # Others wait for the same answer: who goes away does not take it from them.
-        return await asyncio.shield(task)
-
-    async def _read(self, identifier: UUID) -> KeyFacts | None:
-        # From before it was read: what is changed meanwhile counts as not known.
-        until = time.monotonic() + KNOWN_SECONDS
-        try:
-            key = await self._store.find(identifier)
-        finally:
-            del self._asked[identifier]
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[identifier] = _Known(key, until)
         return key
 
     # How often.
@@ -279,7 +218,7 @@ class Guard:
                 f"the key has used up its {key.daily_quota} requests of this day (UTC); nothing was saved",
                 times=key.daily_quota,
                 window=_DAY_SECONDS,
-                retry_after=_seconds_of_this_day(),
+                retry_after=_seconds_left(),
             )
         tightest: RateState | None = None
         for item in _items(key.rate or self._rate):
@@ -316,12 +255,6 @@ def _items(rate: str | None) -> tuple[RateLimitItem, ...]:
     return () if rate is None else tuple(parse_many(rate))
 
 
-def _seconds_of_this_day() -> int:
-    now = datetime.now(UTC)
-    tomorrow = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-    return int((tomorrow - now).total_seconds()) + 1
-
-
 _DAY: Final = timedelta(days=1)
 
 
@@ -332,7 +265,7 @@ class Quotas:
         """Take what a project may use in a day, by the names of `Used`; None is no limit."""
         self._store, self._limits = store, limits
         self.used: Ledger[str, Used] = Ledger(self._write, Used(), "projects")
-        self._known: dict[str, tuple[float, date, Used]] = {}
+        self._known = Known(self._read)
 
     async def check(self, project: str, *, keeping: bool) -> None:
         """Let a request pass that computes, and perhaps keeps evaluations.
@@ -349,15 +282,13 @@ class Quotas:
             limit = self._limits[name]
             if limit is None or used[name] < limit:
                 continue
-            begin = _day_of_now()
-            wait = int((begin + _DAY - datetime.now(UTC)).total_seconds()) + 1
             detail = (
                 f"the project has used {used[name]:g} of {limit:g} {name.replace('_', ' ')} of this day (UTC), which "
-                f"ends at {(begin + _DAY).isoformat()}; nothing was saved"
+                f"ends at {(_day_of_now() + _DAY).isoformat()}; nothing was saved"
             )
             if name == "bytes":
-                raise StorageQuotaUsedUp(detail, retry_after=wait)
-            raise ProjectQuotaUsedUp(detail, times=int(limit), window=int(_DAY.total_seconds()), retry_after=wait)
+                raise StorageQuotaUsedUp(detail, retry_after=_seconds_left())
+            raise ProjectQuotaUsedUp(detail, times=int(limit), window=_DAY_SECONDS, retry_after=_seconds_left())
 
     def note(self, project: str, used: Used) -> None:
         """Count what a request or a job of a project has used."""
@@ -376,21 +307,16 @@ class Quotas:
         return Usage(since=begin, until=begin + _DAY, **each)
 
     async def _used(self, project: str) -> Used:
-        today = _day_of_now().date()
-        until, day, used = self._known.get(project, (0.0, today, Used()))
-        if time.monotonic() >= until or day != today:
-            # From before it was read, as the guard has it of keys.
-            until = time.monotonic() + KNOWN_SECONDS
-            used = await self._store.read(project, today)
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[project] = until, today, used
-        return used + self.used.of(project)
+        return await self._known.of((project, _day_of_now().date())) + self.used.of(project)
+
+    async def _read(self, asked: tuple[str, date]) -> Used:
+        return await self._store.read(*asked)
 
     async def _write(self, used: Mapping[str, Used]) -> None:
-        await self._store.add(used, _day_of_now().date())
+        day = _day_of_now().date()
+        await self._store.add(used, day)
         for project in used:
-            self._known.pop(project, None)
+            self._known.forget((project, day))
 
 
 def _day_of_now() -> datetime:
@@ -398,11 +324,16 @@ def _day_of_now() -> datetime:
     return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
+def _seconds_left() -> int:
+    """Return the seconds until this day (UTC) is over."""
+    return int((_day_of_now() + _DAY - datetime.now(UTC)).total_seconds()) + 1
+
+
+@dataclass(frozen=True, slots=True)
 class KeyService:
     """Use cases of keys. Everything happens within one project."""
 
-    def __init__(self, store: KeyStore) -> None:
-        self._store = store
+    store: KeyStore
 
     async def create(
         self,
@@ -436,19 +367,12 @@ class KeyService:
             rate=rate,
             daily_quota=daily_quota,
         )
-        await self._store.add(key)
+        await self.store.add(key)
         return KeyMade(key=text, facts=key)
 
     async def read(self, project: str, identifier: UUID) -> KeyFacts:
         """One key."""
-        key = await self._store.get(project, identifier)
-        if key is None:
-            raise _missing(identifier)
-        return key
-
-    async def page(self, project: str, limit: int, before: UUID | None) -> Page[KeyFacts, UUID]:
-        """The keys of a project, latest first, revoked ones too."""
-        return await self._store.page(project, limit, before)
+        return NotFound.unless(await self.store.get(project, identifier), _named(identifier))
 
     async def rotate(self, project: str, identifier: UUID, overlap_seconds: int) -> KeyMade:
         """Give a key another secret; the one before stays good for a while.
@@ -458,10 +382,8 @@ class KeyService:
         """
         text, digest = make_token(identifier)
         until = datetime.now(UTC) + timedelta(seconds=overlap_seconds)
-        key = await self._store.rotate(project, identifier, digest, until)
-        if key is None:
-            raise _missing(identifier)
-        return KeyMade(key=text, facts=key)
+        key = await self.store.rotate(project, identifier, digest, until)
+        return KeyMade(key=text, facts=NotFound.unless(key, _named(identifier)))
 
     async def revoke(self, project: str, identifier: UUID) -> None:
         """End a key for good. It stays in the list, with the moment.
@@ -469,12 +391,7 @@ class KeyService:
         Raises:
             NotFound: there is no such key, or it is revoked already.
         """
-        if not await self._store.revoke(project, identifier):
-            raise _missing(identifier)
-
-    async def audit(self, project: str, limit: int, before: UUID | None) -> Page[AuditEntry, UUID]:
-        """Return the changes in a project, latest first."""
-        return await self._store.audit(project, limit, before)
+        NotFound.unless(await self.store.revoke(project, identifier), _named(identifier))
 
 
 def is_rate(text: str) -> bool:
@@ -485,5 +402,5 @@ def is_rate(text: str) -> bool:
         return False
 
 
-def _missing(identifier: UUID) -> NotFound:
-    return NotFound(f"there is no key {identifier}, or it is revoked")
+def _named(identifier: UUID) -> str:
+    return f"key {identifier}, or it is revoked"

@@ -1,8 +1,9 @@
 """Consistency of reported scores: could any confusion matrix have produced them?"""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from app.kernel.consistency.integer_programmes import (
 from app.kernel.consistency.reported_scores import Printed as Printed
 from app.kernel.consistency.reported_scores import (
     PrintedScores,
+    Reading,
     Score,
     as_printed,
     printed_range,
@@ -274,115 +276,26 @@ def _unknown(name: str, known: Collection[str], labels: Sequence[str] | None) ->
     return InvalidInput.at(f"/scores/{name}", "unknown_score", f"{name[:60]!r} cannot be checked; {hint}")
 
 
-def alternative(code: str, sentence: str, count: int | None) -> AlternativeReading:
-    """Make the alternative reading of a code and a sentence."""
+def _alternatives(
+    scores: PrintedScores,
+    printed: Printed,
+    fitting: Callable[[Reading], int | None],
+    codes: Container[str] | None = None,
+) -> list[AlternativeReading]:
+    """Other readings of a report that no matrix fits as it stands, of some ``codes`` alone where these are given.
+
+    ``fitting`` says how many matrices fit one; None where some do and they are not counted.
+    """
+    asked = [one for one in readings(scores, printed) if codes is None or one.code in codes]
+    counts = [(one, fitting(one)) for one in asked]
+    return [_alternative(one.code, one.sentence, count) for one, count in counts if count != 0]
+
+
+def _alternative(code: str, sentence: str, count: int | None) -> AlternativeReading:
     return AlternativeReading(code, f"It would fit if {sentence}.", count)
 
 
 Folds = Sequence[tuple[int, int]]
-
-
-def of_classes(report: ReportedScores, classes: Mapping[str, int]) -> ConsistencyAnswer:
-    """Is there a matrix with these row sums?
-
-    Raises:
-        InvalidInput: a score is not known for this form, or is no number.
-    """
-    labels, actual = list(classes), list(classes.values())
-    scores = printed_scores(report, labels, linear_scores(len(labels)))
-    found = check_classes(actual, as_printed(scores, report.printed))
-    others = []
-    if found.answer is Answer.INCONSISTENT:
-        others = [
-            alternative(reading.code, reading.sentence, None)
-            for reading in readings(scores, report.printed)
-            if reading.code in ("truncated", "transposed")
-            if _is_consistent(check_classes, actual, reading.reported)
-        ]
-    matrix = [] if found.example is None else found.example.astype(np.int64).tolist()
-    return ConsistencyAnswer(
-        consistent=_consistent(found),
-        feasible_count=_count(found),
-        examples=[ClassesExample(labels, matrix)] if matrix else [],
-        implied=_implied(found, labels),
-        alternatives=others,
-        assumptions=[SAMPLING, ROUNDINGS[report.printed]],
-    )
-
-
-def of_folds(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
-    """Are there counts of every fold, (p, n), whose scores have these means?
-
-    Raises:
-        InvalidInput: a score is not known for this form, or is no number.
-    """
-    scores = printed_scores(report, None, linear_means())
-    found = check_folds(folds, as_printed(scores, report.printed))
-    others: list[AlternativeReading] = []
-    if found.answer is Answer.INCONSISTENT:
-        exchanged = [(n, p) for p, n in folds]
-        others = [
-            alternative(reading.code, reading.sentence, None)
-            for reading in readings(scores, report.printed)
-            if reading.code in ("truncated", "swapped_classes", "swapped_counts")
-            if not reading.sizes_exchanged or exchanged != list(folds)
-            if _is_consistent(check_folds, exchanged if reading.sizes_exchanged else folds, reading.reported)
-        ]
-        if count := _fits_pooled(report, folds):
-            others.append(
-                alternative("score_of_sums", "scores were computed of the counts of all folds together", count)
-            )
-    examples = []
-    if found.example is not None:
-        pairs = zip(found.example.astype(np.int64).tolist(), folds, strict=True)
-        examples = [FoldsExample([Cells.of(tp, tn, p, n) for (tp, tn), (p, n) in pairs])]
-    return ConsistencyAnswer(
-        consistent=_consistent(found),
-        feasible_count=_count(found),
-        examples=examples,
-        implied=_implied(found),
-        alternatives=others,
-        assumptions=[
-            "Every score is the mean over the folds of the score of each fold, not the score of the pooled counts.",
-            ROUNDINGS[report.printed],
-        ],
-    )
-
-
-def pooled_alternative(report: ReportedScores, folds: Folds) -> list[AlternativeReading]:
-    """Check whether scores that fit no pooled counts fit as means over the folds."""
-    try:
-        scores = printed_scores(report, None, linear_means())
-    except InvalidInput:
-        # The mean of another score cannot be checked.
-        return []
-    if check_folds(folds, as_printed(scores, report.printed)).answer is not Answer.CONSISTENT:
-        return []
-    return [alternative("mean_of_scores", "scores are means over the folds of the scores of each", None)]
-
-
-def _is_consistent(check: Callable[[Any, Reported], Feasibility], sizes: Any, reported: Reported) -> bool:
-    """Do counts exist? Where a reading makes of a score what cannot be checked, nothing is claimed."""
-    try:
-        return check(sizes, reported).answer is Answer.CONSISTENT
-    except NotLinearError:
-        return False
-
-
-def _consistent(found: Feasibility) -> bool | None:
-    return None if found.answer is Answer.UNDECIDED else found.answer is Answer.CONSISTENT
-
-
-def _count(found: Feasibility) -> int | None:
-    return 0 if found.answer is Answer.INCONSISTENT else None
-
-
-def _implied(found: Feasibility, labels: Sequence[str] = ()) -> dict[str, ScoreEnds]:
-    implied = {}
-    for name, ends in sorted(found.implied.items()):
-        key, at, code = name.partition("@")
-        implied[f"{key}@{labels[int(code)]}" if at else key] = ScoreEnds(*ends)
-    return implied
 
 
 # Items of the smaller class up to which all matrices are looked through.
@@ -405,56 +318,127 @@ def check_report(report: ReportedScores) -> ConsistencyAnswer:
         InvalidExpression: one of the further metrics is none, or a score has a parameter that is none.
     """
     if report.classes is not None:
-        return of_classes(report, report.classes)
+        return _of_classes(report, report.classes)
     if report.folds is not None:
         if report.aggregation is Aggregation.MEAN_OF_SCORES:
-            return of_folds(report, report.folds)
+            return _of_folds(report, report.folds)
         return _of_pooled(report, report.folds)
     if report.positives is None or report.negatives is None:
         return _of_unknown_sizes(report)
     return _of_two_classes(report, report.positives, report.negatives)
 
 
+def _of_classes(report: ReportedScores, classes: Mapping[str, int]) -> ConsistencyAnswer:
+    """Is there a matrix with these row sums?"""
+    labels, actual = list(classes), list(classes.values())
+    scores = printed_scores(report, labels, linear_scores(len(labels)))
+    check = partial(check_classes, actual)
+    found = check(as_printed(scores, report.printed))
+    others: list[AlternativeReading] = []
+    if found.answer is Answer.INCONSISTENT:
+        codes = ("truncated", "transposed")
+        others = _alternatives(scores, report.printed, lambda one: _fitting(check, one.reported), codes)
+    return ConsistencyAnswer(
+        consistent=_consistent(found),
+        feasible_count=_count(found),
+        examples=[] if found.example is None else [ClassesExample(labels, found.example.astype(np.int64).tolist())],
+        implied=_implied(found, labels),
+        alternatives=others,
+        assumptions=[SAMPLING, ROUNDINGS[report.printed]],
+    )
+
+
+def _of_folds(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
+    """Are there counts of every fold, (p, n), whose scores have these means?"""
+    scores = printed_scores(report, None, linear_means())
+    found = check_folds(folds, as_printed(scores, report.printed))
+    others: list[AlternativeReading] = []
+    if found.answer is Answer.INCONSISTENT:
+
+        def fitting(one: Reading) -> int | None:
+            sizes = [(n, p) for p, n in folds] if one.sizes_exchanged else folds
+            return _fitting(partial(check_folds, sizes), one.reported)
+
+        others = _alternatives(scores, report.printed, fitting, ("truncated", "swapped_classes", "swapped_counts"))
+        if count := feasible_matrices(*_pooled(folds), as_printed(_scores(report), report.printed)).count:
+            said = "scores were computed of the counts of all folds together"
+            others.append(_alternative("score_of_sums", said, count))
+    examples = []
+    if found.example is not None:
+        pairs = zip(found.example.astype(np.int64).tolist(), folds, strict=True)
+        examples = [FoldsExample([Cells.of(tp, tn, p, n) for (tp, tn), (p, n) in pairs])]
+    return ConsistencyAnswer(
+        consistent=_consistent(found),
+        feasible_count=_count(found),
+        examples=examples,
+        implied=_implied(found),
+        alternatives=others,
+        assumptions=[
+            "Every score is the mean over the folds of the score of each fold, not the score of the pooled counts.",
+            ROUNDINGS[report.printed],
+        ],
+    )
+
+
+def _fitting(check: Callable[[Reported], Feasibility], reported: Reported) -> int | None:
+    """None where counts exist, else 0. Where a reading makes of a score what cannot be checked, nothing is claimed."""
+    try:
+        return None if check(reported).answer is Answer.CONSISTENT else 0
+    except NotLinearError:
+        return 0
+
+
+def _consistent(found: Feasibility) -> bool | None:
+    return None if found.answer is Answer.UNDECIDED else found.answer is Answer.CONSISTENT
+
+
+def _count(found: Feasibility) -> int | None:
+    return 0 if found.answer is Answer.INCONSISTENT else None
+
+
+def _implied(found: Feasibility, labels: Sequence[str] = ()) -> dict[str, ScoreEnds]:
+    implied = {}
+    for name, ends in sorted(found.implied.items()):
+        key, at, code = name.partition("@")
+        implied[f"{key}@{labels[int(code)]}" if at else key] = ScoreEnds(*ends)
+    return implied
+
+
 def _of_two_classes(report: ReportedScores, positives: int, negatives: int) -> ConsistencyAnswer:
     """Exact, by a walk over the smaller class."""
     scores = _scores(report)
+
+    def feasible(one: Reading) -> Feasible:
+        p, n = (negatives, positives) if one.sizes_exchanged else (positives, negatives)
+        return feasible_matrices(p, n, one.reported, undefined_as_zero=one.undefined_as_zero)
+
     found = feasible_matrices(positives, negatives, as_printed(scores, report.printed))
     return ConsistencyAnswer(
         consistent=found.count > 0,
         feasible_count=found.count,
         examples=[Cells.of(tp, tn, positives, negatives) for tp, tn in found.examples(_MOST_SHOWN)],
         implied={name: ScoreEnds(*ends) for name, ends in sorted(found.implied().items())},
-        alternatives=[] if found.count else _alternatives(report, scores, positives, negatives),
+        alternatives=[] if found.count else _alternatives(scores, report.printed, lambda one: feasible(one).count),
         assumptions=[SAMPLING, ROUNDINGS[report.printed]],
         metrics=_further(report.metrics, found) if report.metrics else None,
     )
 
 
-def _alternatives(
-    report: ReportedScores, scores: PrintedScores, positives: int, negatives: int
-) -> list[AlternativeReading]:
-    """Other readings that some matrix fits."""
-    found = []
-    for reading in readings(scores, report.printed):
-        p, n = (negatives, positives) if reading.sizes_exchanged else (positives, negatives)
-        if reading.sizes_exchanged and p == n:
-            continue
-        count = feasible_matrices(p, n, reading.reported, undefined_as_zero=reading.undefined_as_zero).count
-        if count:
-            found.append(alternative(reading.code, reading.sentence, count))
-    return found
-
-
 def _of_pooled(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
     """Scores of the counts of all folds together are scores of one matrix."""
     answer = _of_two_classes(report, *_pooled(folds))
+    others = [*answer.alternatives]
+    if not answer.consistent:
+        of_means = _fitting(partial(check_folds, folds), as_printed(_scores(report), report.printed))
+        if of_means is None:
+            others.append(_alternative("mean_of_scores", "scores are means over the folds of the scores of each", None))
     return replace(
         answer,
         assumptions=[
             "Every score is the score of the counts of all folds together, not the mean of the scores of the folds.",
             ROUNDINGS[report.printed],
         ],
-        alternatives=[*answer.alternatives, *([] if answer.consistent else pooled_alternative(report, folds))],
+        alternatives=others,
     )
 
 
@@ -462,92 +446,73 @@ def _pooled(folds: Folds) -> tuple[int, int]:
     return sum(p for p, _ in folds), sum(n for _, n in folds)
 
 
-def _fits_pooled(report: ReportedScores, folds: Folds) -> int:
-    """Return the number of matrices that fit the scores of all folds together."""
-    return feasible_matrices(*_pooled(folds), as_printed(_scores(report), report.printed)).count
-
-
 def _of_unknown_sizes(report: ReportedScores) -> ConsistencyAnswer:
     """Search for numbers of samples that have a fitting matrix."""
     scores = _scores(report)
-    sizes, searched = _sizes(report)
+    sizes, searched, said = _sizes(report)
+
+    def fitting(one: Reading) -> list[Fitting]:
+        some = [(n, p) for p, n in sizes] if one.sizes_exchanged else sizes
+        return fitting_sizes(some, one.reported, undefined_as_zero=one.undefined_as_zero)
+
     found = fitting_sizes(sizes, as_printed(scores, report.printed))
-    others: list[AlternativeReading] = []
-    if not found:
-        for reading in readings(scores, report.printed):
-            turned = [(n, p) for p, n in sizes] if reading.sizes_exchanged else sizes
-            if reading.sizes_exchanged and sorted(turned) == sorted(sizes):
-                continue
-            if fitting_sizes(turned, reading.reported, undefined_as_zero=reading.undefined_as_zero):
-                others.append(alternative(reading.code, reading.sentence, None))
     return ConsistencyAnswer(
         consistent=bool(found),
         feasible_count=None if found else 0,
-        sizes=_fitting_sizes(report, replace(searched, searched=len(sizes), fitting=len(found)), found),
+        sizes=SearchedSizes(searched=len(sizes), fitting=len(found), **{**searched, **_fitting_sizes(report, found)}),
         examples=[Cells.of(one.tp, one.tn, one.positives, one.negatives) for one in _spread(found)],
         implied={},
-        alternatives=others,
+        alternatives=[] if found else _alternatives(scores, report.printed, lambda one: None if fitting(one) else 0),
         assumptions=[
             "The scores are of one confusion matrix of whole counts, with samples of both classes.",
-            _searched_sentence(searched),
+            said,
             ROUNDINGS[report.printed],
         ],
     )
 
 
-def _sizes(report: ReportedScores) -> tuple[list[tuple[int, int]], SearchedSizes]:
-    """Sizes (p, n) to be searched, and what is said of that.
+def _sizes(report: ReportedScores) -> tuple[Folds, dict[str, Any], str]:
+    """Sizes (p, n) to be searched, what the answer has of that, and what is said of it.
 
     Raises:
         InvalidInput: they are too many.
     """
-    if report.total is not None:
-        known = report.positives if report.negatives is None else report.total - report.negatives
-        choices = range(1, report.total) if known is None else [known]
-        sizes = [(p, report.total - p) for p in choices]
-        return _affordable(sizes, "/total", report.total), SearchedSizes(total=report.total, searched=0, fitting=0)
     given = report.positives if report.negatives is None else report.negatives
-    # What the search can afford: with both sizes unknown its cost grows with the third power.
-    bound = report.up_to or (200 if given is None else max(1, min(DEFAULT_BOUND, MOST_SEARCHED // (given + 1))))
-    searched = SearchedSizes(searched=0, fitting=0)
-    if given is None:
-        # Both unknown: up to so many samples together.
-        sizes = [(p, n) for total in range(2, bound + 1) for p in range(1, total) for n in [total - p]]
-        searched = replace(searched, total_up_to=bound)
-    elif report.positives is None:
-        sizes, searched = [(p, given) for p in range(1, bound + 1)], replace(searched, n=given, p_up_to=bound)
+    searched: dict[str, Any]
+    if (total := report.total) is not None:
+        known = given if report.negatives is None else total - report.negatives
+        choices = range(1, total) if known is None else [known]
+        sizes, bound, searched = [(p, total - p) for p in choices], total, {"total": total}
+        said = f"Every division of {total} samples into the two classes was searched."
     else:
-        sizes, searched = [(given, n) for n in range(1, bound + 1)], replace(searched, p=given, n_up_to=bound)
-    return _affordable(sizes, "/search_up_to", bound), searched
-
-
-def _affordable(sizes: list[tuple[int, int]], pointer: str, bound: int) -> list[tuple[int, int]]:
+        # What the search can afford: with both sizes unknown its cost grows with the third power.
+        affordable = 200 if given is None else max(1, min(DEFAULT_BOUND, MOST_SEARCHED // (given + 1)))
+        bound = report.up_to or affordable
+        if given is None:
+            # Both unknown: up to so many samples together.
+            sizes = [(p, both - p) for both in range(2, bound + 1) for p in range(1, both)]
+            searched = {"total_up_to": bound}
+            said = f"All numbers of samples up to {bound} together were searched, and not beyond."
+        else:
+            known_one, other = ("n", "p") if report.positives is None else ("p", "n")
+            sizes = [(one, given) if other == "p" else (given, one) for one in range(1, bound + 1)]
+            searched = {known_one: given, f"{other}_up_to": bound}
+            said = f"{known_one} is {given}; {other} was searched from 1 to {bound}, and not beyond."
     if search_rows(sizes) > MOST_SEARCHED:
-        raise InvalidInput.at(
-            pointer, "too_many_sizes", f"expected fewer samples, a search up to {bound} takes too long"
-        )
-    return sizes
+        pointer = "/search_up_to" if report.total is None else "/total"
+        detail = f"expected fewer samples, a search up to {bound} takes too long"
+        raise InvalidInput.at(pointer, "too_many_sizes", detail)
+    return sizes, searched, said
 
 
-def _searched_sentence(searched: SearchedSizes) -> str:
-    if searched.total is not None:
-        return f"Every division of {searched.total} samples into the two classes was searched."
-    if searched.total_up_to is not None:
-        return f"All numbers of samples up to {searched.total_up_to} together were searched, and not beyond."
-    if searched.n_up_to is not None:
-        return f"p is {searched.p}; n was searched from 1 to {searched.n_up_to}, and not beyond."
-    return f"n is {searched.n}; p was searched from 1 to {searched.p_up_to}, and not beyond."
-
-
-def _fitting_sizes(report: ReportedScores, searched: SearchedSizes, found: Sequence[Fitting]) -> SearchedSizes:
-    """Add the sizes that fit: as ranges of the unknown one, or the smallest pairs."""
+def _fitting_sizes(report: ReportedScores, found: Sequence[Fitting]) -> dict[str, Any]:
+    """Return the sizes that fit: as ranges of the unknown one, or the smallest pairs."""
     if report.positives is None and report.negatives is None and report.total is None:
         smallest = sorted(found, key=lambda one: (one.positives + one.negatives, one.positives))[:_MOST_SHOWN]
-        return replace(searched, smallest=[Sizes(one.positives, one.negatives) for one in smallest])
+        return {"smallest": [Sizes(one.positives, one.negatives) for one in smallest]}
     of_p = report.positives is None
     ranges = _runs(sorted(one.positives if of_p else one.negatives for one in found))
-    shown = ranges[:_MOST_RANGES]
-    return replace(searched, p=shown, ranges=len(ranges)) if of_p else replace(searched, n=shown, ranges=len(ranges))
+    return {"p" if of_p else "n": ranges[:_MOST_RANGES], "ranges": len(ranges)}
 
 
 def _runs(values: Sequence[int]) -> list[SizeRange]:

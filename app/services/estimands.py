@@ -206,7 +206,7 @@ def estimand_of(
         bounds=bounds(expression),
         preference=preference(expression),
         insensitive=is_insensitive(expression, outcomes),
-        rates=_rates(expression, len(labels)) if task is None else _rates_of_labels(expression, len(labels), task),
+        rates=_rates(expression, len(labels), task),
         task=task,
     )
 
@@ -267,25 +267,17 @@ def _preference(orientation: Orientation, ideal: float | None = None) -> Prefere
     return None
 
 
-def _rates_of_labels(expression: Expression, n_labels: int, task: Task) -> tuple[Rate, ...] | None:
-    """Rates of single labels; those of all together are of no one set of samples."""
-    if task is not Task.MULTILABEL or not isinstance(expression, Measure) or expression.of is None:
+def _rates(expression: Expression, n_classes: int, task: Task | None) -> tuple[Rate, ...] | None:
+    """Rates of classes, or of single labels: those of all labels together are of no one set of samples."""
+    proportion = expression.metric.card.inference.proportion if isinstance(expression, Measure) else None
+    if not isinstance(expression, Measure) or proportion is None:
         return None
-    proportion = expression.metric.card.inference.proportion
-    if proportion is None or proportion.counted or proportion.line is not None:
-        return None
-    labels = range(n_labels) if isinstance(expression.of, Every) else (expression.of,)
-    return tuple(proportion.at(_MANY, of) for of in labels)
-
-
-def _rates(expression: Expression, n_classes: int) -> tuple[Rate, ...] | None:
-    if not isinstance(expression, Measure):
-        return None
-    proportion = expression.metric.card.inference.proportion
-    if proportion is None:
-        return None
+    if task is not None:
+        of_labels = task is Task.MULTILABEL and expression.of is not None
+        if not of_labels or proportion.counted or proportion.line is not None:
+            return None
     classes = range(n_classes) if isinstance(expression.of, Every) else (expression.of,)
-    return tuple(proportion.at(n_classes, of) for of in classes)
+    return tuple(proportion.at(n_classes if task is None else _MANY, of) for of in classes)
 
 
 def _usual(metric: AnyMetric) -> str:

@@ -41,7 +41,6 @@ from app.services.admission import Admission
 from app.services.estimands import Better, Estimand, make_estimand
 from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
-from app.services.estimates.over_slices import slice_findings, why_undefined
 from app.services.estimates.report_intervals import limit_findings
 from app.services.history import HistoryService, Watched
 from app.services.ports import EvaluationStore, GateStore, PairedLabels
@@ -49,6 +48,7 @@ from app.services.present import made_id
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import progressed
 from app.services.rank import LeaderboardQuery, LeaderboardService
+from app.services.reasons import slice_findings, why_undefined
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.matrix_draws import CommonPrevalence, InferenceSettings
@@ -215,21 +215,17 @@ class GateTrial:
     items: Sequence[TriedRun]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RuleEstimate:
-    """A value with its interval, or a difference with it and the two values that it is of.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleEstimate(ValueWithLimits):
+    """A value with its limits, or a difference with them and the two values that it is of.
 
     Attributes:
-        level: Of the interval.
-        samples: How many the interval is from; NaN without one.
-        candidate: The candidate's value, of a difference.
-        baseline: The baseline's.
+        samples: How many the limits are from; NaN without any.
         why: Why limits are missing, where that is known from the run.
         undefined: Why the value itself is missing.
     """
 
     name: str
-    interval: ValueWithLimits
     level: float = nan
     method: str | None = None
     samples: float = nan
@@ -323,8 +319,10 @@ class RuleEstimates:
             return self._differences(estimand, settings)
         return [
             RuleEstimate(
+                one.value,
+                one.low,
+                one.high,
                 name=name,
-                interval=ValueWithLimits(one.value, one.low, one.high),
                 level=settings.stated_level_of_each,
                 method=one.method,
                 samples=self._runs.records[0].n_rows,
@@ -346,25 +344,24 @@ class RuleEstimates:
         tests = None if self._without_limits else both.differences(index, level, settings.alternative)
         for place, (name, values) in enumerate(zip(estimand.names, both.values[index].T.tolist(), strict=True)):
             a, b = values
+            one = RuleEstimate(a - b, nan, nan, name=name, candidate=a, baseline=b)
             if tests is None:
-                interval, why = ValueWithLimits(a - b, nan, nan), f", since {self._without_limits}"
-                found.append(RuleEstimate(name=name, interval=interval, candidate=a, baseline=b, why=why))
+                found.append(replace(one, why=f", since {self._without_limits}"))
                 continue
-            (test,), missing = tests[place], [run for run, value in enumerate(values) if isnan(value)]
-            undefined = ""
-            if missing:
+            (test,), undefined = tests[place], ""
+            if missing := [run for run, value in enumerate(values) if isnan(value)]:
                 lacking = (self._runs.data if estimand.is_of_slices else self._runs.scored)[missing[0]]
                 _, reason = why_undefined(estimand.expression, lacking, place)
                 undefined = f" as that of the {('candidate', 'baseline')[missing[0]]} is: {reason}"
             found.append(
-                RuleEstimate(
-                    name=name,
-                    interval=ValueWithLimits(test.value, test.low, test.high),
+                replace(
+                    one,
+                    value=test.difference,
+                    low=test.low,
+                    high=test.high,
                     level=level,
                     method=f"{test.limits}, {self._runs.pairing.design.value}",
                     samples=self._runs.n_common,
-                    candidate=a,
-                    baseline=b,
                     why=f", since {test.reason}" if test.reason and isnan(test.low) else "",
                     undefined=undefined,
                 )
@@ -500,13 +497,14 @@ def _watched(rule: Rule, held: Watched) -> RuleResult:
 def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleResult:
     sign, chances = -1.0 if less_is_better(rule, estimand) else 1.0, estimates.chances
     reported = surer = estimates.of(rule, estimand)
-    open_or_failed = any(_verdict(rule, one.interval, sign) is not Verdict.PASS for one in reported)
+    open_or_failed = any(_verdict(rule, one, sign) is not Verdict.PASS for one in reported)
     if rule.bound is Bound.UPPER or (rule.bound is Bound.LOWER and open_or_failed):
         surer = estimates.of(rule, estimand, failing=True)
     found = [_one_judged(rule, *pair, sign) for pair in zip(reported, surer, strict=True)]
     verdict = combine([one.verdict for one in found])
     # The class that decides: the worst verdict, and among equals the one nearest to failing.
-    decisive = min((one for one in found if one.verdict is verdict), key=lambda one: _room(one.reported.interval, sign))
+    worst = [one for one in found if one.verdict is verdict]
+    decisive = min(worst, key=lambda one: -inf if isnan(one.reported.value) else sign * one.reported.value)
     result = _result(rule, decisive, chances, sign)
     if not estimand.is_list:
         return result
@@ -516,9 +514,9 @@ def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleRes
         each={
             one.reported.name: ClassVerdict(
                 verdict=one.verdict,
-                value=one.reported.interval.value,
-                low=one.reported.interval.low,
-                high=one.reported.interval.high,
+                value=one.reported.value,
+                low=one.reported.low,
+                high=one.reported.high,
                 decided_on=_decided_on(rule, one, chances),
             )
             for one in found
@@ -548,43 +546,43 @@ def _one_judged(rule: Rule, reported: RuleEstimate, surer: RuleEstimate, sign: f
     """Judge one value. The limits that allow for all values that can fail by chance decide about failures and
     guardrails. Of an open rule they say how many samples show a failure.
     """
-    verdict = _verdict(rule, reported.interval, sign)
+    verdict = _verdict(rule, reported, sign)
     if rule.bound is Bound.UPPER or (rule.bound is Bound.LOWER and verdict is Verdict.FAIL):
-        surely = _verdict(rule, surer.interval, sign)
+        surely = _verdict(rule, surer, sign)
         unsure = rule.bound is Bound.LOWER and surely is not Verdict.FAIL
         return _Judged(reported, surer, surely, unsure=unsure, settling=surer)
-    value, threshold = reported.interval.value, _threshold(rule, reported.interval, sign)
-    wrong = sign * value < sign * threshold and rule.demand is not Demand.EQUIVALENT
+    wrong = sign * reported.value < _floor(rule) and rule.demand is not Demand.EQUIVALENT
     return _Judged(reported, reported, verdict, unsure=False, settling=surer if wrong else reported)
 
 
 def _decided_on(rule: Rule, judged: _Judged, chances: int) -> DecidedOn:
-    interval, level = judged.decided.interval, judged.decided.level
-    reason = None
+    one, reason = judged.decided, None
     if rule.bound is Bound.VALUE:
         reason = "the rule compares the value alone"
-    elif judged.decided.level != judged.reported.level:
+    elif one.level != judged.reported.level:
         reason = f"they allow for {chances} values that can fail by chance"
-    return DecidedOn(low=interval.low, high=interval.high, level=rule.level if isnan(level) else level, reason=reason)
-
-
-def _room(interval: ValueWithLimits, sign: float) -> float:
-    value = sign * interval.value
-    return -inf if isnan(value) else value
+    return DecidedOn(low=one.low, high=one.high, level=rule.level if isnan(one.level) else one.level, reason=reason)
 
 
 def _verdict(rule: Rule, limits: ValueWithLimits, sign: float) -> Verdict:
     """Return the verdict on an interval; ``sign`` is -1 where less is better."""
     interval = limits if sign > 0 else limits.mirrored()
-    floor = rule.limit if rule.demand in (Demand.MIN, Demand.BETTER) else -rule.limit
     sides = [interval, interval.mirrored()] if rule.demand is Demand.EQUIVALENT else [interval]
     strictly = rule.demand.needs_baseline
-    return combine([verdict_of(side, floor, rule.bound, strictly=strictly) for side in sides])
+    return combine([verdict_of(side, _floor(rule), rule.bound, strictly=strictly) for side in sides])
+
+
+def _floor(rule: Rule) -> float:
+    """The limit in the unit of what is better the higher it is."""
+    return rule.limit if rule.demand in (Demand.MIN, Demand.BETTER) else -rule.limit
 
 
 def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResult:
     one, verdict = judged.reported, judged.verdict
-    threshold = _threshold(rule, one.interval, sign)
+    threshold = sign * _floor(rule)
+    if rule.demand is Demand.EQUIVALENT:
+        # Of two limits the one that is nearer.
+        threshold = rule.limit if one.value > 0 else -rule.limit
     needed = at_least = nan
     if verdict is Verdict.INCONCLUSIVE:
         needed, at_least = _needed(judged.settling, threshold, rule.alternative)
@@ -592,9 +590,9 @@ def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResul
         rule=rule.stated,
         verdict=verdict,
         quantity="difference" if rule.demand.needs_baseline else "value",
-        value=one.interval.value,
-        low=one.interval.low,
-        high=one.interval.high,
+        value=one.value,
+        low=one.low,
+        high=one.high,
         level=rule.level,
         decided_on=_decided_on(rule, judged, chances),
         method=one.method,
@@ -610,27 +608,15 @@ def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResul
 
 def _needed(one: RuleEstimate, threshold: float, alternative: Alternative) -> tuple[float, float]:
     """Return how many samples settle an open rule if the value stays, and if the truth is the limit farther away."""
-    if alternative is (Alternative.LESS if one.interval.value > threshold else Alternative.GREATER):
+    if alternative is (Alternative.LESS if one.value > threshold else Alternative.GREATER):
         # The end on the side of the limit is open, and stays where it is.
         return inf, inf
     if isnan(one.level):
         return nan, nan
     error = (1.0 - one.level) / (2.0 if alternative is Alternative.TWO_SIDED else 1.0)
     # Limits on one side say nothing of how far the value may be on the other.
-    settled, at_least = samples_to_settle(one.interval, threshold, one.samples, error=error, power=_POWER)
+    settled, at_least = samples_to_settle(one, threshold, one.samples, error=error, power=_POWER)
     return settled, at_least if alternative is Alternative.TWO_SIDED else inf
-
-
-def _threshold(rule: Rule, interval: ValueWithLimits, sign: float) -> float:
-    """The limit in the unit of the interval; of equivalence the one that is nearer."""
-    match rule.demand:
-        case Demand.MIN | Demand.MAX:
-            return rule.limit
-        case Demand.BETTER:
-            return sign * rule.limit
-        case Demand.NOT_WORSE:
-            return -sign * rule.limit
-    return rule.limit if interval.value > 0 else -rule.limit
 
 
 def _limits(alternative: Alternative, ends: str, level: float) -> str:
@@ -647,15 +633,15 @@ def _limits(alternative: Alternative, ends: str, level: float) -> str:
 def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, needed: float, at_least: float) -> str:
     one, verdict = judged.decided, judged.verdict
     what = f"The difference in {one.name}, candidate less baseline," if rule.demand.needs_baseline else one.name
-    interval, limit = one.interval, significant(threshold)
-    if isnan(interval.value):
+    limit = significant(threshold)
+    if isnan(one.value):
         run = "" if rule.demand.needs_baseline else " for this run"
         return f"{what} is undefined{run}{one.undefined or ', so nothing can be said'}."
-    limited = isfinite(interval.low)
+    limited = isfinite(one.low)
     value, ends = PLAIN.estimate(
-        interval.value,
-        interval.low if limited else None,
-        interval.high if limited else None,
+        one.value,
+        one.low if limited else None,
+        one.high if limited else None,
         sign=rule.demand.needs_baseline,
         near=(threshold,),
     )

@@ -1,6 +1,6 @@
 """The history of a model on a dataset: its values over time, and where they changed beyond what chance does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -35,7 +35,7 @@ from app.services.estimands import Better, Estimand, part_of, ranked_by
 from app.services.estimates.estimate import LimitSettings
 from app.services.estimates.estimates import estimate, limits_of_many, work_of
 from app.services.estimates.run_data import RunData, run_data, single_value
-from app.services.ports import Announcer, EvaluationStore, PairedLabels
+from app.services.ports import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import NOISE, Causes, causes_of, kind_of_causes, said_causes
@@ -370,10 +370,12 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnsw
 
 @dataclass(frozen=True, slots=True)
 class ChangeWatch:
-    """Looks at evaluations after they were stored, and tells of a change of their model that is claimed at them."""
+    """Looks at evaluations after they were stored, and tells the webhooks of their project of a change of their model
+    that is claimed at them.
+    """
 
     history: HistoryService
-    announcer: Announcer
+    tell: Callable[[str, WebhookEvent], Awaitable[None]]
 
     async def look(self, project: str, identifier: UUID) -> None:
         """Tell of a change of the metric of leaderboards that is claimed at an evaluation, if there is one."""
@@ -398,7 +400,7 @@ class ChangeWatch:
             text=f"{run_title(as_json(name))}: {held.change.message}",
             data={"project": project, "evaluation": name, "change": held.change},
         )
-        await self.announcer.tell(project, happening)
+        await self.tell(project, happening)
 
 
 def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples) -> Sequence[Watched]:

@@ -8,17 +8,18 @@ wrong when it is lost. Why so: docs/adr/0008-idempotency-keys.md.
 
 import asyncio
 import logging
-import time
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
 from app.domain.errors import IdempotencyKeyInFlight, IdempotencyKeyReused
 from app.domain.identifiers import new_id
 from app.domain.operations import KeptResult
+from app.services.beside import again_and_again
 from app.services.ports import IdempotencyStore, StoreFullError, StoreUnavailableError
 
 PURGE_SECONDS: Final = 300.0
@@ -76,17 +77,11 @@ class KeyedWork:
     def __init__(
         self, store: IdempotencyStore, mark: Mark, lease: timedelta, results: Mapping[int, KeptResult]
     ) -> None:
-        self._store, self._lease = store, lease
+        self._store = store
         self.mark, self.results = mark, results
-        self._renewing = asyncio.create_task(self._renew(), name="idempotency-lease")
-
-    async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(self._lease.total_seconds() / 3)
-            try:
-                await self._store.renew(self.mark.project, self.mark.key, self.mark.claim, self._lease)
-            except StoreUnavailableError as error:
-                _log.warning("the lease of a key was not renewed: %s", error)
+        renew = partial(store.renew, mark.project, mark.key, mark.claim, lease)
+        keep = again_and_again(renew, lease.total_seconds() / 3, "the lease of a key was not renewed")
+        self._renewing = asyncio.create_task(keep, name="idempotency-lease")
 
     async def end(self, *, kept: bool) -> None:
         """Let go of the key: what was saved has done so already."""
@@ -109,8 +104,6 @@ class IdempotencyService:
     def __init__(self, store: IdempotencyStore, *, keep: timedelta, lease: timedelta) -> None:
         """Take how long results are kept, and how long a claim lasts that is not renewed."""
         self._store, self._keep, self._lease = store, keep, lease
-        self._purged = time.monotonic()
-        self._purging: asyncio.Task[None] | None = None
 
     async def begin(self, project: str, key: str, fingerprint: bytes) -> KeyedWork | KeptResult:
         """Begin the work on a request, or say what was saved for it.
@@ -120,7 +113,6 @@ class IdempotencyService:
             IdempotencyKeyInFlight: a request like this one is under way.
             StoreUnavailableError: nobody knows whether there was one.
         """
-        self._purge_now_and_then()
         claim = new_id()
         found = await self._store.claim(project, key, fingerprint, claim, self._lease)
         results = {one.item: one for one in found.results}
@@ -148,21 +140,9 @@ class IdempotencyService:
             raise _reused(mark.key)
         return found
 
-    def _purge_now_and_then(self) -> None:
-        if time.monotonic() - self._purged >= PURGE_SECONDS and (self._purging is None or self._purging.done()):
-            self._purged = time.monotonic()
-            self._purging = asyncio.create_task(self._purge(), name="idempotency-purge")
-
-    async def _purge(self) -> None:
-        try:
-            await self._store.purge()
-        except (StoreUnavailableError, StoreFullError) as error:
-            _log.warning("expired keys are still there: %s", error)
-
-    async def close(self) -> None:
-        """Wait for what goes on in the background."""
-        if self._purging is not None:
-            await asyncio.wait([self._purging])
+    async def purge_again_and_again(self) -> None:
+        """Forget what has expired, every few minutes."""
+        await again_and_again(self._store.purge, PURGE_SECONDS, "expired keys are still there")
 
 
 def _reused(key: str) -> IdempotencyKeyReused:

@@ -1,6 +1,5 @@
 """Models and datasets as a whole: listed, removed, and evaluations that are older than a project retains them."""
 
-import asyncio
 import logging
 import random
 from collections.abc import Mapping
@@ -13,7 +12,8 @@ from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import time_of
 from app.domain.inventory import DatasetFacts, ModelFacts, Removal
 from app.domain.operations import Actor
-from app.services.ports import Inventory, StoreFullError, StoreUnavailableError, Trail
+from app.services.beside import again_and_again
+from app.services.ports import Inventory, Trail
 from app.services.present import act_as
 
 # Removed in one transaction: it takes tens of milliseconds, for which those wait who change the same evaluations.
@@ -34,26 +34,12 @@ class InventoryService:
     store: Inventory
 
     async def model(self, project: str, name: str) -> ModelFacts:
-        """Return the facts of a model.
-
-        Raises:
-            NotFound: it has no evaluation.
-        """
-        found = await self.store.model(project, name)
-        if found is None:
-            raise NotFound(f"there is no model {name!r}")
-        return found
+        """Return the facts of a model. Raises NotFound if it has no evaluation."""
+        return NotFound.unless(await self.store.model(project, name), f"model {name!r}")
 
     async def dataset(self, project: str, name: str) -> DatasetFacts:
-        """Return the facts of a dataset.
-
-        Raises:
-            NotFound: it has no evaluation.
-        """
-        found = await self.store.dataset(project, name)
-        if found is None:
-            raise NotFound(f"there is no dataset {name!r}")
-        return found
+        """Return the facts of a dataset. Raises NotFound if it has no evaluation."""
+        return NotFound.unless(await self.store.dataset(project, name), f"dataset {name!r}")
 
     async def remove_model(self, project: str, name: str, *, dry_run: bool) -> Removal:
         """Remove all evaluations of a model, or count them. Raises as `model` does."""
@@ -99,18 +85,6 @@ class Retention:
         """
         self._inventory, self._trail = inventory, trail
         self._days, self._trail_days = dict(days), trail_days
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Look every hour, the first time some minutes from now."""
-        if self._days or self._trail_days is not None:
-            self._task = asyncio.create_task(self._run(), name="retention")
-
-    async def close(self) -> None:
-        """Stop; what is removed is removed."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
 
     async def sweep(self) -> int:
         """Remove what is too old; returns how many evaluations that was."""
@@ -139,14 +113,14 @@ class Retention:
             _log.info("removed %d entries of trails that were older than %d days", removed, self._trail_days)
         return removed
 
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Look every hour, the first time some minutes from now, if there is anything to be removed."""
         # Not all workers at once.
-        pause = random.uniform(0.02, 0.2) * _EVERY_SECONDS  # noqa: S311 - no secret
-        while True:
-            await asyncio.sleep(pause)
-            pause = _EVERY_SECONDS
-            try:
-                await self.sweep()
-                await self.cut_trails()
-            except (StoreFullError, StoreUnavailableError) as error:
-                _log.warning("what is too old was not removed, tried again in an hour: %s", error)
+        first = random.uniform(0.02, 0.2) * _EVERY_SECONDS  # noqa: S311 - no secret
+        failed = "what is too old was not removed, tried again in an hour"
+        if self._days or self._trail_days is not None:
+            await again_and_again(self._look, _EVERY_SECONDS, failed, first=first)
+
+    async def _look(self) -> None:
+        await self.sweep()
+        await self.cut_trails()

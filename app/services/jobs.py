@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from app.domain.errors import DomainError, JobEnded, JobLost, NotFound
-from app.domain.evaluation import Page
-from app.domain.operations import Job, JobEnd, JobResult, JobStatus, KeptRequest, Task, Used
+from app.domain.operations import Job, JobEnd, JobResult, Task, Used
 from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
 from app.services.present import act_as, begin_tally, make_as
 from app.services.processes.worker import tell_progress
@@ -19,39 +18,20 @@ from app.services.processes.worker import tell_progress
 _LOOKS_AGAIN: Final = 0.25
 
 
+@dataclass(frozen=True, slots=True)
 class JobService:
     """Use cases of jobs. Everything happens within one project."""
 
-    def __init__(self, store: JobStore) -> None:
-        self._store = store
-
-    async def require_room(self, project: str) -> None:
-        """Go on only when one more may wait: asked before a body is read.
-
-        Raises:
-            TooManyJobs: too many of the project wait.
-            Overloaded: too many of all do.
-        """
-        await self._store.require_room(project)
-
-    async def take(self, project: str, request: KeptRequest, body: BinaryIO) -> Job:
-        """Keep a request and answer it later, for whoever acts now. Raises as `require_room`."""
-        return await self._store.add(project, request, body)
+    store: JobStore
 
     async def read(self, project: str, identifier: UUID, seconds: float = 0.0) -> Job:
         """One job. With ``seconds``, as soon as it has ended, or after so long."""
         end = time.monotonic() + seconds
         while True:
-            job = await self._store.get(project, identifier)
-            if job is None:
-                raise NotFound(f"there is no job {identifier}")
+            job = NotFound.unless(await self.store.get(project, identifier), f"job {identifier}")
             if job.status.ended or time.monotonic() >= end:
                 return job
             await asyncio.sleep(_LOOKS_AGAIN)
-
-    async def page(self, project: str, status: JobStatus | None, limit: int, before: UUID | None) -> Page[Job, UUID]:
-        """The jobs of a project, latest first."""
-        return await self._store.page(project, status, limit, before)
 
     async def result(self, project: str, identifier: UUID) -> JobResult:
         """Return a result that is stored with its job and nowhere else.
@@ -59,7 +39,7 @@ class JobService:
         Raises:
             NotFound: there is no such job, or it has no such result.
         """
-        result = await self._store.result(project, identifier)
+        result = await self.store.result(project, identifier)
         if result is None:
             job = await self.read(project, identifier)
             other = "" if job.result is None else f": its result is {job.result}"
@@ -73,7 +53,7 @@ class JobService:
             NotFound: there is no such job.
             JobEnded: it has ended already.
         """
-        job = await self._store.cancel(project, identifier)
+        job = await self.store.cancel(project, identifier)
         if job is None:
             ended = await self.read(project, identifier)
             raise JobEnded(f"expected a job that is queued or running, {identifier} is {ended.status.value}")
@@ -90,28 +70,13 @@ _PASSING: Final = frozenset({"overloaded", "database_unavailable", "no_space"})
 _LOST: Final = "process_lost"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """The answer of a request that a job carried out.
-
-    Attributes:
-        location: The address of what was made.
-        problem: What went wrong; nothing else counts then.
-    """
-
-    location: str | None = None
-    media_type: str = ""
-    content: bytes = b""
-    problem: Mapping[str, Any] | None = None
-
-
 class Requests(Protocol):
     """Carries out kept requests."""
 
-    async def answer(self, task: Task, body: AsyncIterator[bytes]) -> Answered:
+    async def answer(self, task: Task, body: AsyncIterator[bytes]) -> JobEnd:
         """Carry out the request and return its answer."""
 
-    def refuse(self, task: Task, error: DomainError) -> Answered:
+    def refuse(self, task: Task, error: DomainError) -> JobEnd:
         """Return the answer of a request that ended with this error."""
 
 
@@ -156,7 +121,7 @@ class JobRunner:
             raise Waits(0.0)
         await self._end(task, answered)
 
-    async def _answered(self, task: Task) -> Answered:
+    async def _answered(self, task: Task) -> JobEnd:
         act_as(task.actor, task.project)
         make_as(task.makes)
         progress = _Progress(self._store, task)
@@ -168,23 +133,13 @@ class JobRunner:
             self._note(task.project, Used(tally.evaluations, 0, tally.compute))
             await progress.close()
 
-    async def _end(self, task: Task, answered: Answered) -> None:
+    async def _end(self, task: Task, end: JobEnd) -> None:
         """Say how it ended, once the database can hear it: what was computed is not to be computed again."""
-        end = _end_of(task, answered)
         while True:
             try:
                 return await self._store.end(task, end)
             except (StoreUnavailableError, StoreFullError):
                 await asyncio.sleep(1.0)
-
-
-def _end_of(task: Task, answered: Answered) -> JobEnd:
-    if answered.problem is not None:
-        return JobEnd(status=JobStatus.FAILED, problem=answered.problem)
-    if answered.location is not None:
-        return JobEnd(status=JobStatus.SUCCEEDED, result=answered.location)
-    content = JobResult(answered.media_type, answered.content)
-    return JobEnd(status=JobStatus.SUCCEEDED, result=f"/v1/jobs/{task.id}/result", content=content)
 
 
 class _Progress:

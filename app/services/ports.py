@@ -341,13 +341,6 @@ class WebhookStore(Protocol):
         """Return what a delivery tells of; None when there is none."""
 
 
-class Announcer(Protocol):
-    """Tells webhooks of what was found after the transaction that it is about."""
-
-    async def tell(self, project: str, happening: WebhookEvent) -> None:
-        """Let the webhooks of a project that listen to it be told, once of each id."""
-
-
 class Outbox(Protocol):
     """Deliveries to the webhooks of all projects."""
 
@@ -358,13 +351,6 @@ class Outbox(Protocol):
         self, outgoing: Outgoing, status: DeliveryStatus, sent: SendResult, pause: timedelta | None
     ) -> None:
         """Write down what became of an attempt, and in how long there is to be another."""
-
-
-class Poster(Protocol):
-    """Sends to webhooks."""
-
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
-        """Send a body. Whatever happens is an answer, not an error."""
 
 
 class KeyTakenError(Exception):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 from app.domain.identifiers import new_id
@@ -98,71 +98,34 @@ def tally() -> Tally | None:
     return _TALLY.get()
 
 
-class Observer:
-    """Is told of work when it is done, on the loop and in the task that it was done for; tells those behind it, which
-    are none unless it is several in one.
-    """
+class Observer(Protocol):
+    """Is told of work when it is done, on the loop and in the task that it was done for."""
 
-    behind: tuple["Observer", ...] = ()
-
-    def computed(self, kind: str, seconds: float, *, apart: bool) -> None:
-        """Arithmetic of a kind, in a process of its own or on the event loop."""
-        for one in self.behind:
-            one.computed(kind, seconds, apart=apart)
-
-    def waited_to_compute(self, seconds: float) -> None:
-        """A computation waited so many seconds for a process."""
-        for one in self.behind:
-            one.waited_to_compute(seconds)
-
-    def database_used(self, work: str, seconds: float) -> None:
-        """A ``read``, a ``write`` or an ``insert`` that shares its commit, the wait for a connection included."""
-        for one in self.behind:
-            one.database_used(work, seconds)
-
-    def committed(self, rows: int, seconds: float) -> None:
-        """A group of evaluations that were committed together."""
-        for one in self.behind:
-            one.committed(rows, seconds)
-
-    def webhook_sent(self, outcome: str, seconds: float) -> None:
-        """An attempt to tell a webhook: it is ``delivered``, ``pending`` (to be tried again) or has ``failed``."""
-        for one in self.behind:
-            one.webhook_sent(outcome, seconds)
-
-    def database_lost(self, reason: str) -> None:
-        """The database does not answer any more."""
-        for one in self.behind:
-            one.database_lost(reason)
-
-    def database_back(self, seconds: float) -> None:
-        """The database answers again, so many seconds after it was lost."""
-        for one in self.behind:
-            one.database_back(seconds)
+    def observed(self, what: str, amount: float, **labels: str) -> None:
+        """So much of something: seconds of a computation, rows of a commit; see the metrics of the service."""
 
 
 class Observers(Observer):
     """Several observers as one; none at all is one too. Each request's tally is kept here."""
 
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
-        self.behind = tuple(observers)
+        self._observers = tuple(observers)
 
-    def computed(self, kind: str, seconds: float, *, apart: bool) -> None:
+    def observed(self, what: str, amount: float, **labels: str) -> None:
         """Told on, and counted for the request."""
         own = _TALLY.get()
+        if own is not None and what == "database_seconds":
+            own.database += amount
         # What is computed on the loop is computed for several requests at once: `share` says who had how much of it.
-        if own is not None and apart:
-            own.compute += seconds
-        super().computed(kind, seconds, apart=apart)
-
-    def database_used(self, work: str, seconds: float) -> None:
-        """Told on, and counted for the request."""
-        own = _TALLY.get()
-        if own is not None:
-            own.database += seconds
-        super().database_used(work, seconds)
+        if own is not None and what == "compute_seconds" and labels["where"] != ON_LOOP:
+            own.compute += amount
+        for one in self._observers:
+            one.observed(what, amount, **labels)
 
 
+# Where something is computed.
+ON_LOOP: Final = "loop"
+APART: Final = "process"
 UNOBSERVED: Final = Observers()
 
 

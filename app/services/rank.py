@@ -165,12 +165,18 @@ class Leaderboard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entrant:
-    """A line whose value has a sampling error, with the metric for its classes."""
+    """A line whose value has a sampling error, with the metric for its classes.
+
+    Attributes:
+        said: What is said of it, by the names of fields of its line.
+    """
 
     place: int
+    value: float
     record: EvaluationRecord
     estimand: Estimand
     run: RunData
+    said: dict[str, Any] = field(default_factory=dict)
 
 
 def rank_candidates(
@@ -193,33 +199,35 @@ def rank_candidates(
     beyond = [*(value for place in order[query.limit :] if (value := found[place][0]) is not None), *beyond]
     order = order[: query.limit]
     values = [found[place][0] for place in order]
-    ranked = [records[place] for place in order]
-    lines = [
-        LeaderboardLine(
-            rank=None if found[place][0] is None else values.index(found[place][0]) + 1,
-            evaluation=EvaluationName.of(record),
-            model=record.model,
-            created_at=record.created_at,
-            n_samples=float(record.n_samples),
-            value=found[place][0],
-            reason=found[place][1],
+    lines, entrants = list[LeaderboardLine](), list[_Entrant]()
+    for line, place in enumerate(order):
+        record, estimand, (value, reason) = records[place], estimands[place], found[place]
+        if isinstance(estimand, Estimand) and value is not None and reason is None:
+            entrants.append(_Entrant(line, value, record, estimand, runs[place]))
+        lines.append(
+            LeaderboardLine(
+                rank=None if value is None else values.index(value) + 1,
+                evaluation=EvaluationName.of(record),
+                model=record.model,
+                created_at=record.created_at,
+                n_samples=float(record.n_samples),
+                value=value,
+                reason=reason,
+            )
         )
-        for place, record in zip(order, ranked, strict=True)
-    ]
-    entrants = [
-        _Entrant(line, records[place], estimand, runs[place])
-        for line, (place, estimand) in enumerate((place, estimands[place]) for place in order)
-        if isinstance(estimand, Estimand) and lines[line].reason is None
-    ]
     board = Leaderboard(
         dataset=query.dataset,
         metric=query.metric,
         better=better.better,
         level=query.level,
-        items=tuple(lines),
-        notes=_notes(query, entrants, ranked),
+        items=(),
+        notes=_notes(query, entrants, [records[place] for place in order]),
     )
-    return _judged(board, better, entrants, kept, query, beyond) if entrants else board
+    if entrants:
+        board = _judged(board, better, entrants, kept, query, beyond)
+    for entrant in entrants:
+        lines[entrant.place] = replace(lines[entrant.place], **entrant.said)
+    return replace(board, items=tuple(lines))
 
 
 def _value(
@@ -297,15 +305,13 @@ def _judged(
     query: LeaderboardQuery,
     beyond: Sequence[float | None],
 ) -> Leaderboard:
-    """Return the board with limits of each run, and with what can be said of all together."""
+    """Return the board with what can be said of all together, and put the limits of each run to it."""
     settings = LimitSettings(level=query.level, proportions=query.proportion_interval, alternative=query.alternative)
-    lines = list(board.items)
     for entrant, own in zip(entrants, _estimates(entrants, settings), strict=True):
-        limits: dict[str, Any] = {"low": number(own.low), "high": number(own.high), "method": own.method}
-        known = limits if own.reason is None else {"reason": f"no interval: {own.reason}"}
-        lines[entrant.place] = replace(lines[entrant.place], **known)
+        limits = {"low": number(own.low), "high": number(own.high), "method": own.method}
+        entrant.said.update(limits if own.reason is None else {"reason": f"no interval: {own.reason}"})
     side = None if query.alternative is Alternative.TWO_SIDED else query.alternative
-    board = replace(board, items=tuple(lines), design=LeaderboardDesign(level=query.level, alternative=side))
+    board = replace(board, design=LeaderboardDesign(level=query.level, alternative=side))
     if len(entrants) < 2:
         return board
     seed = chosen_seed(query.seed, *(entrant.record.counts for entrant in entrants))
@@ -316,14 +322,15 @@ def _judged(
     drawn, paired = comparison.drawn(0), comparison.runs.pairing.paired
     design = replace(board.design, paired=paired, draws=0 if drawn is None else len(drawn), seed=seed)
     notes = [] if paired else [_INDEPENDENT]
-    board = _separated(replace(board, design=design, notes=(*board.notes, *notes)), entrants, comparison)
+    board = replace(board, design=design, notes=(*board.notes, *notes))
+    _separate(entrants, comparison, board.level)
     scores = comparison.drawn_scores(0, 0)
     if scores is None:
         why = "of too many samples or classes to be resampled" if drawn is None else "undefined in too many draws"
         if drawn is None and entrants[0].estimand.is_of_slices:
             why = "picked from several slices, of which nothing is drawn"
         return replace(board, notes=(*board.notes, f"which runs may be the best is not known: the metric is {why}"))
-    return _best(board, better, entrants, scores, settings, beyond)
+    return replace(board, winner=_winner(better, entrants, scores, settings, beyond, seed))
 
 
 _INDEPENDENT = (
@@ -363,45 +370,41 @@ def _compared(
     return Comparison(runs, estimands, settings, pairs=pairs, prevalence=CommonPrevalence())
 
 
-def _separated(board: Leaderboard, entrants: Sequence[_Entrant], comparison: Comparison) -> Leaderboard:
-    """Return the board with the claims of who is worse, adjusted as those of a comparison of all pairs."""
+def _separate(entrants: Sequence[_Entrant], comparison: Comparison, level: float) -> None:
+    """Say who is worse, by claims that are adjusted as those of a comparison of all pairs."""
     adjusted = joint_adjustment(comparison, [comparison.differences(0)])[0][0]
     p_of = dict(zip(comparison.pairs, adjusted.tolist(), strict=True))
-    lines, leader, number = list(board.items), 0, 1
+    leader, group = 0, 1
     for place, entrant in enumerate(entrants):
-        if p_of.get((leader, place), 1.0) < 1.0 - board.level:
-            leader, number = place, number + 1
+        if p_of.get((leader, place), 1.0) < 1.0 - level:
+            leader, group = place, group + 1
         p = p_of.get((0, place), nan if np.isnan(adjusted).all() else 1.0)
-        known = {} if isnan(p) else {"separable_from_best": p < 1.0 - board.level, "group": number}
-        lines[entrant.place] = replace(lines[entrant.place], **known)
-    return replace(board, items=tuple(lines))
+        if not isnan(p):
+            entrant.said.update(separable_from_best=p < 1.0 - level, group=group)
 
 
-def _best(
-    board: Leaderboard,
+def _winner(
     better: Preference,
     entrants: Sequence[_Entrant],
     scores: Array,
     settings: LimitSettings,
     beyond: Sequence[float | None],
-) -> Leaderboard:
-    """Return the board with the runs that may be the best, and the luck of the first, from draws (D, R)."""
-    lines = list(board.items)
-    values = [lines[entrant.place].value for entrant in entrants]
-    estimates = better.score(np.array(values, dtype=np.float64))
-    for entrant, possible in zip(entrants, may_be_best(scores, estimates, board.level).tolist(), strict=True):
-        lines[entrant.place] = replace(lines[entrant.place], may_be_best=possible)
-    first, value = entrants[0], values[0]
-    assert value is not None  # noqa: S101 - runs without one take no part
+    seed: int,
+) -> LeaderboardWinner:
+    """Return the luck of the first from draws (D, R), and say which runs may be the best."""
+    estimates = better.score(np.array([entrant.value for entrant in entrants]))
+    for entrant, possible in zip(entrants, may_be_best(scores, estimates, settings.level).tolist(), strict=True):
+        entrant.said["may_be_best"] = possible
+    first, value = entrants[0], entrants[0].value
     if beyond:
-        scores = with_others(scores, len(beyond), board.design.seed or 0)
+        scores = with_others(scores, len(beyond), seed)
         # Of what was removed nothing is known: it counts as one like the others.
         others = better.score(np.array(beyond, dtype=np.float64))
         estimates = np.concatenate([estimates, np.where(np.isnan(others), estimates.mean(), others)])
     luck = winner_optimism(scores, estimates)
     optimism = luck if better.better is Better.HIGHER else -luck
     # The end of the luck has limits that hold for the largest of all deviations, the other one those of the run alone.
-    far = replace(settings, level=level_of_largest(scores, board.level), alternative=Alternative.TWO_SIDED)
+    far = replace(settings, level=level_of_largest(scores, settings.level), alternative=Alternative.TWO_SIDED)
     near = replace(settings, alternative=Alternative.TWO_SIDED)
     lucky, own = (estimate([first.estimand], first.run, one)[0][0] for one in (far, near))
     low, high = (lucky.low, own.high) if better.better is Better.HIGHER else (own.low, lucky.high)
@@ -409,7 +412,7 @@ def _best(
     # A value keeps to its range.
     bottom, top = (end if bound is None else bound for bound, end in zip(first.estimand.bounds, fresh, strict=True))
     fresh = max(fresh[0], bottom), min(fresh[1], top)
-    winner = LeaderboardWinner(
+    return LeaderboardWinner(
         value=value,
         among=estimates.size,
         low=number(low),
@@ -420,7 +423,6 @@ def _best(
         fresh_high=number(fresh[1]),
         message=_luck(estimates.size, value, value - optimism, fresh),
     )
-    return replace(board, items=tuple(lines), winner=winner)
 
 
 def _estimates(entrants: Sequence[_Entrant], settings: LimitSettings) -> list[Estimate]:

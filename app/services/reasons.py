@@ -1,25 +1,39 @@
-"""Values of expressions, and why some of them do not exist."""
+"""Values of expressions, why some of them do not exist, and which slices take part in those over slices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
 from typing import Any, Final
 
 import numpy as np
 
+from app.domain.division import Where, slice_text
+from app.domain.expressions.conditions import text_of
+from app.domain.expressions.expressions import render
+from app.domain.findings import Finding
 from app.domain.members import numbers
 from app.domain.report import Undefined, Value
+from app.domain.wording import numbered
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Explainer, Gap
 from app.kernel.metrics.expression import (
+    Combination,
     Expression,
     Measure,
+    OverSlices,
+    Sliced,
     Subject,
     compute,
     data_of,
     is_list,
+    is_of_slices,
     measures,
     needs_counts,
+    of_probabilities,
 )
 from app.kernel.streamed.rows import NotStreamed
+from app.services.estimands import Estimand
+from app.services.estimates.estimate import NoLimits
+from app.services.estimates.run_data import RunData
 
 NOT_FOLDED: Final = "not_folded"
 IF_ASKED: Final = "the samples have to be read again for it, which is done where options.metrics asks for it"
@@ -105,3 +119,73 @@ def _why(
         "zero_part",
         "a part is 0, so the harmonic mean is 0 and has no dispersion, or there are fewer than two parts",
     )
+
+
+# Slices that a sentence names.
+_MOST_NAMED: Final = 5
+_ALL_ZERO: Final = "all values are 0"
+
+
+def slice_findings(estimands: Iterable[Estimand], run: RunData) -> Iterator[Finding]:
+    """For each value that is over slices: in which it is smallest and largest, and which take no part."""
+    for estimand in estimands:
+        for text, expression, some in _over(estimand.text, estimand.expression, run):
+            yield _finding(estimand, text, expression, some)
+
+
+def _over(text: str, expression: Expression, run: RunData) -> Iterator[tuple[str, OverSlices, RunData]]:
+    """Functions over slices, with their text and the samples that they are of."""
+    if isinstance(expression, OverSlices):
+        yield text, expression, run
+    elif is_of_slices(expression):
+        for part, some in run.inside(expression):
+            own = text if isinstance(expression, Sliced) else render(part, run.source.labels)
+            yield from _over(own, part, some)
+
+
+def _finding(estimand: Estimand, text: str, over: OverSlices, run: RunData) -> Finding:
+    slices = run.slices(over)
+    values = {place: float(one.of(over.part)[0]) for place, one in enumerate(slices.runs)}
+    known = {place: value for place, value in values.items() if isfinite(value)}
+    left = [(one, f"fewer than {over.fewest}") for one in slices.small]
+    left += [(one, "no value") for place, one in enumerate(slices.parts) if place not in known]
+    said = f"{text} is of {len(known)} slice{'s' * (len(known) != 1)}"
+    ends: dict[str, Where] = {}
+    if known:
+        ends = {"smallest": slices.parts[min(known, key=known.__getitem__)].where}
+        ends["largest"] = slices.parts[max(known, key=known.__getitem__)].where
+        said += f"; smallest: {slice_text(ends['smallest'])}, largest: {slice_text(ends['largest'])}"
+    if left:
+        named = ", ".join(f"{slice_text(one.where)} ({numbered(one.size)}, {why})" for one, why in left[:_MOST_NAMED])
+        said += f". Left out: {named}" + (f" and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else "")
+    return Finding.note(
+        "over_slices",
+        f"{said}.",
+        metrics=[estimand.text],
+        by=over.by,
+        slices=len(known),
+        **ends,
+        left_out=[{"where": one.where, "n_samples": one.size, "reason": why} for one, why in left],
+    )
+
+
+def why_undefined(expression: Expression, run: RunData, place: int) -> tuple[str, str]:
+    """Code and reason of a value that does not exist, of one class of a list if it is one."""
+    labels = run.source.labels
+    if isinstance(expression, Sliced):
+        some = run.slice(expression.where)
+        if some is None:
+            return "empty_slice", f"{NoLimits.EMPTY_SLICE} with {text_of(expression.where)}"
+        code, why = why_undefined(expression.part, some, place)
+        return code, f"{why} (of the samples with {text_of(expression.where)})"
+    if isinstance(expression, OverSlices):
+        values = np.array([one.of(expression.part)[0] for one in run.slices(expression).runs])
+        fewest = 1 if expression.card.ends is None else 2
+        enough = np.isfinite(values).sum() >= fewest
+        inside = f"{render(expression.part, labels)} by {expression.by}"
+        return ("undefined", f"{inside}: {_ALL_ZERO}") if enough else ("few_slices", f"{inside}: {NoLimits.FEW_SLICES}")
+    if isinstance(expression, Combination) and is_of_slices(expression):
+        first = next(one for one in expression.values(len(labels)) if not np.isfinite(run.of(one)).all())
+        return why_undefined(first, run, 0)
+    scored = run.source.task is not None or of_probabilities(expression)
+    return gap_of(expression, run.subject if scored else run.table, labels, place)

@@ -46,7 +46,7 @@ class SlicedStore:
                     f"expected saved samples with attributes, of {identifier} there are none", pointer=SLICE
                 )
             some = await asyncio.to_thread(self._restricted, replace(whole, samples=samples))
-            self._known[identifier] = replace(of_part(whole, some), values={}, samples=some.samples)
+            self._known[identifier] = replace(of_part(whole, some), values={})
         return self._known[identifier]
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:

@@ -68,7 +68,7 @@ def unkept_record(source: MatrixInput) -> EvaluationRecord:
 
 def of_part(record: EvaluationRecord, source: MatrixInput) -> EvaluationRecord:
     """The record of a part of the samples of an evaluation, from the input that they are."""
-    return replace(record, **source.as_input | {"fold_counts": None, "samples": None})
+    return replace(record, **source.as_input | {"fold_counts": None})
 
 
 async def records_of(

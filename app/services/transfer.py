@@ -51,16 +51,10 @@ class Recomputed:
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """A stored value that does not follow from the stored input.
-
-    Attributes:
-        what: A metric, `counts` or `samples`.
-    """
+    """A stored value that does not follow from the stored input: that of a metric, the `counts` or the `samples`."""
 
     evaluation: UUID
     what: str
-    stored: float | None
-    found: float | None
     reason: str
 
     def __str__(self) -> str:
@@ -88,12 +82,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    """Computes every stored value again from the stored input.
-
-    Attributes:
-        archive: Where it is read from.
-        recompute: Values of some evaluations with their samples.
-    """
+    """Computes every stored value again from the stored input; `recompute` is given evaluations with their samples."""
 
     archive: Archive
     recompute: Callable[[Sequence[EvaluationRecord]], Sequence[Recomputed]]
@@ -141,7 +130,7 @@ class Checker:
         absent = [name for name, digest in one.columns.items() if digest not in columns]
         if absent:
             reason = f"the column {absent[0]} is not there"
-            return None, Discrepancy(one.record.id, "samples", None, None, reason)
+            return None, Discrepancy(one.record.id, "samples", reason)
         parts: dict[str, Any] = {name: columns[digest] for name, digest in one.columns.items()}
         if "attributes" in parts:
             parts["attributes"] = Attributes.of_column(parts["attributes"])
@@ -161,36 +150,29 @@ class Checker:
             tell(each)
 
 
-def _of_values(record: EvaluationRecord, again: Recomputed) -> list[Discrepancy]:
+def _of_values(record: EvaluationRecord, again: Recomputed) -> Iterator[Discrepancy]:
     if again.refused is not None:
-        return [Discrepancy(record.id, "values", None, None, f"they cannot be computed: {again.refused}")]
-    found = []
+        yield Discrepancy(record.id, "values", f"they cannot be computed: {again.refused}")
+        return
     for key, stored in record.values.items():
         if key not in again.values:
-            found.append(Discrepancy(record.id, key, stored, None, f"stored {_shown(stored)}, does not apply"))
+            yield Discrepancy(record.id, key, f"stored {_shown(stored)}, does not apply")
         elif not _same(stored, again.values[key]):
-            now = again.values[key]
-            reason = f"stored {_shown(stored)}, computed {_shown(now)}"
-            found.append(Discrepancy(record.id, key, stored, now, reason))
+            yield Discrepancy(record.id, key, f"stored {_shown(stored)}, computed {_shown(again.values[key])}")
     if record.revision == again.revision:
-        absent = again.values.keys() - record.values.keys()
-        found += [
-            Discrepancy(record.id, key, None, again.values[key], f"not stored, computed {_shown(again.values[key])}")
-            for key in sorted(absent)
-        ]
-    return found
+        for key in sorted(again.values.keys() - record.values.keys()):
+            yield Discrepancy(record.id, key, f"not stored, computed {_shown(again.values[key])}")
 
 
-def _of_counts(record: EvaluationRecord) -> list[Discrepancy]:
+def _of_counts(record: EvaluationRecord) -> Iterator[Discrepancy]:
     """A matrix of classes is that of its samples, and the sum of its folds."""
-    samples, found = record.samples, []
+    samples = record.samples
     if record.fold_counts is not None and not np.allclose(record.fold_counts.sum(axis=0), record.counts):
-        found.append(Discrepancy(record.id, "counts", None, None, "they are not the sum of the folds"))
+        yield Discrepancy(record.id, "counts", "they are not the sum of the folds")
     if samples is not None and record.task is None:
         counts = confusion_counts(samples.truth, samples.predicted, record.n_classes, samples.weights)
         if not np.allclose(counts, record.counts):
-            found.append(Discrepancy(record.id, "counts", None, None, "they are not those of the samples"))
-    return found
+            yield Discrepancy(record.id, "counts", "they are not those of the samples")
 
 
 def _same(stored: float | None, now: float | None) -> bool:
@@ -280,31 +262,19 @@ def read_manifest(folder: Path) -> Manifest | None:
                 f"expected version {VERSION} of the format in {path}, or one before, got {found['version']}: use the "
                 "release that wrote it, or a newer one"
             )
-        newest = found["newest"]
-        return Manifest(
-            project=found["project"],
-            newest=None if newest is None else UUID(newest),
-            begun_at=found["begun_at"],
-            parts=[FilePart(**part) for part in found["parts"]],
-            done=found["done"],
-            complete=found["complete"],
-            version=found["version"],
-        )
+        manifest = Manifest(**{name: value for name, value in found.items() if name != "format"})
+        manifest.newest = None if manifest.newest is None else UUID(found["newest"])
+        manifest.parts = [FilePart(**part) for part in found["parts"]]
+        return manifest
     except (KeyError, TypeError, ValueError) as error:
         raise TransferError(f"expected the manifest of an export in {path}, got something else") from error
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Put a manifest into a folder: the one before stays until the new one is whole."""
-    content = {"format": FORMAT, **asdict(manifest)}
-    write_whole(folder / MANIFEST, orjson.dumps(content, option=orjson.OPT_INDENT_2))
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all."""
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    unfinished.write_bytes(content)
-    publish(unfinished, path)
+    content, unfinished = {"format": FORMAT, **asdict(manifest)}, folder / f"{MANIFEST}.unfinished"
+    unfinished.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+    publish(unfinished, folder / MANIFEST)
 
 
 def publish(unfinished: Path, path: Path) -> None:
@@ -328,17 +298,9 @@ def digest_of(path: Path) -> str:
 def write_evaluation(one: Archived) -> bytes:
     """A line, its end included."""
     record = one.record
-    model, dataset = record.model, record.dataset
     line = {
-        "id": record.id,
-        "created_at": record.created_at,
-        "model": {"name": model.name, "version": model.version},
-        "dataset": {"name": dataset.name, "version": dataset.version, "split": dataset.split},
-        "tags": dict(record.tags),
-        "kind": record.kind,
-        "labels": record.labels,
-        "positive": record.positive,
-        "content": record.content.value,
+        **{name: getattr(record, name) for name in ("id", "created_at", "model", "dataset")},
+        **{name: getattr(record, name) for name in ("tags", "kind", "labels", "positive", "content")},
         "counts": record.counts.tolist(),
         "fold_counts": None if record.fold_counts is None else record.fold_counts.tolist(),
         "options": dict(record.options),
@@ -366,19 +328,15 @@ def read_evaluation(line: bytes, version: int = VERSION) -> Archived:
         table = np.array(entries, dtype=np.int64)
         entries = [[*place, table[place]] for place in zip(*np.nonzero(table), strict=True)]
     record = EvaluationRecord(
+        **{name: found[name] for name in ("kind", "positive", "tags", "options", "revision")},
         id=read_id(found["id"]),
         model=ModelRef(**found["model"]),
         dataset=DatasetRef(**found["dataset"]),
-        kind=found["kind"],
         labels=labels,
         content=content,
         counts=_counts(entries, content, shape),
-        revision=found["revision"],
         values={key: None if value is None else float(value) for key, value in found["values"].items()},
-        positive=found["positive"],
         fold_counts=None if folds is None else _counts(folds, content, (-1, *shape)),
-        tags=found["tags"],
-        options=found["options"],
         facts=extra,
         part=found["said_of_samples"],
     )
@@ -420,13 +378,21 @@ _REMEMBERED: Final = 4
 class ColumnWriter:
     """Writes columns into a file."""
 
-    def __init__(self, file: pq.ParquetWriter) -> None:
-        self._file = file
+    def __init__(self, file: pq.ParquetWriter, shared: set[bytes]) -> None:
+        """Take the digests of what several evaluations have and a file before has, to which those here are added."""
+        self._file, self._shared, self._own = file, shared, set[bytes]()
         self._rows: list[dict[str, Any]] = []
         self._waiting = self.size = 0
 
+    @property
+    def known(self) -> set[bytes]:
+        """Digests of what is not to be written again."""
+        return self._shared | self._own
+
     def add(self, columns: Mapping[bytes, SampleColumn]) -> None:
         """Take columns by their digests."""
+        self._own |= columns.keys()
+        self._shared |= {digest for digest, column in columns.items() if column.shared}
         for digest, column in columns.items():
             values = column.values
             flat = {_MEMBERS[values.dtype.kind]: values.reshape(-1)}
@@ -490,12 +456,7 @@ _ANSWERS_AT_ONCE: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """Writes all of a project into a folder, or goes on with what was begun there.
-
-    Attributes:
-        archive: Where it is read from.
-        tell: Is told after each file how far it is.
-    """
+    """Writes all of a project into a folder, or goes on with what was begun there; `tell` is told after each file."""
 
     archive: Archive
     tell: Callable[[str], None] = lambda _: None
@@ -511,9 +472,14 @@ class Exporter:
             return manifest
         for unfinished in folder.glob("*.unfinished"):
             unfinished.unlink()
-        await self._evaluations(manifest, folder)
-        for kind in ArchiveKind:
-            await self._answers(kind, manifest, folder)
+        # Columns that one evaluation alone has do not come again.
+        samples = [folder / part.samples for part in manifest.parts if part.samples is not None]
+        shared = {digest for path in samples for digest, _ in digests_in(path, shared=True)}
+        for kind in (EVALUATIONS, *ArchiveKind):
+            while kind not in manifest.done:
+                await self._write_part(kind, manifest, folder, shared)
+                write_manifest(folder, manifest)
+                self.tell(f"{manifest.rows(kind)} {kind}")
         manifest.complete = True
         write_manifest(folder, manifest)
         return manifest
@@ -535,112 +501,57 @@ class Exporter:
             )
         return manifest
 
-    async def _evaluations(self, manifest: Manifest, folder: Path) -> None:
-        if EVALUATIONS in manifest.done or manifest.newest is None:
-            return
-        parts = manifest.of(EVALUATIONS)
-        # Those that one evaluation alone has do not come again.
-        shared = {
-            digest
-            for part in parts
-            if part.samples is not None
-            for digest, _ in digests_in(folder / part.samples, shared=True)
-        }
-        after = UUID(parts[-1].last) if parts else UUID(int=0)
-        while True:
-            part = await self._evaluation_part(manifest, folder, after, shared)
-            if part is None:
-                break
-            manifest.parts.append(part)
-            write_manifest(folder, manifest)
-            after = UUID(part.last)
-            self.tell(f"{manifest.rows(EVALUATIONS)} evaluations")
-        manifest.done.append(EVALUATIONS)
-        write_manifest(folder, manifest)
-
-    async def _evaluation_part(
-        self, manifest: Manifest, folder: Path, after: UUID, shared: set[bytes]
-    ) -> FilePart | None:
-        """Write the next file of evaluations, and one with the columns that they bring; None when there are no more."""
-        number = len(manifest.of(EVALUATIONS)) + 1
-        path, samples = folder / f"evaluations-{number:06}.ndjson", folder / f"samples-{number:06}.parquet"
+    async def _write_part(self, kind: str, manifest: Manifest, folder: Path, shared: set[bytes]) -> None:
+        """Write the next file of a kind, and one with the columns that its evaluations bring, as far as there are any;
+        the kind is done when nothing is left.
+        """
+        parts = manifest.of(kind)
+        place = parts[-1].last if parts else None
+        number = f"{len(parts) + 1:06}"
+        path, samples = folder / f"{kind}-{number}.ndjson", folder / f"samples-{number}.parquet"
         unfinished = [one.with_name(f"{one.name}.unfinished") for one in (path, samples)]
         rows = size = 0
         written = sha256()
-        own: set[bytes] = set()
         with unfinished[0].open("wb") as file, pq.ParquetWriter(unfinished[1], _SCHEMA, compression="zstd") as behind:
-            columns = ColumnWriter(behind)
+            columns = ColumnWriter(behind, shared)
             while rows < _MOST_ROWS and size + columns.size < _MOST_BYTES:
-                found = await self._next(manifest, after)
-                if not found:
+                lines, last = await self._next(kind, manifest, place, columns)
+                if not lines:
+                    manifest.done.append(kind)
                     break
-                await self._columns_of(manifest.project, found, columns, shared, own)
-                for one in found:
-                    line = write_evaluation(one)
+                for line in lines:
                     file.write(line)
                     written.update(line)
                     size += len(line)
-                rows += len(found)
-                after = found[-1].record.id
+                rows, place = rows + len(lines), last
             columns.flush()
+        for is_empty, one in zip((not rows, not columns.size), unfinished, strict=True):
+            if is_empty:
+                one.unlink()
         if not rows:
-            unfinished[0].unlink()
-        if not columns.size:
-            unfinished[1].unlink()
-        if not rows:
-            return None
+            return
+        part = FilePart(kind, path.name, rows, place, written.hexdigest())
         if columns.size:
             publish(unfinished[1], samples)
+            part = replace(part, samples=samples.name, samples_sha256=digest_of(samples))
         publish(unfinished[0], path)
-        return FilePart(
-            kind=EVALUATIONS,
-            file=path.name,
-            rows=rows,
-            last=str(after),
-            sha256=written.hexdigest(),
-            samples=samples.name if columns.size else None,
-            samples_sha256=digest_of(samples) if columns.size else None,
-        )
+        manifest.parts.append(part)
 
-    async def _next(self, manifest: Manifest, after: UUID) -> list[Archived]:
+    async def _next(self, kind: str, manifest: Manifest, place: Any, columns: ColumnWriter) -> tuple[list[bytes], Any]:
+        """Read the next lines of a kind behind a place, and the place of the last of them."""
+        if kind != EVALUATIONS:
+            rows = await self.archive.answers(ArchiveKind(kind), manifest.project, place, _ANSWERS_AT_ONCE)
+            lines = [orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows]
+            return lines, rows[-1]["place"] if rows else None
         if manifest.newest is None:
-            return []
-        return list(await self.archive.evaluations(manifest.project, after, manifest.newest, _AT_ONCE))
-
-    async def _columns_of(
-        self, project: str, found: list[Archived], writer: ColumnWriter, shared: set[bytes], own: set[bytes]
-    ) -> None:
-        """Write the columns of some evaluations that were not written yet."""
-        wanted = {digest for one in found for digest in one.columns.values()} - shared - own
-        if not wanted:
-            return
-        async for columns in self.archive.columns(project, sorted(wanted)):
-            writer.add(columns)
-            shared |= {digest for digest, column in columns.items() if column.shared}
-            own |= columns.keys()
-
-    async def _answers(self, kind: ArchiveKind, manifest: Manifest, folder: Path) -> None:
-        """Write comparisons, gates or checks."""
-        while kind.value not in manifest.done:
-            parts = manifest.of(kind.value)
-            place: Any = parts[-1].last if parts else None
-            lines: list[bytes] = []
-            size = 0
-            while len(lines) < _MOST_ROWS and size < _MOST_BYTES // 4:
-                rows = await self.archive.answers(kind, manifest.project, place, _ANSWERS_AT_ONCE)
-                if not rows:
-                    manifest.done.append(kind.value)
-                    break
-                lines += [orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows]
-                size += sum(map(len, lines[-len(rows) :]))
-                place = rows[-1]["place"]
-            if lines:
-                path = folder / f"{kind.value}-{len(parts) + 1:06}.ndjson"
-                content = b"".join(lines)
-                write_whole(path, content)
-                manifest.parts.append(FilePart(kind.value, path.name, len(lines), place, sha256(content).hexdigest()))
-            write_manifest(folder, manifest)
-            self.tell(f"{manifest.rows(kind.value)} {kind.value}")
+            return [], None
+        after = UUID(int=0) if place is None else UUID(place)
+        found = await self.archive.evaluations(manifest.project, after, manifest.newest, _AT_ONCE)
+        wanted = {digest for one in found for digest in one.columns.values()} - columns.known
+        if wanted:
+            async for group in self.archive.columns(manifest.project, sorted(wanted)):
+                columns.add(group)
+        return [write_evaluation(one) for one in found], str(found[-1].record.id) if found else None
 
 
 # In one transaction: it takes some tens of milliseconds.
@@ -652,12 +563,7 @@ _NOT_OURS: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Reads an export into a project. What is there already stays as it is: asked again, nothing is there twice.
-
-    Attributes:
-        archive: Where it is kept.
-        tell: Is told after each file how far it is.
-    """
+    """Reads an export into a project. What is there already stays as it is: asked again, nothing is there twice."""
 
     archive: Archive
     tell: Callable[[str], None] = lambda _: None
@@ -675,39 +581,28 @@ class Importer:
         if not manifest.complete:
             raise TransferError(f"the export in {folder} has broken off: run `prevail export` again, it goes on")
         _check_files(manifest, folder)
-        into = project or manifest.project
-        added = {EVALUATIONS: await self._evaluations(manifest, folder, into)}
-        for kind in ArchiveKind:
-            added[kind.value] = await self._answers(kind, manifest, folder, into)
-        return added
-
-    async def _evaluations(self, manifest: Manifest, folder: Path, project: str) -> int:
-        """The evaluations with their samples; returns how many were not there before."""
-        added = 0
         column = ColumnReader(folder / part.samples for part in manifest.parts if part.samples is not None)
-        for part in manifest.of(EVALUATIONS):
-            for lines in _pieces(folder / part.file):
-                try:
-                    found = [read_evaluation(line, manifest.version) for line in lines]
-                except _NOT_OURS as error:
-                    raise TransferError(f"expected evaluations in {part.file}, got something else: {error}") from error
-                added += await self.archive.add_evaluations(project, found, column)
-            self.tell(f"{part.file}: {added} evaluations added")
+        added = dict.fromkeys((EVALUATIONS, *(kind.value for kind in ArchiveKind)), 0)
+        for kind in added:
+            for part in manifest.of(kind):
+                for lines in _pieces(folder / part.file):
+                    try:
+                        added[kind] += await self._add(kind, manifest, lines, column, project or manifest.project)
+                    except ArchiveConflictError as error:
+                        raise TransferError(f"{error}; import into another project, or remove it") from error
+                    except _NOT_OURS as error:
+                        raise TransferError(f"expected {kind} in {part.file}, got something else: {error}") from error
+                self.tell(f"{part.file}: {added[kind]} {kind} added")
         return added
 
-    async def _answers(self, kind: ArchiveKind, manifest: Manifest, folder: Path, project: str) -> int:
-        """Import the records of one kind; return the number of new ones."""
-        added = 0
-        for part in manifest.of(kind.value):
-            for lines in _pieces(folder / part.file):
-                try:
-                    rows: list[Mapping[str, Any]] = [orjson.loads(line) for line in lines]
-                    added += await self.archive.add_answers(kind, project, rows)
-                except ArchiveConflictError as error:
-                    raise TransferError(f"{error}; import into another project, or remove it") from error
-                except _NOT_OURS as error:
-                    raise TransferError(f"expected {kind} in {part.file}, got something else: {error}") from error
-        return added
+    async def _add(
+        self, kind: str, manifest: Manifest, lines: Sequence[bytes], column: ColumnReader, project: str
+    ) -> int:
+        """Add what some lines say; returns how much of it was not there before."""
+        if kind == EVALUATIONS:
+            found = [read_evaluation(line, manifest.version) for line in lines]
+            return await self.archive.add_evaluations(project, found, column)
+        return await self.archive.add_answers(ArchiveKind(kind), project, [orjson.loads(line) for line in lines])
 
 
 def _check_files(manifest: Manifest, folder: Path) -> None:

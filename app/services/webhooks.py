@@ -6,7 +6,7 @@ import random
 import secrets
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -29,7 +29,7 @@ from app.domain.operations import (
     WebhookFacts,
     WebhookPut,
 )
-from app.services.ports import Outbox, Poster, Waits, WebhookStore
+from app.services.ports import Outbox, Waits, WebhookStore
 from app.services.present import Observer
 
 PREFIX: Final = "whsec_"
@@ -98,19 +98,11 @@ class WebhookService:
 
     async def read(self, project: str, name: str) -> WebhookFacts:
         """Read a webhook."""
-        webhook = await self.store.get(project, name)
-        if webhook is None:
-            raise _missing(name)
-        return webhook
-
-    async def page(self, project: str, limit: int, after: str | None) -> Page[WebhookFacts, str]:
-        """The webhooks of a project by name."""
-        return await self.store.page(project, limit, after)
+        return NotFound.unless(await self.store.get(project, name), f"webhook {name!r}")
 
     async def delete(self, project: str, name: str) -> None:
         """End a webhook; what it was still to be told is not sent."""
-        if not await self.store.delete(project, name):
-            raise _missing(name)
+        NotFound.unless(await self.store.delete(project, name), f"webhook {name!r}")
 
     async def deliveries(
         self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None
@@ -128,8 +120,7 @@ class WebhookService:
         said = f"A test of the webhook {name} of the project {project}: what it is told arrives here."
         data = {"project": project, "webhook": name}
         happening = WebhookEvent(event=Event.WEBHOOK_TEST, id=new_id(), at=datetime.now(UTC), text=said, data=data)
-        if not await self.store.send(project, name, happening):
-            raise _missing(name)
+        NotFound.unless(await self.store.send(project, name, happening), f"webhook {name!r}")
         return DeliveryRetry(id=happening.id, webhook=name, event=happening.event)
 
     async def retried(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
@@ -138,13 +129,8 @@ class WebhookService:
 
 
 def _retry(name: str, identifier: UUID, event: Event | None) -> DeliveryRetry:
-    if event is None:
-        raise NotFound(f"there is no delivery {identifier} of a webhook {name!r}")
-    return DeliveryRetry(id=identifier, webhook=name, event=event)
-
-
-def _missing(name: str) -> NotFound:
-    return NotFound(f"there is no webhook {name!r}")
+    found = NotFound.unless(event, f"delivery {identifier} of a webhook {name!r}")
+    return DeliveryRetry(id=identifier, webhook=name, event=found)
 
 
 # Seconds between an attempt and the next one; after the last of them a delivery has failed. A day and a half in all.
@@ -152,11 +138,14 @@ PAUSES: Final[Sequence[float]] = (5, 30, 300, 1800, 7200, 18_000, 36_000, 72_000
 _MOST_ATTEMPTS: Final = len(PAUSES) + 1
 
 
-class Sender:
-    """Sends what waits."""
+Post = Callable[[str, Mapping[str, str], bytes], Awaitable[SendResult]]
 
-    def __init__(self, outbox: Outbox, poster: Poster, observer: Observer) -> None:
-        self._outbox, self._poster, self._observer = outbox, poster, observer
+
+class Sender:
+    """Sends what waits: ``post`` is given an address, headers and a body; whatever happens is an answer, no error."""
+
+    def __init__(self, outbox: Outbox, post: Post, observer: Observer) -> None:
+        self._outbox, self._post_to, self._observer = outbox, post, observer
 
     async def send(self, order: Order) -> None:
         """Send a delivery, unless it was asked for again, or its webhook deleted, since this was ordered.
@@ -171,7 +160,7 @@ class Sender:
         sent = await self._post(outgoing)
         status, pause = _outcome(sent, outgoing.attempts)
         await self._outbox.settle(outgoing, status, sent, None if pause is None else timedelta(seconds=pause))
-        self._observer.webhook_sent(status.value, time.perf_counter() - begin)
+        self._observer.observed("webhook_seconds", time.perf_counter() - begin, outcome=status.value)
         if pause is not None:
             raise Waits(pause)
 
@@ -179,7 +168,7 @@ class Sender:
         if outgoing.attempts > _MOST_ATTEMPTS:
             return SendResult(None, "the process that sent it ended each time before it had recorded an answer")
         headers = signed_headers(outgoing.secret, str(outgoing.order.id), int(time.time()), outgoing.body)
-        return await self._poster.post(outgoing.url, headers, outgoing.body)
+        return await self._post_to(outgoing.url, headers, outgoing.body)
 
 
 def _outcome(sent: SendResult, attempts: int) -> tuple[DeliveryStatus, float | None]:

@@ -1,26 +1,61 @@
 """The audit log, written in the transaction of each change."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Text, Uuid, bindparam, delete, func, insert, select, text
+from sqlalchemy import Table, Text, Uuid, bindparam, delete, select, text
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import Page
-from app.domain.identifiers import first_id_from, new_id, time_of
+from app.domain.identifiers import first_id_from, new_id
 from app.domain.operations import AuditEntry, Change, Kind
 from app.services.present import actor
-from app.store.engine import made_of, read_page, reading, writing
+from app.store.engine import OnEngine, read_page, reading, same, take_turn, writing
+from app.store.idempotency import keep_result
 from app.store.tables import audit_entries
 
 
 async def note(connection: AsyncConnection, project: str, action: Change, kind: Kind, *changed: UUID | str) -> None:
     """Say that the present actor did something to an object, or the same to several."""
-    row = {"project": project, "action": action.value, "kind": kind.value, **who()}
+    row = {"project": project, "action": action, "kind": kind, **who()}
     rows = [{"id": new_id(), "object": str(one), **row} for one in changed]
     await connection.execute(insert(audit_entries), rows)
+
+
+async def note_result(
+    connection: AsyncConnection,
+    project: str,
+    action: Change,
+    kind: Kind,
+    changed: UUID | str,
+    *,
+    status: int = HTTPStatus.CREATED,
+) -> None:
+    """Say it as ``note`` does, and under the key of the present request. Raises as ``keep_result``."""
+    await keep_result(connection, kind, changed, status=status)
+    await note(connection, project, action, kind, changed)
+
+
+async def add_once(connection: AsyncConnection, table: Table, kind: Kind, row: Mapping[str, Any]) -> bool:
+    """Add an object with an id, and say so; False when it is there already. Raises as ``keep_result``."""
+    added = await connection.execute(insert(table).values(row).on_conflict_do_nothing())
+    if added.rowcount:
+        await note_result(connection, row["project"], Change.CREATED, kind, row["id"])
+    return added.rowcount > 0
+
+
+async def remove(engine: AsyncEngine, table: Table, kind: Kind, project: str, **named: Any) -> bool:
+    """Remove an object, and say so; False when there is none."""
+    async with writing(engine) as connection:
+        these = delete(table).where(*same(table, project=project, **named))
+        gone = (await connection.execute(these)).rowcount == 1
+        if gone:
+            await note(connection, project, Change.DELETED, kind, *named.values())
+    return gone
 
 
 def who() -> dict[str, Any]:
@@ -37,11 +72,8 @@ WHO_PARAMETERS: dict[str, Any] = {
 }
 
 
-class PostgresTrail:
+class PostgresTrail(OnEngine):
     """The audit log, as far as it is cut: the port `app.services.ports.Trail`."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def projects(self) -> Sequence[str]:
         async with reading(self._engine) as connection:
@@ -63,7 +95,7 @@ class PostgresTrail:
         columns = audit_entries.c
         async with writing(self._engine) as connection:
             # Two that remove the same take turns, so that they never wait for each other's rows.
-            await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"trail {project}", 0))))
+            await take_turn(connection, f"trail {project}")
             old = select(columns.id).where(columns.project == project, columns.id < first_id_from(before))
             these = columns.id.in_(old.order_by(columns.id).limit(most))
             return (await connection.execute(delete(audit_entries).where(columns.project == project, these))).rowcount
@@ -71,10 +103,6 @@ class PostgresTrail:
 
 async def read_entries(engine: AsyncEngine, project: str, limit: int, before: UUID | None) -> Page[AuditEntry, UUID]:
     """Read a page of a project's changes, latest first."""
-    mine = select(audit_entries).where(audit_entries.c.project == project)
-    return await read_page(engine, mine, audit_entries.c.id, limit, before, _entry)
-
-
-def _entry(row: Row[Any]) -> AuditEntry:
-    key = None if row.key_id is None else UUID(int=row.key_id.int)
-    return made_of(AuditEntry, row, at=time_of(row.id), key=key, action=Change(row.action), kind=Kind(row.kind))
+    columns = audit_entries.c
+    mine = select(audit_entries, columns.key_id.label("key")).where(columns.project == project)
+    return await read_page(engine, mine, columns.id, limit, before, AuditEntry)

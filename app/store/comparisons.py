@@ -4,48 +4,30 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, delete, func, or_, select
-from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import ColumnElement, Row, func, or_, select
 
 from app.domain.decisions import ComparisonFilter, ComparisonKind, ComparisonRecord, ComparisonSummary, model_readings
 from app.domain.evaluation import EvaluationName, Page
-from app.domain.identifiers import time_of
-from app.domain.operations import Change, Kind
-from app.store.audit import note
-from app.store.engine import read_one, read_page, writing
-from app.store.idempotency import keep_result
+from app.domain.operations import Kind
+from app.store.audit import add_once, remove
+from app.store.engine import OnEngine, read_one, read_page, same, writing
 from app.store.tables import COMPARED_RUNS, comparisons
 
 
-class PostgresComparisonStore:
+class PostgresComparisonStore(OnEngine):
     """The memory of comparisons."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-
     async def add(self, project: str, record: ComparisonRecord) -> None:
-        row = {"id": record.id, "project": project, "kind": record.kind.value, "answer": dict(record.answer)}
+        row = {"id": record.id, "project": project, "kind": record.kind, "answer": dict(record.answer)}
         async with writing(self._engine) as connection:
-            added = await connection.execute(insert(comparisons).values(row).on_conflict_do_nothing())
-            if added.rowcount:
-                await keep_result(connection, Kind.COMPARISON, record.id)
-                await note(connection, project, Change.CREATED, Kind.COMPARISON, record.id)
+            await add_once(connection, comparisons, Kind.COMPARISON, row)
 
     async def get(self, project: str, identifier: UUID) -> ComparisonRecord | None:
-        columns = comparisons.c
-        wanted = select(columns.kind, columns.answer).where(columns.project == project, columns.id == identifier)
-        return await read_one(
-            self._engine, wanted, lambda row: ComparisonRecord(identifier, ComparisonKind(row.kind), row.answer)
-        )
+        wanted = select(comparisons).where(*same(comparisons, project=project, id=identifier))
+        return await read_one(self._engine, wanted, ComparisonRecord)
 
     async def delete(self, project: str, identifier: UUID) -> bool:
-        mine = (comparisons.c.project == project, comparisons.c.id == identifier)
-        async with writing(self._engine) as connection:
-            gone = (await connection.execute(delete(comparisons).where(*mine))).rowcount == 1
-            if gone:
-                await note(connection, project, Change.DELETED, Kind.COMPARISON, identifier)
-        return gone
+        return await remove(self._engine, comparisons, Kind.COMPARISON, project, id=identifier)
 
     async def page(
         self, project: str, asked: ComparisonFilter, limit: int, before: UUID | None = None
@@ -67,25 +49,20 @@ class PostgresComparisonStore:
             wanted = wanted.where(_has_run({"id": str(asked.evaluation)}))
         if asked.model is not None:
             wanted = wanted.where(or_(*(_has_run({"model": one}) for one in model_readings(asked.model))))
-        return await read_page(self._engine, wanted, columns.id, limit, before, _summary)
+        return await read_page(self._engine, wanted, columns.id, limit, before, ComparisonSummary, _said)
 
 
-def _summary(row: Row[Any]) -> ComparisonSummary:
-    return ComparisonSummary(
-        id=UUID(int=row.id.int),
-        created_at=time_of(UUID(int=row.id.int)),
-        kind=ComparisonKind(row.kind),
-        metrics=row.metrics if row.metric is None else [row.metric],
-        evaluations=_runs(ComparisonKind(row.kind), row.evaluations),
-        models=[one["model"] for one in row.evaluations] if row.models is None else row.models,
-    )
+def _said(row: Row[Any]) -> Mapping[str, Any]:
+    runs = row.evaluations
+    if row.kind is ComparisonKind.ACROSS_DATASETS:
+        # The models on one dataset after the other.
+        runs = [one for models in runs for one in models]
+    return {
+        "metrics": row.metrics if row.metric is None else [row.metric],
+        "evaluations": [EvaluationName.within(one) for one in runs],
+        "models": [one["model"] for one in runs] if row.models is None else row.models,
+    }
 
 
 def _has_run(named: Mapping[str, Any]) -> ColumnElement[bool]:
     return COMPARED_RUNS.contains([named])
-
-
-def _runs(kind: ComparisonKind, evaluations: list[Any]) -> list[Mapping[str, Any]]:
-    """The runs, or the models on one dataset after the other."""
-    runs = evaluations if kind is ComparisonKind.RUNS else [one for models in evaluations for one in models]
-    return [EvaluationName.within(one) for one in runs]

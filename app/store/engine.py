@@ -9,18 +9,19 @@ import ast
 import errno
 import logging
 import os
+import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from uuid import UUID
 
 import asyncpg
 import orjson
 from sqlalchemy import (
+    ARRAY,
     Alias,
     BinaryExpression,
     BooleanClauseList,
@@ -31,6 +32,9 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
+    func,
+    literal,
+    select,
     text,
 )
 from sqlalchemy.engine import Dialect
@@ -42,6 +46,7 @@ from sqlalchemy.sql.elements import Grouping
 
 from app import MIGRATIONS
 from app.domain.evaluation import Page
+from app.domain.identifiers import time_of
 from app.services.ports import StoreFullError, StoreState, StoreUnavailableError
 from app.services.present import UNOBSERVED, Observers
 from app.store.tables import api_keys, datasets, evaluations, model_names, models
@@ -64,10 +69,8 @@ class UnsealedStatement(RuntimeError):
 
 def seal(dialect: Dialect) -> None:
     """Let a dialect compile sealed statements only."""
-    dialect.statement_compiler = _sealed(dialect.statement_compiler)
+    compiler: Any = dialect.statement_compiler
 
-
-def _sealed(compiler: Any) -> Any:
     class SealedCompiler(compiler):  # type: ignore[misc]  # of the dialect, whatever it is
         def visit_select(self, select_stmt: Any, *args: Any, **options: Any) -> Any:
             # It compiles the statement once more.
@@ -83,7 +86,7 @@ def _sealed(compiler: Any) -> Any:
             _check([delete_stmt.table], _conjuncts(delete_stmt.whereclause))
             return super().visit_delete(delete_stmt, *args, **options)
 
-    return SealedCompiler
+    dialect.statement_compiler = SealedCompiler
 
 
 def _tables(sources: Any) -> Iterator[FromClause]:
@@ -216,14 +219,15 @@ class DatabaseWatch:
         else:
             self.answered()
         finally:
-            self.observers.database_used(work, time.perf_counter() - begin)
+            self.observers.observed("database_seconds", time.perf_counter() - begin, work=work)
 
     def answered(self) -> None:
         """Note that the database answered."""
         if self._lost_at is not None:
             seconds, self._lost_at = time.monotonic() - self._lost_at, None
             _log.warning("the database answers again, after %.1f s", seconds)
-            self.observers.database_back(seconds)
+            self.observers.observed("database_back", 1)
+            self.observers.observed("database_lost_seconds", seconds)
 
     def failed(self, error: StoreUnavailableError) -> None:
         """Note that the database did not answer; a slow or full one is not lost."""
@@ -236,7 +240,7 @@ class DatabaseWatch:
         self._lost_at = time.monotonic()
         reason = type(getattr(cause, "orig", None) or cause).__name__
         _log.warning("the database does not answer any more: %s", reason)
-        self.observers.database_lost(reason)
+        self.observers.observed("database_lost", 1, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,20 +340,36 @@ async def read_rows(engine: AsyncEngine, statement: Select[Any]) -> Sequence[Row
         return rows
 
 
-async def read_one(engine: AsyncEngine, statement: Select[Any], make: Callable[[Row[Any]], Item]) -> Item | None:
-    """Read one row and make something of it; None where there is none. Raises as `reading` does."""
-    rows = await read_rows(engine, statement)
-    return make(*rows) if rows else None
+def same(table: Table, **values: Any) -> list[ColumnElement[bool]]:
+    """Conditions that columns of a table have these values."""
+    return [table.c[name] == value for name, value in values.items()]
+
+
+def among(column: ColumnElement[Any], values: Iterable[Any]) -> ColumnElement[bool]:
+    """Condition that a column has one of some values."""
+    return column == func.any(literal([*values], ARRAY(column.type)))
+
+
+async def take_turn(connection: AsyncConnection, what: str) -> None:
+    """Wait until nobody else is at something, and keep others from it until the transaction ends."""
+    await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(what, 0))))
 
 
 def made_of(kind: type[Item], row: Row[Any], /, **others: Any) -> Item:
     """A dataclass of a row: of its columns those that a field is called after, and what is given besides.
 
-    Ids are the standard library's: the driver has a class of its own for them.
+    The moment of creation is part of an id.
     """
-    known = {one.name: getattr(row, one.name) for one in fields(kind) if one.init and one.name in row._fields}  # type: ignore[arg-type]  # of dataclasses
-    plain = {name: UUID(int=value.int) if isinstance(value, UUID) else value for name, value in known.items()}
-    return kind(**plain | others)
+    names = {one.name for one in fields(kind) if one.init}  # type: ignore[arg-type]  # of dataclasses
+    moments = {name: time_of(row.id) for name in (names & {"at", "created_at"}) - {*row._fields}}
+    found = {name: getattr(row, name) for name in names & {*row._fields} - others.keys()}
+    return kind(**found | moments | others)
+
+
+async def read_one(engine: AsyncEngine, statement: Select[Any], kind: type[Item]) -> Item | None:
+    """Read one row and make a dataclass of it; None where there is none. Raises as `reading` does."""
+    rows = await read_rows(engine, statement)
+    return made_of(kind, *rows) if rows else None
 
 
 async def read_page(
@@ -358,7 +378,8 @@ async def read_page(
     key: ColumnElement[Any],
     limit: int,
     beyond: Any,
-    make: Callable[[Row[Any]], Item],
+    kind: type[Item],
+    others: Callable[[Row[Any]], Mapping[str, Any]] = lambda _: {},
     *,
     latest_first: bool = True,
 ) -> Page[Item, Any]:
@@ -370,15 +391,23 @@ async def read_page(
         key: A column; what is made of a row has its value under its name.
         limit: Rows of a page.
         beyond: The key that the page before ended with; None for the first.
-        make: Makes an item of a row.
+        kind: What is made of a row: a dataclass with fields called after columns.
+        others: Its fields that are not.
         latest_first: The keys fall, or else rise.
     """
     ordered = statement.order_by(key.desc() if latest_first else key).limit(limit + 1)
     if beyond is not None:
         ordered = ordered.where(key < beyond if latest_first else key > beyond)
     rows = await read_rows(engine, ordered)
-    items = tuple(map(make, rows[:limit]))
+    items = tuple(made_of(kind, row, **others(row)) for row in rows[:limit])
     return Page(items, getattr(items[-1], str(key.key)) if len(rows) > limit else None)
+
+
+class OnEngine:
+    """A part of the store."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
 
 
 def require_room(engine: AsyncEngine, size: int = 0) -> None:
@@ -430,12 +459,8 @@ def _migrations() -> Mapping[str, str | None]:
     """
     found = {}
     for path in (MIGRATIONS / "versions").glob("*.py"):
-        assigned = {
-            node.targets[0].id: node.value
-            for node in ast.parse(path.read_text()).body
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-        }
-        found[ast.literal_eval(assigned["revision"])] = ast.literal_eval(assigned["down_revision"])
+        own, before = re.findall(r"^(?:down_)?revision = (.+)$", path.read_text(), re.MULTILINE)
+        found[ast.literal_eval(own)] = ast.literal_eval(before)
     return found
 
 
@@ -448,11 +473,8 @@ async def revision_at(connection: AsyncConnection) -> str | None:
     return revision
 
 
-class SchemaReadiness:
+class SchemaReadiness(OnEngine):
     """The port `app.services.ports.Readiness` for Postgres."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def check(self) -> StoreState:
         expected = expected_revision()

@@ -1,8 +1,8 @@
 """Evaluations in the database: rows, reading, tags, removal, and models and datasets as a whole."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
+from collections.abc import Callable, Collection, Mapping, Sequence
+from math import inf
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 from asyncpg import UniqueViolationError
 from numpy.typing import NDArray
-from sqlalchemy import ARRAY, Row, RowMapping, Select, Table, Uuid, delete, func, literal, select, true, update
+from sqlalchemy import Row, RowMapping, Select, Table, delete, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -42,26 +42,35 @@ from app.domain.wording import run_title
 from app.services.idempotency import present_mark
 from app.store import lists
 from app.store.audit import note, who
-from app.store.engine import read_rows, reading, require_room, translated, write_json, writing
+from app.store.engine import (
+    OnEngine,
+    among,
+    made_of,
+    read_rows,
+    reading,
+    require_room,
+    same,
+    take_turn,
+    translated,
+    write_json,
+    writing,
+)
 from app.store.idempotency import keep_result, mark_values
-from app.store.lists import find_scope
+from app.store.lists import SearchScope, find_scope
 from app.store.names import Names, NameTable, Ref
 from app.store.samples import (
+    PackedSamples,
     add_report,
     add_samples,
+    find_digests,
     find_samples,
-    kept_of,
     pack_samples,
-    read_report,
+    read_reports,
     remove_samples,
 )
 from app.store.tables import datasets, evaluations, former_models, models
 from app.store.webhooks import Listeners, announce, look_at
 from app.store.writer import INSERT, EvaluationWriter
-
-_COUNT_TYPES = tuple((np.dtype(name), int(np.iinfo(name).max)) for name in ("<u1", "<u2", "<u4"))
-_WIDEST_COUNT = np.dtype("<i8")
-_WEIGHT = np.dtype("<f8")
 
 
 async def row_of(names: Names, project: str, record: EvaluationRecord) -> dict[str, Any]:
@@ -71,24 +80,20 @@ async def row_of(names: Names, project: str, record: EvaluationRecord) -> dict[s
         return encode_record(project, record, ids=ids, slots=await names.slots_of(record.values))
 
 
+_AS_THEY_ARE: Final = ("id", "n_classes", "positive", "n_samples", "kind", "content", "revision", "labels")
+
+
 def encode_record(
     project: str, record: EvaluationRecord, *, ids: Mapping[str, int], slots: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return the row of a record, keyed by column, JSON columns as text, and who makes it."""
     stored = _type_to_store(record)
     return {
-        "id": record.id,
+        **{name: getattr(record, name) for name in _AS_THEY_ARE},
+        **ids,
         "entry_id": new_id(),
         "project": project,
-        **ids,
-        "n_classes": record.n_classes,
-        "positive": record.positive,
-        "n_samples": record.n_samples,
-        "kind": record.kind,
-        "content": record.content.value,
-        "revision": record.revision,
         "counts_type": stored.str,
-        "labels": record.labels,
         "tags": write_json(dict(record.tags)),
         "options": write_json(dict(record.options)) if record.options else None,
         "extra": write_json(dict(record.facts)) if record.facts else None,
@@ -99,15 +104,14 @@ def encode_record(
     }
 
 
-def decode_record(row: RowMapping, keys: Mapping[int, str]) -> EvaluationRecord:
-    """Return the record of a row that has the names of its model and dataset; see `lists.RECORD`."""
+def decode_record(row: Mapping[Any, Any], keys: Mapping[int, str]) -> EvaluationRecord:
+    """Return the record of a row that has the names of its model and dataset; see `lists.RECORDS`."""
     extra = row["extra"] or {}
     shape = shape_of(row["kind"], row["n_classes"], extra)
-    content = Content(row["content"])
-    stored = np.dtype(row["counts_type"])
+    content, stored = row["content"], np.dtype(row["counts_type"])
     folds = row["fold_counts"]
     return EvaluationRecord(
-        id=_plain(row["id"]),
+        id=row["id"],
         model=_model(row),
         dataset=_dataset(row),
         kind=row["kind"],
@@ -127,33 +131,21 @@ def decode_record(row: RowMapping, keys: Mapping[int, str]) -> EvaluationRecord:
 def decode_alike(row: RowMapping) -> AlikeEvaluations:
     """Return the evaluations of a row; see `lists.select_series`."""
     extra, options = (orjson.loads(row[name] or "{}") for name in ("extra", "options"))
-    content, ids = Content(row["content"]), np.frombuffer(row["ids"], ">u8").reshape(-1, 2).astype(np.uint64)
-    shape = (len(ids), *shape_of(row["kind"], row["n_classes"], extra))
-    counts = _from_bytes(row["counts"], np.dtype(row["counts_type"]), content, shape)
+    ids, joined = np.frombuffer(row["ids"], ">u8").reshape(-1, 2).astype(np.uint64), row["counts"]
     known = {int(model): version for model, version in row["versions"].items()}
     versions = [known[model] for model in row["model_ids"]]
-    first = EvaluationRecord(
-        id=UUID(bytes=row["ids"][:16]),
-        model=ModelRef(row["model_name"], versions[0]),
-        dataset=_dataset(row),
-        kind=row["kind"],
-        labels=tuple(row["labels"]),
-        content=content,
-        counts=counts[0],
-        revision="",
-        values={},
-        positive=row["positive"],
-        options=options,
-        facts=extra,
-    )
+    one = {"id": UUID(bytes=row["ids"][:16]), "counts": joined[: len(joined) // len(ids)], "fold_counts": None}
+    one |= {"model_version": versions[0], "extra": extra, "options": options}
+    first = decode_record({**row, **one, "revision": "", "metric_values": (), "tags": {}}, {})
+    counts = _from_bytes(joined, np.dtype(row["counts_type"]), first.content, (len(ids), *first.counts.shape))
     return AlikeEvaluations(first, ids, versions, counts)
 
 
 def decode_summary(row: RowMapping, keys: Mapping[int, str]) -> EvaluationSummary:
     """Return the summary of a row that has the names of its model and dataset; see `lists.SUMMARY`."""
-    content, labels, positive = Content(row["content"]), row["labels"], row["positive"]
+    content, labels, positive = row["content"], row["labels"], row["positive"]
     return EvaluationSummary(
-        id=_plain(row["id"]),
+        id=row["id"],
         created_at=time_of(row["id"]),
         model=_model(row),
         dataset=_dataset(row),
@@ -187,7 +179,7 @@ def encode_values(values: Mapping[str, float | None], slots: Mapping[str, int]) 
     encoded: list[float | str | None] = [None] * max(map(slots.__getitem__, values), default=0)
     for key, value in values.items():
         # JSON knows no infinities, Postgres knows them by these names too.
-        encoded[slots[key] - 1] = "NaN" if value is None else value if isfinite(value) else str(value)
+        encoded[slots[key] - 1] = "NaN" if value is None else value if -inf < value < inf else str(value)
     return f"{{{write_json(encoded)[1:-1]}}}"
 
 
@@ -203,10 +195,9 @@ def decode_values(encoded: Sequence[float | None], keys: Mapping[int, str]) -> d
 def _type_to_store(record: EvaluationRecord) -> np.dtype[Any]:
     """Return the narrowest type that holds every entry exactly: one byte for most counts in place of eight."""
     if record.content is not Content.counts:
-        return _WEIGHT
+        return np.dtype("<f8")
     # Entries of folds are parts of those of their sum.
-    greatest = int(record.counts.max(initial=0))
-    return next((dtype for dtype, limit in _COUNT_TYPES if greatest <= limit), _WIDEST_COUNT)
+    return np.min_scalar_type(int(record.counts.max(initial=0)))
 
 
 def _to_bytes(array: NDArray[Any], stored: np.dtype[Any]) -> bytes:
@@ -218,44 +209,46 @@ def _from_bytes(data: bytes, stored: np.dtype[Any], content: Content, shape: tup
     return np.frombuffer(data, dtype=stored).reshape(shape).astype(in_memory)
 
 
-def _model(row: RowMapping) -> ModelRef:
+def _model(row: Mapping[Any, Any]) -> ModelRef:
     return ModelRef(row["model_name"], row["model_version"])
 
 
-def _dataset(row: RowMapping) -> DatasetRef:
+def _dataset(row: Mapping[Any, Any]) -> DatasetRef:
     return DatasetRef(row["dataset_name"], row["dataset_version"], row["dataset_split"])
 
 
-def _plain(identifier: UUID) -> UUID:
-    """Return the driver's own subclass of UUID as the standard one."""
-    return UUID(int=identifier.int)
-
-
 _MOST_VERSIONS: Final = 1000
+EVERYTHING: Final = EvaluationQuery()
 
 
-class PostgresInventory:
+class PostgresInventory(OnEngine):
     """Counts, and removes in small transactions: nobody waits for one that goes through a hundred thousand."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._names = Names(engine)
+
+    async def _found(
+        self, project: str, query: EvaluationQuery, statement: Callable[[SearchScope], Select[Any]]
+    ) -> Sequence[Row[Any]]:
+        """Return the rows of a statement about what the names in a query stand for, which may be nothing."""
+        async with reading(self._engine) as connection:
+            scope = await find_scope(connection, self._names, project, query)
+            return () if scope is None else await _fetch(connection, statement(scope))
+
+    async def _records(
+        self, connection: AsyncConnection, project: str, identifiers: Sequence[UUID]
+    ) -> dict[UUID, EvaluationRecord]:
+        rows = (await connection.execute(lists.RECORDS, {"project": project, "ids": identifiers})).all()
+        keys = await self._names.keys_of(connection, rows)
+        return {row.id: decode_record(row._mapping, keys) for row in rows}
 
     async def model(self, project: str, name: str) -> ModelFacts | None:
         async with reading(self._engine) as connection:
             rows = await _fetch(connection, _select_used(models, evaluations.c.model_id, project, name))
         if not rows:
             return None
-        versions = [
-            ModelVersionFacts(version=row.version, n_evaluations=row.evaluations, newest=_newest(row)) for row in rows
-        ]
-        return ModelFacts(
-            name=name,
-            n_evaluations=sum(one.n_evaluations for one in versions),
-            newest=versions[0].newest,
-            n_versions=len(versions),
-            versions=versions[:_MOST_VERSIONS],
-        )
+        return ModelFacts(name=name, **_facts(ModelVersionFacts, rows))
 
     async def dataset(self, project: str, name: str) -> DatasetFacts | None:
         async with reading(self._engine) as connection:
@@ -266,34 +259,20 @@ class PostgresInventory:
             )
         if not rows:
             return None
-        parts = [
-            DatasetPartFacts(version=row.version, split=row.split, n_evaluations=row.evaluations, newest=_newest(row))
-            for row in rows
-        ]
         return DatasetFacts(
             name=name,
-            n_evaluations=sum(one.n_evaluations for one in parts),
-            newest=parts[0].newest,
             n_models=(judged or 0) + (former or 0),
-            splits=sorted({one.split for one in parts if one.split is not None}),
-            n_versions=len(parts),
-            versions=parts[:_MOST_VERSIONS],
+            splits=sorted({row.split for row in rows if row.split is not None}),
+            **_facts(DatasetPartFacts, rows),
         )
 
     async def count(self, project: str, query: EvaluationQuery) -> int:
-        async with reading(self._engine) as connection:
-            scope = await find_scope(connection, self._names, project, query)
-            if scope is None:
-                return 0
-            return await connection.scalar(lists.select_count(scope, query)) or 0
+        found = await self._found(project, query, lambda scope: lists.select_count(scope, query))
+        return found[0][0] if found else 0
 
-    async def newest(self, project: str, query: EvaluationQuery) -> UUID | None:
-        async with reading(self._engine) as connection:
-            scope = await find_scope(connection, self._names, project, query)
-            if scope is None:
-                return None
-            found: UUID | None = await connection.scalar(lists.select_ids(scope, query, 1, descending=True))
-            return None if found is None else UUID(int=found.int)
+    async def newest(self, project: str, query: EvaluationQuery = EVERYTHING) -> UUID | None:
+        found = await self._found(project, query, lambda scope: lists.select_ids(scope, query, 1, descending=True))
+        return found[0].id if found else None
 
     async def remove_some(self, project: str, query: EvaluationQuery) -> int:
         async with writing(self._engine) as connection:
@@ -301,20 +280,19 @@ class PostgresInventory:
             if scope is None:
                 return 0
             # Two that remove the same take turns, so that they never wait for each other's rows.
-            name = func.hashtextextended(f"removal {project}", 0)
-            await connection.execute(select(func.pg_advisory_xact_lock(name)))
+            await take_turn(connection, f"removal {project}")
             identifiers: Sequence[Any] = (await connection.scalars(lists.select_ids(scope, query, query.limit))).all()
             return await _remove(connection, project, identifiers)
 
 
 async def _remove(connection: AsyncConnection, project: str, identifiers: Sequence[UUID]) -> int:
     """Remove evaluations for good, remembering who was judged on what; returns how many there were."""
-    these = evaluations.c.project == project, evaluations.c.id == func.any(literal(identifiers, ARRAY(Uuid)))
+    these = evaluations.c.project == project, among(evaluations.c.id, identifiers)
     judged = select(evaluations.c.dataset_id, evaluations.c.model_id).where(*these).distinct()
     remember = insert(former_models).from_select(["dataset_id", "model_id"], judged).on_conflict_do_nothing()
     await connection.execute(remember)
     remove = delete(evaluations).where(*these).returning(evaluations.c.id)
-    gone = [UUID(int=identifier.int) for identifier in await connection.scalars(remove)]
+    gone = (await connection.scalars(remove)).all()
     if gone:
         await remove_samples(connection, project, gone)
         await note(connection, project, Change.DELETED, Kind.EVALUATION, *gone)
@@ -326,10 +304,10 @@ def _select_used(table: Table, used_in: Any, project: str, name: str) -> Select[
     # One by one: each is a stretch of an index.
     newest = select(evaluations.c.id.label("newest")).where(used_in == table.c.id)
     last = newest.order_by(evaluations.c.id.desc()).limit(1).lateral("last")
-    number = select(func.count().label("evaluations")).select_from(evaluations).where(used_in == table.c.id)
+    number = select(func.count().label("n_evaluations")).select_from(evaluations).where(used_in == table.c.id)
     counted = number.lateral("counted")
     return (
-        select(*table.c, last.c.newest, counted.c.evaluations)
+        select(*table.c, last.c.newest, counted.c.n_evaluations)
         .select_from(table.join(last, true()).join(counted, true()))
         .where(table.c.project == project, table.c.name == name)
         .order_by(last.c.newest.desc())
@@ -343,24 +321,27 @@ def _count_models(project: str, name: str) -> Select[Any]:
     return select(func.count(evaluations.c.model_id.distinct())).select_from(judged).where(*of_name)
 
 
+def _facts(kind: type[ModelVersionFacts] | type[DatasetPartFacts], rows: Sequence[Row[Any]]) -> dict[str, Any]:
+    """The facts of all parts together, and of the newest of them."""
+    return {
+        "n_evaluations": sum(row.n_evaluations for row in rows),
+        "newest": _newest(rows[0]),
+        "n_versions": len(rows),
+        "versions": [made_of(kind, row, newest=_newest(row)) for row in rows[:_MOST_VERSIONS]],
+    }
+
+
 def _newest(row: Row[Any]) -> NewestEvaluation:
-    identifier = UUID(int=row.newest.int)
-    return NewestEvaluation(id=identifier, url=f"/v1/evaluations/{identifier}", created_at=time_of(identifier))
+    return NewestEvaluation(id=row.newest, url=f"/v1/evaluations/{row.newest}", created_at=time_of(row.newest))
 
 
-class PostgresEvaluationStore:
+class PostgresEvaluationStore(PostgresInventory):
     """The memory of evaluations; one per process, on the loop that uses it."""
 
-    def __init__(
-        self,
-        engine: AsyncEngine,
-        writer: EvaluationWriter,
-        listeners: Listeners | None = None,
-    ) -> None:
-        self._engine = engine
+    def __init__(self, engine: AsyncEngine, writer: EvaluationWriter, listeners: Listeners | None = None) -> None:
+        super().__init__(engine)
         self._listeners = listeners or Listeners(engine)
         self._writer = writer
-        self._names = Names(engine)
 
     async def prepare(self, metrics: Sequence[str]) -> None:
         """Give the metrics of the catalogue their slots in its order; without it slots come as values come."""
@@ -373,59 +354,44 @@ class PostgresEvaluationStore:
         await self._engine.dispose()
 
     async def add(self, project: str, record: EvaluationRecord) -> None:
-        require_room(self._engine)
-        told = await self._listeners.want(project, Event.EVALUATION_CREATED)
-        watched = await self._listeners.want(project, Event.MODEL_CHANGED)
-        if record.samples is not None or record.part is not None or told or watched:
-            return await self.add_all(project, [record])
-        row, mark = await row_of(self._names, project, record), present_mark()
-        try:
-            await self._writer.add(row if mark is None else row | mark_values(mark))
-        except (UniqueViolationError, IntegrityError):
-            if not await self._are_kept(project, [record]):
-                raise
+        await self.add_all(project, [record])
 
     async def add_all(self, project: str, records: Sequence[EvaluationRecord]) -> None:
         require_room(self._engine)
+        told = await self._listeners.want(project, Event.EVALUATION_CREATED)
+        watched = await self._listeners.want(project, Event.MODEL_CHANGED)
         rows = [await row_of(self._names, project, record) for record in records]
+        more = any(record.samples is not None or record.part is not None for record in records)
         try:
-            await self._add_alone(project, list(zip(records, rows, strict=True)))
+            if len(records) != 1 or more or told or watched:
+                return await self._add_alone(project, records, rows, watched=watched)
+            mark = present_mark()
+            await self._writer.add(rows[0] if mark is None else rows[0] | mark_values(mark))
         except (UniqueViolationError, IntegrityError):
-            if not await self._are_kept(project, records):
-                raise
+            # A job that is carried out again finds what it stored the time before.
+            identifiers = {record.id for record in records}
+            async with reading(self._engine) as connection:
+                if await ids_of(connection, project, identifiers) != identifiers:
+                    raise
 
-    async def _are_kept(self, project: str, records: Sequence[EvaluationRecord]) -> bool:
-        """A job that is carried out again finds what it stored the time before."""
-        identifiers = {record.id for record in records}
-        mine = (evaluations.c.project == project, evaluations.c.id.in_(identifiers))
-        async with reading(self._engine) as connection:
-            found = await connection.scalars(select(evaluations.c.id).where(*mine))
-        return {*found} == identifiers
-
-    async def _add_alone(self, project: str, records: Sequence[tuple[EvaluationRecord, Mapping[str, Any]]]) -> None:
+    async def _add_alone(
+        self, project: str, records: Sequence[EvaluationRecord], rows: Sequence[Mapping[str, Any]], *, watched: bool
+    ) -> None:
         """Write evaluations, their samples and what is told of them in a transaction of its own: groups do not wait."""
         packed = [
             None if record.samples is None else await asyncio.to_thread(pack_samples, record.samples)
-            for record, _ in records
+            for record in records
         ]
-        watched = await self._listeners.want(project, Event.MODEL_CHANGED)
         async with writing(self._engine, sum(one.size for one in packed if one is not None)) as connection:
-            for (record, row), samples in zip(records, packed, strict=True):
+            for record, row, samples in zip(records, rows, packed, strict=True):
                 await keep_result(connection, Kind.EVALUATION, record.id)
-                if samples is not None:
-                    await add_samples(connection, project, record.id, samples)
-                if record.part is not None:
-                    await add_report(connection, project, record.id, record.part)
-                driver: Any = (await connection.get_raw_connection()).driver_connection
-                # The same statement as the writer's, within the transaction that the lines above began.
-                await driver.execute(INSERT.sql, *(row[name] for name in INSERT.columns))
+                await add_whole(connection, project, record, row, samples)
                 await announce(connection, project, _happening(project, record))
                 if watched:
                     await look_at(connection, project, record.id)
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
-        unpack = await self.read_packed(project, identifier)
-        return None if unpack is None else await asyncio.to_thread(unpack)
+        return (await self.read_outputs(project, [identifier])).get(identifier)
 
     async def read_packed(self, project: str, identifier: UUID) -> Callable[[], Samples] | None:
         async with reading(self._engine) as connection:
@@ -434,13 +400,15 @@ class PostgresEvaluationStore:
 
     async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
         async with reading(self._engine) as connection:
-            return await kept_of(connection, project, identifier)
+            rows = await find_digests(connection, project, [identifier], ["attributes"])
+        return bool(rows), any(row["attributes"] is not None for row in rows)
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         columns = ("truth", "predicted", "ids", "groups", "weights")
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers, columns)
-        return await asyncio.to_thread(found.labels)
+        samples = await asyncio.to_thread(found.samples)
+        return {identifier: labels for identifier, one in samples.items() if (labels := one.labels) is not None}
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         async with reading(self._engine) as connection:
@@ -449,24 +417,19 @@ class PostgresEvaluationStore:
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
         async with reading(self._engine) as connection:
-            return await read_report(connection, project, identifier)
+            return (await read_reports(connection, project, [identifier])).get(identifier)
 
     async def get(self, project: str, identifier: UUID) -> EvaluationRecord | None:
-        async with reading(self._engine) as connection:
-            return await self._read(connection, project, identifier)
+        return (await self.get_many(project, [identifier])).get(identifier)
 
     async def get_many(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, EvaluationRecord]:
         async with reading(self._engine) as connection:
-            some = {"project": project, "ids": [*identifiers]}
-            rows = (await connection.execute(lists.SOME_RECORDS, some)).all()
-            keys = await self._names.keys_up_to(connection, max((len(r.metric_values) for r in rows), default=0))
-        records = (decode_record(row._mapping, keys) for row in rows)
-        return {record.id: record for record in records}
+            return await self._records(connection, project, identifiers)
 
     async def change_tags(
         self, project: str, identifier: UUID, tags: Mapping[str, str | None]
     ) -> EvaluationRecord | None:
-        mine = (evaluations.c.project == project, evaluations.c.id == identifier)
+        mine = same(evaluations, project=project, id=identifier)
         async with writing(self._engine) as connection:
             # Locked, so that two changes at once both take place.
             old = (await connection.execute(select(evaluations.c.tags).where(*mine).with_for_update())).scalar()
@@ -475,7 +438,7 @@ class PostgresEvaluationStore:
             new = merged_tags(old, tags)
             await connection.execute(update(evaluations).where(*mine).values(tags=new))
             await note(connection, project, Change.CHANGED, Kind.EVALUATION, identifier)
-            return await self._read(connection, project, identifier)
+            return (await self._records(connection, project, [identifier]))[identifier]
 
     async def delete(self, project: str, identifier: UUID) -> bool:
         async with writing(self._engine) as connection:
@@ -491,39 +454,30 @@ class PostgresEvaluationStore:
 
     async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
         async with reading(self._engine) as connection:
-            return await self._page(connection, project, query)
-
-    async def series(self, project: str, query: EvaluationQuery) -> Sequence[AlikeEvaluations]:
-        async with reading(self._engine) as connection:
             scope = await find_scope(connection, self._names, project, query)
             if scope is None:
-                return ()
-            rows = await _fetch(connection, lists.select_series(scope, query, query.limit))
-        return [decode_alike(row._mapping) for row in rows]
-
-    async def _page(
-        self, connection: AsyncConnection, project: str, query: EvaluationQuery
-    ) -> Page[EvaluationSummary, Position]:
-        scope = await find_scope(connection, self._names, project, query)
-        if scope is None:
-            return Page((), None)
-        # One more than asked for tells whether there is a next page.
-        if query.sort_metric is None:
-            rows = await _fetch(connection, lists.select_by_time(scope, query, query.limit + 1))
-        else:
-            slot = await self._names.slot_of(connection, query.sort_metric)
-            rows = await lists.fetch_by_metric(connection, scope, query, slot=slot, names=self._names)
-        items = await self._summaries(connection, rows[: query.limit])
+                return Page((), None)
+            # One more than asked for tells whether there is a next page.
+            if query.sort_metric is None:
+                rows = await _fetch(connection, lists.select_by_time(scope, query, query.limit + 1))
+            else:
+                slot = await self._names.slot_of(connection, query.sort_metric)
+                rows = await lists.fetch_by_metric(connection, scope, query, slot=slot, names=self._names)
+            items = await self._summaries(connection, rows[: query.limit])
         if len(rows) <= query.limit:
             return Page(items, None)
         last = rows[query.limit - 1]._mapping
         return Page(items, Position(items[-1].id, last.get("value")))
 
+    async def series(self, project: str, query: EvaluationQuery) -> Sequence[AlikeEvaluations]:
+        rows = await self._found(project, query, lambda scope: lists.select_series(scope, query, query.limit))
+        return [decode_alike(row._mapping) for row in rows]
+
     async def models(self, project: str, limit: int, after: ModelRef | None = None) -> Page[ModelRef, ModelRef]:
-        return await self._list(self._names.models, ModelRef, project, limit, after)
+        return await self._list(self._names.models, project, limit, after)
 
     async def datasets(self, project: str, limit: int, after: DatasetRef | None = None) -> Page[DatasetRef, DatasetRef]:
-        return await self._list(self._names.datasets, DatasetRef, project, limit, after)
+        return await self._list(self._names.datasets, project, limit, after)
 
     async def leaderboard(
         self,
@@ -552,24 +506,36 @@ class PostgresEvaluationStore:
                 for value, item in zip(values, items, strict=True)
             )
 
-    async def _read(self, connection: AsyncConnection, project: str, identifier: UUID) -> EvaluationRecord | None:
-        this = {"project": project, "id": identifier}
-        row = (await connection.execute(lists.ONE_RECORD, this)).one_or_none()
-        if row is None:
-            return None
-        keys = await self._names.keys_up_to(connection, len(row.metric_values))
-        return decode_record(row._mapping, keys)
-
     async def _summaries(self, connection: AsyncConnection, rows: Sequence[Row[Any]]) -> tuple[EvaluationSummary, ...]:
-        keys = await self._names.keys_up_to(connection, max((len(row.metric_values) for row in rows), default=0))
+        keys = await self._names.keys_of(connection, rows)
         return tuple(decode_summary(row._mapping, keys) for row in rows)
 
-    async def _list(
-        self, table: NameTable[Ref], ref: type[Ref], project: str, limit: int, after: Ref | None
-    ) -> Page[Ref, Ref]:
+    async def _list(self, table: NameTable[Ref], project: str, limit: int, after: Ref | None) -> Page[Ref, Ref]:
         rows = await read_rows(self._engine, table.select_used(project, limit + 1, after))
-        items = tuple(ref(*row) for row in rows[:limit])
+        items = tuple(table.ref(*row) for row in rows[:limit])
         return Page(items, items[-1] if len(rows) > limit else None)
+
+
+async def add_whole(
+    connection: AsyncConnection,
+    project: str,
+    record: EvaluationRecord,
+    row: Mapping[str, Any],
+    samples: PackedSamples | None,
+) -> None:
+    """Add an evaluation, its samples, and what was said of samples that are not saved."""
+    if samples is not None:
+        await add_samples(connection, project, record.id, samples)
+    if record.part is not None:
+        await add_report(connection, project, record.id, record.part)
+    # The same statement as the writer's.
+    await connection.exec_driver_sql(INSERT.sql, tuple(row[name] for name in INSERT.columns))
+
+
+async def ids_of(connection: AsyncConnection, project: str, identifiers: Collection[UUID]) -> set[UUID]:
+    """Those of some ids that evaluations of a project have."""
+    wanted = select(evaluations.c.id).where(evaluations.c.project == project, among(evaluations.c.id, identifiers))
+    return {*await connection.scalars(wanted)}
 
 
 async def _fetch(connection: AsyncConnection, statement: Select[Any]) -> Sequence[Row[Any]]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Row, Select, Text, cast, func, literal, or_, select, true
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.domain.decisions import CheckFilter, Gate, GateCheck, model_readings
 from app.domain.evaluation import Page
@@ -15,18 +15,15 @@ from app.domain.identifiers import new_id, time_of
 from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.domain.wording import run_title
 from app.kernel.compare.gates import Verdict
-from app.store.audit import note
-from app.store.engine import made_of, read_one, read_page, read_rows, writing
+from app.store.audit import add_once, note
+from app.store.engine import OnEngine, made_of, read_one, read_page, read_rows, same, take_turn, writing
 from app.store.idempotency import keep_result
 from app.store.tables import gate_checks, gates
 from app.store.webhooks import announce
 
 
-class PostgresGateStore:
+class PostgresGateStore(OnEngine):
     """The memory of gates. A deletion is a version without a definition, so no number of a version is used twice."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
         async with writing(self._engine) as connection:
@@ -34,7 +31,7 @@ class PostgresGateStore:
             absent = latest is None or latest.definition is None
             if latest is not None and latest.definition == definition:
                 await keep_result(connection, Kind.GATE, str(latest.version), status=HTTPStatus.OK)
-                return _gate(latest), False
+                return made_of(Gate, latest), False
             gate = await _add(connection, project, name, definition, latest)
             status = HTTPStatus.CREATED if absent else HTTPStatus.OK
             await keep_result(connection, Kind.GATE, str(gate.version), status=status)
@@ -46,11 +43,11 @@ class PostgresGateStore:
         if version is not None:
             wanted = wanted.where(gates.c.version == version)
         rows = await read_rows(self._engine, wanted)
-        return _gate(rows[0]) if rows and rows[0].definition is not None else None
+        return made_of(Gate, rows[0]) if rows and rows[0].definition is not None else None
 
     async def versions(self, project: str, name: str) -> Sequence[Gate]:
         rows = await read_rows(self._engine, _versions(project, name))
-        return [_gate(row) for row in rows if row.definition is not None]
+        return [made_of(Gate, row) for row in rows if row.definition is not None]
 
     async def delete(self, project: str, name: str) -> bool:
         async with writing(self._engine) as connection:
@@ -65,52 +62,49 @@ class PostgresGateStore:
         latest = select(gates).where(gates.c.project == project).ext(distinct_on(gates.c.name))
         rows_of = latest.order_by(gates.c.name, gates.c.version.desc()).subquery("latest")
         wanted = select(rows_of).where(rows_of.c.definition.is_not(None))
-        return await read_page(self._engine, wanted, rows_of.c.name, limit, after, _gate, latest_first=False)
+        return await read_page(self._engine, wanted, rows_of.c.name, limit, after, Gate, latest_first=False)
 
     async def add_check(self, project: str, check: GateCheck) -> None:
-        row = {
-            "id": check.id,
-            "evaluation_id": check.evaluation,
-            "baseline_id": check.baseline,
-            "version": check.version,
-            "project": project,
-            "gate": check.gate,
-            "verdict": check.verdict.value,
-            "answer": dict(check.answer),
-        }
+        row = {name: getattr(check, name) for name in ("id", "version", "gate", "verdict")}
+        row |= {"evaluation_id": check.evaluation, "baseline_id": check.baseline}
+        row |= {"project": project, "answer": dict(check.answer)}
         async with writing(self._engine) as connection:
-            added = await connection.execute(insert(gate_checks).values(row).on_conflict_do_nothing())
-            if added.rowcount:
-                await keep_result(connection, Kind.CHECK, check.id)
-                await note(connection, project, Change.CREATED, Kind.CHECK, check.id)
+            if await add_once(connection, gate_checks, Kind.CHECK, row):
                 await announce(connection, project, _happening(project, check))
 
     async def get_check(self, project: str, name: str, identifier: UUID) -> GateCheck | None:
-        checks = gate_checks.c
-        wanted = select(gate_checks).where(checks.project == project, checks.gate == name, checks.id == identifier)
-        return await read_one(self._engine, wanted, _check)
+        wanted = select(*_CHECK).where(*same(gate_checks, project=project, gate=name, id=identifier))
+        return await read_one(self._engine, wanted, GateCheck)
 
     async def checks(
         self, project: str, asked: CheckFilter, limit: int, before: UUID | None = None
     ) -> Page[GateCheck, UUID]:
         columns = gate_checks.c
-        wanted = select(gate_checks).where(columns.project == project)
+        wanted = select(*_CHECK).where(columns.project == project)
         if asked.gate is not None:
             wanted = wanted.where(columns.gate == asked.gate)
         if asked.verdict is not None:
-            wanted = wanted.where(columns.verdict == asked.verdict.value)
+            wanted = wanted.where(columns.verdict == asked.verdict)
         if asked.model is not None:
             model = cast(columns.answer["evaluation"]["model"], JSONB)
             wanted = wanted.where(or_(*(model.contains(one) for one in model_readings(asked.model))))
-        return await read_page(self._engine, wanted, columns.id, limit, before, _check)
+        return await read_page(self._engine, wanted, columns.id, limit, before, GateCheck)
 
     async def last_checks(self, project: str, names: Sequence[str]) -> Mapping[str, GateCheck]:
         wanted = func.unnest(literal(list(names), ARRAY(Text))).table_valued("name", name="wanted").render_derived()
         # Gate by gate: each is the end of a stretch of an index.
-        mine = select(gate_checks).where(gate_checks.c.project == project, gate_checks.c.gate == wanted.c.name)
+        mine = select(*_CHECK).where(gate_checks.c.project == project, gate_checks.c.gate == wanted.c.name)
         last = mine.order_by(gate_checks.c.id.desc()).limit(1).lateral("last")
         rows = await read_rows(self._engine, select(last).select_from(wanted.join(last, true())))
-        return {row.gate: _check(row) for row in rows}
+        return {row.gate: made_of(GateCheck, row) for row in rows}
+
+
+# A check, its columns called as its fields are.
+_CHECK: Final = (
+    gate_checks,
+    gate_checks.c.evaluation_id.label("evaluation"),
+    gate_checks.c.baseline_id.label("baseline"),
+)
 
 
 def _happening(project: str, check: GateCheck) -> WebhookEvent:
@@ -135,13 +129,12 @@ def _happening(project: str, check: GateCheck) -> WebhookEvent:
 
 
 def _versions(project: str, name: str) -> Select[Any]:
-    mine = (gates.c.project == project, gates.c.name == name)
-    return select(gates).where(*mine).order_by(gates.c.version.desc())
+    return select(gates).where(*same(gates, project=project, name=name)).order_by(gates.c.version.desc())
 
 
 async def _latest(connection: AsyncConnection, project: str, name: str) -> Row[Any] | None:
     """Read the latest version, and keep others from adding one until the transaction ends."""
-    await connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"gate {project} {name}", 0))))
+    await take_turn(connection, f"gate {project} {name}")
     found: Row[Any] | None = (await connection.execute(_versions(project, name).limit(1))).one_or_none()
     return found
 
@@ -156,17 +149,3 @@ async def _add(
         insert(gates).values({**row, "definition": None if definition is None else dict(definition)})
     )
     return gate
-
-
-def _gate(row: Row[Any]) -> Gate:
-    return made_of(Gate, row)
-
-
-def _check(row: Row[Any]) -> GateCheck:
-    return made_of(
-        GateCheck,
-        row,
-        evaluation=UUID(int=row.evaluation_id.int),
-        baseline=None if row.baseline_id is None else UUID(int=row.baseline_id.int),
-        verdict=Verdict(row.verdict),
-    )

@@ -25,23 +25,20 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningInsert
 
 from app.domain.operations import ClaimOutcome, KeptResult, Kind
 from app.services.idempotency import Mark, present_mark
 from app.services.ports import KeyTakenError
-from app.store.engine import made_of, read_rows, require_room, translated, writing
+from app.store.engine import OnEngine, made_of, read_rows, require_room, same, translated, writing
 from app.store.tables import idempotency_claims, idempotency_results
 
 _claims, _kept = idempotency_claims.c, idempotency_results.c
 
 
-class PostgresIdempotencyStore:
+class PostgresIdempotencyStore(OnEngine):
     """The memory of keys of requests."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
         require_room(self._engine)
@@ -56,22 +53,22 @@ class PostgresIdempotencyStore:
                     return ClaimOutcome(taken=False, results=results)
                 holder = None
                 if not taken:
-                    mine = (_claims.project == project, _claims.key == key)
+                    mine = same(idempotency_claims, project=project, key=key)
                     holder = await connection.scalar(select(_claims.fingerprint).where(*mine))
         return ClaimOutcome(taken=taken, holder=holder, results=results)
 
     async def renew(self, project: str, key: str, claim: UUID, lease: timedelta) -> None:
-        changed = update(idempotency_claims).where(*_own(project, key, claim)).values(leased_until=func.now() + lease)
+        own = same(idempotency_claims, project=project, key=key, claim=claim)
         async with writing(self._engine) as connection:
-            await connection.execute(changed)
+            await connection.execute(update(idempotency_claims).where(*own).values(leased_until=func.now() + lease))
 
     async def release(self, project: str, key: str, claim: UUID) -> None:
+        own = same(idempotency_claims, project=project, key=key, claim=claim)
         async with writing(self._engine) as connection:
-            await connection.execute(delete(idempotency_claims).where(*_own(project, key, claim)))
+            await connection.execute(delete(idempotency_claims).where(*own))
 
     async def results(self, project: str, key: str) -> Sequence[KeptResult]:
-        rows = await read_rows(self._engine, _under(project, key))
-        return [_result(row) for row in rows if not row.expired]
+        return _standing(await read_rows(self._engine, _under(project, key)))
 
     async def purge(self) -> None:
         async with writing(self._engine) as connection:
@@ -90,21 +87,26 @@ async def keep_result(connection: AsyncConnection, kind: Kind, kept: UUID | str,
     if mark is None:
         return
     row = {name: getattr(mark, name) for name in _PARAMETERS}
-    row |= {"kind": kind.value, "object": str(kept), "status": status}
+    row |= {"kind": kind, "object": str(kept), "status": status}
     added = await connection.execute(insert(idempotency_results).values(row).on_conflict_do_nothing())
     if added.rowcount != 1:
         raise KeyTakenError(f"expected a key under which nothing was saved, got {mark.key!r}")
     if mark.ends_claim:
-        await connection.execute(delete(idempotency_claims).where(*_own(mark.project, mark.key, mark.claim)))
+        own = same(idempotency_claims, project=mark.project, key=mark.key, claim=mark.claim)
+        await connection.execute(delete(idempotency_claims).where(*own))
 
 
 async def _standing_results(connection: AsyncConnection, project: str, key: str) -> list[KeptResult]:
     """Return the results stored under a key; delete those that have expired."""
     rows = (await connection.execute(_under(project, key))).all()
     if any(row.expired for row in rows):
-        old = (_kept.project == project, _kept.key == key, _kept.expires_at <= func.now())
-        await connection.execute(delete(idempotency_results).where(*old))
-    return [_result(row) for row in rows if not row.expired]
+        mine = same(idempotency_results, project=project, key=key)
+        await connection.execute(delete(idempotency_results).where(*mine, _kept.expires_at <= func.now()))
+    return _standing(rows)
+
+
+def _standing(rows: Sequence[Row[Any]]) -> list[KeptResult]:
+    return [made_of(KeptResult, row) for row in rows if not row.expired]
 
 
 def _claim(project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ReturningInsert[tuple[UUID]]:
@@ -116,18 +118,10 @@ def _claim(project: str, key: str, fingerprint: bytes, claim: UUID, lease: timed
     ).returning(_claims.claim)
 
 
-def _own(project: str, key: str, claim: UUID) -> tuple[ColumnElement[bool], ...]:
-    return (_claims.project == project, _claims.key == key, _claims.claim == claim)
-
-
 def _under(project: str, key: str) -> Select[Any]:
     expired = (_kept.expires_at <= func.now()).label("expired")
-    mine = (_kept.project == project, _kept.key == key)
+    mine = same(idempotency_results, project=project, key=key)
     return select(idempotency_results, expired).where(*mine).order_by(_kept.item)
-
-
-def _result(row: Row[Any]) -> KeptResult:
-    return made_of(KeptResult, row, kind=Kind(row.kind))
 
 
 # --- beside an evaluation, in the statement of the writer ------------------------------------------------------------

@@ -5,10 +5,11 @@ from dataclasses import asdict
 from datetime import datetime
 from http import HTTPStatus
 from io import SEEK_END
+from itertools import count
 from typing import Any, BinaryIO, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, case, delete, func, insert, literal, select, text, update
+from sqlalchemy import ColumnElement, case, delete, func, insert, literal, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.errors import Overloaded, TooManyJobs
@@ -28,9 +29,8 @@ from app.domain.operations import (
     WebhookEvent,
 )
 from app.store import queue
-from app.store.audit import note, who
-from app.store.engine import made_of, read_one, read_page, reading, writing
-from app.store.idempotency import keep_result
+from app.store.audit import note, note_result, who
+from app.store.engine import made_of, read_one, read_page, reading, same, writing
 from app.store.queue import Work
 from app.store.tables import job_bodies, job_results, jobs
 from app.store.webhooks import announce
@@ -55,7 +55,7 @@ class PostgresJobStore:
             await self._require(connection, project, more=1)
 
     async def _require(self, connection: AsyncConnection, project: str, *, more: int) -> None:
-        queued = select(func.count()).where(jobs.c.project == project, jobs.c.status == JobStatus.QUEUED.value)
+        queued = select(func.count()).where(*same(jobs, project=project, status=JobStatus.QUEUED))
         if (await connection.scalar(queued) or 0) + more > self._per_project:
             detail = f"expected at most {self._per_project} jobs of the project to wait; nothing was saved"
             raise TooManyJobs(detail, retry_after=RETRY_SECONDS)
@@ -72,7 +72,7 @@ class PostgresJobStore:
             queue_id = await queue.add(connection, queue.JOBS, {"project": project, "identifier": identifier})
             row = {"id": identifier, "project": project, "queue_id": queue_id, **who(), **asdict(request)}
             # What it makes has another id, so that nobody takes one for the other.
-            begin = {"makes": new_id(), "status": JobStatus.QUEUED.value, "progress": 0.0}
+            begin = {"makes": new_id(), "status": JobStatus.QUEUED, "progress": 0.0}
             await connection.execute(
                 insert(jobs).values(row | begin | {"runs": 0, "lost": 0, "cancel_requested": False})
             )
@@ -81,29 +81,27 @@ class PostgresJobStore:
                 row = {"project": project, "job_id": identifier, "place": place, "content": piece}
                 await connection.execute(insert(job_bodies).values(row))
                 place += 1
-            await keep_result(connection, Kind.JOB, identifier, status=HTTPStatus.ACCEPTED)
-            await note(connection, project, Change.CREATED, Kind.JOB, identifier)
+            accepted = HTTPStatus.ACCEPTED
+            await note_result(connection, project, Change.CREATED, Kind.JOB, identifier, status=accepted)
             await connection.execute(select(func.pg_advisory_xact_lock(_COUNTING_LOCK)))
             # This one is among them.
             await self._require(connection, project, more=0)
             return await _read(connection, project, identifier)
 
     async def get(self, project: str, identifier: UUID) -> Job | None:
-        return await read_one(self._engine, select(jobs).where(*_mine(project, identifier)), _job)
+        return await read_one(self._engine, select(jobs).where(*_mine(project, identifier)), Job)
 
     async def page(
         self, project: str, status: JobStatus | None, limit: int, before: UUID | None = None
     ) -> Page[Job, UUID]:
         wanted = select(jobs).where(jobs.c.project == project)
         if status is not None:
-            wanted = wanted.where(jobs.c.status == status.value)
-        return await read_page(self._engine, wanted, jobs.c.id, limit, before, _job)
+            wanted = wanted.where(jobs.c.status == status)
+        return await read_page(self._engine, wanted, jobs.c.id, limit, before, Job)
 
     async def result(self, project: str, identifier: UUID) -> JobResult | None:
-        columns = job_results.c
-        wanted = select(columns.media_type, columns.content)
-        wanted = wanted.where(columns.project == project, columns.job_id == identifier)
-        return await read_one(self._engine, wanted, lambda row: JobResult(row.media_type, row.content))
+        wanted = select(job_results).where(*same(job_results, project=project, job_id=identifier))
+        return await read_one(self._engine, wanted, JobResult)
 
     async def cancel(self, project: str, identifier: UUID) -> Job | None:
         wanted = select(jobs.c.queue_id).where(*_mine(project, identifier), _OPEN).with_for_update()
@@ -132,39 +130,38 @@ class PostgresJobStore:
     async def begin(self, project: str, identifier: UUID) -> Task | None:
         if await self.end_if_cancelled(project, identifier):
             return None
-        running = JobStatus.RUNNING.value
         taken = update(jobs).where(*_mine(project, identifier), _OPEN)
         taken = taken.values(
-            status=running,
+            status=JobStatus.RUNNING,
             started_at=func.coalesce(jobs.c.started_at, _from_creation(identifier, func.now())),
             runs=jobs.c.runs + 1,
             # Until it says so itself.
             progress=None,
             # Whoever had it before never said how that went.
-            lost=jobs.c.lost + case((jobs.c.status == running, 1), else_=0),
+            lost=jobs.c.lost + case((jobs.c.status == JobStatus.RUNNING, 1), else_=0),
         )
         async with writing(self._engine) as connection:
             row = (await connection.execute(taken.returning(jobs))).one_or_none()
-        return None if row is None else _task(row)
+        if row is None:
+            return None
+        actor = Actor(row.actor, row.key_id, row.request_id)
+        return made_of(Task, row, actor=actor, request=made_of(KeptRequest, row), run=row.runs)
 
     async def body(self, project: str, identifier: UUID) -> AsyncIterator[bytes]:
-        columns = job_bodies.c
-        wanted = select(columns.content).where(columns.project == project, columns.job_id == identifier)
-        place = 0
-        while True:
+        for place in count():
+            here = same(job_bodies, project=project, job_id=identifier, place=place)
             async with reading(self._engine) as connection:
-                piece = await connection.scalar(wanted.where(columns.place == place))
+                piece = await connection.scalar(select(job_bodies.c.content).where(*here))
             if piece is None:
                 return
             yield piece
-            place += 1
 
     async def note_progress(self, task: Task, share: float) -> None:
         async with writing(self._engine) as connection:
             await connection.execute(update(jobs).where(*_held(task)).values(progress=share))
 
     async def put_back(self, task: Task, *, lost: bool = False) -> None:
-        queued = {"status": JobStatus.QUEUED.value, "lost": jobs.c.lost + int(lost), "progress": 0.0}
+        queued = {"status": JobStatus.QUEUED, "lost": jobs.c.lost + int(lost), "progress": 0.0}
         async with writing(self._engine) as connection:
             await connection.execute(update(jobs).where(*_held(task)).values(queued))
 
@@ -186,20 +183,18 @@ class PostgresJobStore:
 def work_on_jobs(store: PostgresJobStore, run: Callable[[str, UUID], Awaitable[None]], *, keep_seconds: float) -> Work:
     """Return the work of the job queue; ended jobs are deleted after ``keep_seconds``."""
 
-    async def do(given: queue.Given) -> None:
-        await run(given["project"], UUID(given["identifier"]))
+    def job(given: queue.Given) -> tuple[str, UUID]:
+        return given["project"], UUID(given["identifier"])
 
-    async def end_cancelled(given: queue.Given) -> None:
-        await store.end_if_cancelled(given["project"], UUID(given["identifier"]))
-
-    async def forget() -> None:
-        await store.purge(keep_seconds)
-
-    return Work(do=do, end_cancelled=end_cancelled, forget=forget)
+    return Work(
+        do=lambda given: run(*job(given)),
+        end_cancelled=lambda given: store.end_if_cancelled(*job(given)),
+        forget=lambda: store.purge(keep_seconds),
+    )
 
 
-def _mine(project: str, identifier: UUID) -> tuple[Any, ...]:
-    return (jobs.c.project == project, jobs.c.id == identifier)
+def _mine(project: str, identifier: UUID) -> list[ColumnElement[bool]]:
+    return same(jobs, project=project, id=identifier)
 
 
 def _from_creation(identifier: UUID, moment: ColumnElement[datetime]) -> ColumnElement[datetime]:
@@ -207,15 +202,14 @@ def _from_creation(identifier: UUID, moment: ColumnElement[datetime]) -> ColumnE
     return func.greatest(moment, literal(time_of(identifier), jobs.c.started_at.type))
 
 
-def _held(task: Task) -> tuple[Any, ...]:
+def _held(task: Task) -> list[ColumnElement[bool]]:
     """The row of a job, as long as nobody else has begun to work on it and it has not ended."""
-    running = jobs.c.status == JobStatus.RUNNING.value
-    return (*_mine(task.project, task.id), _OPEN, running, jobs.c.runs == task.run)
+    return [*same(jobs, project=task.project, id=task.id, status=JobStatus.RUNNING, runs=task.run), _OPEN]
 
 
 async def _end(connection: AsyncConnection, project: str, identifier: UUID, end: JobEnd) -> None:
     changed: dict[str, Any] = {
-        "status": end.status.value,
+        "status": end.status,
         "finished_at": func.greatest(_from_creation(identifier, func.clock_timestamp()), jobs.c.started_at),
         "result": end.result,
         "problem": None if end.problem is None else dict(end.problem),
@@ -224,8 +218,7 @@ async def _end(connection: AsyncConnection, project: str, identifier: UUID, end:
         changed["progress"] = 1.0
     ended = update(jobs).where(*_mine(project, identifier)).values(changed)
     row = (await connection.execute(ended.returning(jobs.c.kind, jobs.c.finished_at))).one()
-    body = delete(job_bodies).where(job_bodies.c.project == project, job_bodies.c.job_id == identifier)
-    await connection.execute(body)
+    await connection.execute(delete(job_bodies).where(*same(job_bodies, project=project, job_id=identifier)))
     if end.content is not None:
         kept = {"media_type": end.content.media_type, "content": end.content.content}
         await connection.execute(insert(job_results).values({"project": project, "job_id": identifier, **kept}))
@@ -243,13 +236,4 @@ async def _end(connection: AsyncConnection, project: str, identifier: UUID, end:
 
 
 async def _read(connection: AsyncConnection, project: str, identifier: UUID) -> Job:
-    return _job((await connection.execute(select(jobs).where(*_mine(project, identifier)))).one())
-
-
-def _job(row: Row[Any]) -> Job:
-    return made_of(Job, row, status=JobStatus(row.status), created_at=time_of(row.id))
-
-
-def _task(row: Row[Any]) -> Task:
-    actor = Actor(row.actor, None if row.key_id is None else UUID(int=row.key_id.int), row.request_id)
-    return made_of(Task, row, actor=actor, request=made_of(KeptRequest, row), run=row.runs)
+    return made_of(Job, (await connection.execute(select(jobs).where(*_mine(project, identifier)))).one())

@@ -6,23 +6,18 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, bindparam, func, select, text, update
+from sqlalchemy import ColumnElement, Select, bindparam, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.evaluation import Page
-from app.domain.operations import AuditEntry, Change, KeyFacts, Kind, Scope, Used
-from app.store.audit import note, read_entries
-from app.store.engine import made_of, read_one, read_page, reading, writing
-from app.store.idempotency import keep_result
+from app.domain.operations import AuditEntry, Change, KeyFacts, Kind, Used
+from app.store.audit import add_once, note, note_result, read_entries
+from app.store.engine import OnEngine, made_of, read_one, read_page, reading, same, writing
 from app.store.tables import api_keys, key_usage, project_usage
 
 
-class PostgresKeyStore:
+class PostgresKeyStore(OnEngine):
     """The memory of keys."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
 
     async def any(self) -> bool:
         async with reading(self._engine) as connection:
@@ -30,22 +25,20 @@ class PostgresKeyStore:
             return bool(await connection.scalar(text("SELECT EXISTS (SELECT FROM api_keys)")))
 
     async def find(self, identifier: UUID) -> KeyFacts | None:
-        return await read_one(self._engine, _select(api_keys.c.id == identifier), _key)
+        return await read_one(self._engine, _select(api_keys.c.id == identifier), KeyFacts)
 
     async def add(self, key: KeyFacts) -> None:
-        names = ("id", "project", "name", "digest", "expires_at", "rate", "daily_quota")
-        row = {name: getattr(key, name) for name in names} | {"scopes": [scope.value for scope in key.scopes]}
+        names = ("id", "project", "name", "scopes", "digest", "expires_at", "rate", "daily_quota")
         async with writing(self._engine) as connection:
-            await connection.execute(insert(api_keys).values(row))
-            await keep_result(connection, Kind.KEY, key.id)
-            await note(connection, key.project, Change.CREATED, Kind.KEY, key.id)
+            await add_once(connection, api_keys, Kind.KEY, {name: getattr(key, name) for name in names})
 
     async def get(self, project: str, identifier: UUID) -> KeyFacts | None:
-        mine = (api_keys.c.project == project, api_keys.c.id == identifier)
-        return await read_one(self._engine, _select(*mine), _key)
+        wanted = _select(*same(api_keys, project=project, id=identifier))
+        return await read_one(self._engine, wanted, KeyFacts)
 
     async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[KeyFacts, UUID]:
-        return await read_page(self._engine, _select(api_keys.c.project == project), api_keys.c.id, limit, before, _key)
+        mine = _select(api_keys.c.project == project)
+        return await read_page(self._engine, mine, api_keys.c.id, limit, before, KeyFacts)
 
     async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> KeyFacts | None:
         changed = update(api_keys).where(*_good(project, identifier))
@@ -53,10 +46,9 @@ class PostgresKeyStore:
         async with writing(self._engine) as connection:
             if (await connection.execute(changed)).rowcount == 0:
                 return None
-            await keep_result(connection, Kind.KEY, identifier)
-            await note(connection, project, Change.ROTATED, Kind.KEY, identifier)
+            await note_result(connection, project, Change.ROTATED, Kind.KEY, identifier)
             row = (await connection.execute(_select(api_keys.c.id == identifier))).one()
-        return _key(row)
+        return made_of(KeyFacts, row)
 
     async def revoke(self, project: str, identifier: UUID) -> bool:
         changed = update(api_keys).where(*_good(project, identifier)).values(revoked_at=func.now())
@@ -83,8 +75,8 @@ class PostgresKeyStore:
         return await read_entries(self._engine, project, limit, before)
 
 
-def _good(project: str, identifier: UUID) -> tuple[ColumnElement[bool], ...]:
-    return (api_keys.c.project == project, api_keys.c.id == identifier, api_keys.c.revoked_at.is_(None))
+def _good(project: str, identifier: UUID) -> list[ColumnElement[bool]]:
+    return [*same(api_keys, project=project, id=identifier), api_keys.c.revoked_at.is_(None)]
 
 
 def _select(*conditions: ColumnElement[bool]) -> Select[Any]:
@@ -97,20 +89,12 @@ def _day(moment: datetime) -> date:
     return moment.astimezone(UTC).date()
 
 
-def _key(row: Row[Any]) -> KeyFacts:
-    return made_of(KeyFacts, row, scopes=tuple(Scope(one) for one in row.scopes))
-
-
-class PostgresUsageStore:
+class PostgresUsageStore(OnEngine):
     """The use of each project, one row for each day."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-
     async def read(self, project: str, day: date) -> Used:
-        columns = (project_usage.c.evaluations, project_usage.c.bytes, project_usage.c.compute_seconds)
-        wanted = select(*columns).where(project_usage.c.project == project, project_usage.c.day == day)
-        return await read_one(self._engine, wanted, lambda row: Used(*row)) or Used()
+        wanted = select(project_usage).where(*same(project_usage, project=project, day=day))
+        return await read_one(self._engine, wanted, Used) or Used()
 
     async def add(self, used: Mapping[str, Used], day: date) -> None:
         added = insert(project_usage)

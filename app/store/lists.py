@@ -45,21 +45,6 @@ from app.domain.named_metrics import HEADLINE
 from app.store.names import Names
 from app.store.tables import datasets, evaluations, former_models, model_names, models, value_in_slot
 
-
-@dataclass(frozen=True, slots=True)
-class SlotCondition:
-    """A condition on the value in a slot."""
-
-    slot: int
-    bound: Bound
-    number: float
-
-    def of_rows(self) -> ColumnElement[bool]:
-        """Return it as SQL; NULL, which an undefined value is, satisfies nothing."""
-        found: ColumnElement[bool] = _COMPARED[self.bound](value_in_slot(self.slot), literal(self.number, Double))
-        return found
-
-
 _COMPARED: dict[Bound, Callable[[Any, Any], Any]] = {
     Bound.BELOW: operator.lt,
     Bound.AT_MOST: operator.le,
@@ -73,14 +58,14 @@ class SearchScope:
     """Scope of a search: ids of models, of datasets and of one name of a model; None is every one of the project.
 
     Attributes:
-        where: What values have to satisfy.
+        where: What values have to satisfy; NULL, which an undefined value is, satisfies nothing.
     """
 
     project: str
     model_ids: Sequence[int] | None = None
     dataset_ids: Sequence[int] | None = None
     model_name_id: int | None = None
-    where: tuple[SlotCondition, ...] = ()
+    where: tuple[ColumnElement[bool], ...] = ()
 
     @property
     def is_whole_project(self) -> bool:
@@ -133,14 +118,14 @@ async def find_scope(
 
 async def _find_slots(
     connection: AsyncConnection, names: Names, query: EvaluationQuery
-) -> tuple[SlotCondition, ...] | None:
+) -> tuple[ColumnElement[bool], ...] | None:
     """Return the conditions on values by slot; None when no evaluation ever had one of these metrics."""
     found = []
     for condition in query.where:
         slot = await names.slot_of(connection, condition.metric)
         if slot is None:
             return None
-        found.append(SlotCondition(slot, condition.bound, condition.number))
+        found.append(_COMPARED[condition.bound](value_in_slot(slot), literal(condition.number, Double)))
     return tuple(found)
 
 
@@ -164,7 +149,6 @@ SUMMARY = (
     evaluations.c.metric_values,
     *NAMES,
 )
-RECORD = (*evaluations.c, *NAMES)
 
 
 def _with_names(statement: Select[Any], source: FromClause = evaluations) -> Select[Any]:
@@ -175,10 +159,10 @@ def _with_names(statement: Select[Any], source: FromClause = evaluations) -> Sel
     )
 
 
-# Evaluations whole, one by `project` and `id`, some by `ids` in no order: made once, as every reading needs them.
-_OF_PROJECT: Final = _with_names(select(*RECORD)).where(evaluations.c.project == bindparam("project"))
-ONE_RECORD: Final = _OF_PROJECT.where(evaluations.c.id == bindparam("id"))
-SOME_RECORDS: Final = _OF_PROJECT.where(evaluations.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid))))
+# Evaluations whole, by `project` and `ids`, in no order: made once, as every reading needs them.
+RECORDS: Final = _with_names(select(*evaluations.c, *NAMES)).where(
+    evaluations.c.project == bindparam("project"), evaluations.c.id == func.any(bindparam("ids", type_=ARRAY(Uuid)))
+)
 
 
 def select_by_time(scope: SearchScope, query: EvaluationQuery, limit: int) -> Select[Any]:
@@ -313,7 +297,7 @@ def select_leaderboard(scope: SearchScope, limit: int, *, slot: int | None, high
     with the number of model versions, not of evaluations.
     """
     dataset_ids = scope.dataset_ids or ()
-    passes = and_(true(), *(condition.of_rows() for condition in scope.where)).label("passes")
+    passes = and_(true(), *scope.where).label("passes")
     columns = (evaluations.c.dataset_id, evaluations.c.model_id, evaluations.c.id, _value(slot).label("value"), passes)
     latest_first = (evaluations.c.model_id.desc(), evaluations.c.id.desc())
     wanted = _ids(dataset_ids, "wanted")
@@ -410,7 +394,7 @@ def _summaries(project: str, found: CTE, order: Sequence[ColumnElement[Any]]) ->
 
 def _conditions(scope: SearchScope, query: EvaluationQuery) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = [evaluations.c.tags.contains({key: value}) for key, value in query.tags]
-    conditions += [condition.of_rows() for condition in scope.where]
+    conditions += scope.where
     if query.created_after is not None:
         conditions.append(evaluations.c.id >= first_id_from(query.created_after))
     if query.created_before is not None:

@@ -3,15 +3,16 @@
 Names are only ever added, so what a process has read once stays true and is kept in memory.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import ColumnElement, Select, Table, and_, false, or_, select, text, true
+from sqlalchemy import ColumnElement, Row, Select, Table, func, select, text, true, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from app.domain.evaluation import DatasetRef, ModelRef
+from app.store.engine import same
 from app.store.tables import SLOT_LIMIT, datasets, evaluations, metric_slots, model_names, models
 
 
@@ -33,9 +34,9 @@ class NameTable(Generic[Ref]):
     def __init__(self, table: Table, ref: type[Ref], used_in: ColumnElement[int]) -> None:
         """Take the table, the dataclass of its columns after project, and the column that refers to it."""
         self._table = table
-        self._parts: tuple[str, ...] = ref.__slots__
+        self.ref: type[Ref] = ref
         self._used_in = used_in
-        self._columns = tuple(table.c[name] for name in self._parts)
+        self._columns = tuple(table.c[one.name] for one in fields(ref))
         self._known: dict[tuple[str, Ref], int] = {}
 
     def known(self, project: str, ref: Ref) -> int | None:
@@ -45,11 +46,15 @@ class NameTable(Generic[Ref]):
     async def get_or_add(self, connection: AsyncConnection, project: str, ref: Ref) -> int:
         """Return the id of a name, which is new if need be. Two that add it at once get the same id."""
         columns = self._table.c
-        find = select(columns.id).where(columns.project == project, *_same(self._columns, ref))
+        find = select(columns.id).where(*same(self._table, project=project, **asdict(ref)))
         identifier = await connection.scalar(find)
         if identifier is None:
-            row = {"project": project, **{name: getattr(ref, name) for name in self._parts}}
-            add = insert(self._table).values(row).on_conflict_do_nothing().returning(columns.id)
+            add = (
+                insert(self._table)
+                .values(project=project, **asdict(ref))
+                .on_conflict_do_nothing()
+                .returning(columns.id)
+            )
             identifier = await connection.scalar(add) or await connection.scalar(find)
         if identifier is None:
             raise RuntimeError(f"expected {ref} in {self._table.name} after adding it")
@@ -73,25 +78,12 @@ class NameTable(Generic[Ref]):
         statement = statement.where(self._table.c.project == project)
         if after is not None:
             # The first part alone lets the index of the unique constraint start at the right place.
-            statement = statement.where(self._columns[0] >= getattr(after, self._parts[0]))
-            statement = statement.where(_beyond(self._columns, [getattr(after, name) for name in self._parts]))
+            statement = statement.where(self._columns[0] >= after.name)
+            # NULL comes last.
+            order = [part for column in self._columns for part in (column.is_(None), func.coalesce(column, ""))]
+            place = [part for value in asdict(after).values() for part in (value is None, value or "")]
+            statement = statement.where(tuple_(*order) > tuple_(*place))
         return statement.order_by(*(column.asc() for column in self._columns)).limit(limit)
-
-
-def _same(columns: Iterable[ColumnElement[Any]], ref: Any) -> list[ColumnElement[bool]]:
-    values = (getattr(ref, name) for name in ref.__slots__)
-    pairs = zip(columns, values, strict=True)
-    return [column.is_(None) if value is None else column == value for column, value in pairs]
-
-
-def _beyond(columns: tuple[ColumnElement[Any], ...], values: list[str | None]) -> ColumnElement[bool]:
-    """Compare a tuple of columns with a place in an order that has NULL last."""
-    column, value = columns[0], values[0]
-    greater = false() if value is None else or_(column > value, column.is_(None))
-    if len(columns) == 1:
-        return greater
-    equal = column.is_(None) if value is None else column == value
-    return or_(greater, and_(equal, _beyond(columns[1:], values[1:])))
 
 
 class Names:
@@ -107,40 +99,42 @@ class Names:
 
     async def resolve(self, project: str, model: ModelRef, dataset: DatasetRef) -> Mapping[str, int]:
         """Return the columns of a model and a dataset. New names are committed before the evaluation that has them."""
-        name = ModelName(model.name)
-        model_id, dataset_id = self.models.known(project, model), self.datasets.known(project, dataset)
-        name_id = self.model_names.known(project, name)
-        if model_id is None or dataset_id is None or name_id is None:
+        wanted: dict[str, tuple[NameTable[Any], Any]] = {
+            "model_name_id": (self.model_names, ModelName(model.name)),
+            "model_id": (self.models, model),
+            "dataset_id": (self.datasets, dataset),
+        }
+        ids = {column: table.known(project, ref) for column, (table, ref) in wanted.items()}
+        if None in ids.values():
             async with self._engine.begin() as connection:
-                name_id = await self.model_names.get_or_add(connection, project, name)
-                model_id = await self.models.get_or_add(connection, project, model)
-                dataset_id = await self.datasets.get_or_add(connection, project, dataset)
-            self.model_names.remember(project, name, name_id)
-            self.models.remember(project, model, model_id)
-            self.datasets.remember(project, dataset, dataset_id)
-        return {"model_id": model_id, "model_name_id": name_id, "dataset_id": dataset_id}
+                added = {
+                    column: await table.get_or_add(connection, project, ref) for column, (table, ref) in wanted.items()
+                }
+            for column, (table, ref) in wanted.items():
+                table.remember(project, ref, added[column])
+            return added
+        return {column: identifier for column, identifier in ids.items() if identifier is not None}
 
     async def slots_of(self, keys: Collection[str]) -> Mapping[str, int]:
         """Return the slot of every metric known, those of `keys` among them; new keys get the next free slots."""
         # Asked for every evaluation: no set is made as long as all of them are known.
         if not all(map(self._slots.__contains__, keys)):
-            wanted = set(keys)
             async with self._engine.begin() as connection:
                 await self._load(connection)
-                if not wanted <= self._slots.keys():
-                    # In the order they came in: the catalogue's, when the service starts.
-                    await self._add_slots(connection, tuple(keys))
+                # In the order they came in: the catalogue's, when the service starts.
+                await self._add_slots(connection, [key for key in dict.fromkeys(keys) if key not in self._slots])
             async with self._engine.connect() as connection:
                 await self._load(connection)
         return self._slots
 
-    async def _add_slots(self, connection: AsyncConnection, wanted: tuple[str, ...]) -> None:
+    async def _add_slots(self, connection: AsyncConnection, wanted: Sequence[str]) -> None:
         """Give new metrics their slots: rare, so a lock may keep them dense when several workers start at once."""
+        if not wanted:
+            return
         await connection.execute(text("LOCK TABLE metric_slots IN SHARE ROW EXCLUSIVE MODE"))
         rows = (await connection.execute(select(metric_slots.c.key, metric_slots.c.slot))).all()
-        taken = {key for key, _ in rows}
-        last = max((slot for _, slot in rows), default=0)
-        new = [key for key in dict.fromkeys(wanted) if key not in taken]
+        last = max((row.slot for row in rows), default=0)
+        new = [key for key in wanted if key not in {row.key for row in rows}]
         if last + len(new) > SLOT_LIMIT:
             raise ValueError(f"expected at most {SLOT_LIMIT} metrics in all, got {last + len(new)}")
         if new:
@@ -153,9 +147,9 @@ class Names:
             await self._load(connection)
         return self._slots.get(key)
 
-    async def keys_up_to(self, connection: AsyncConnection, slot: int) -> Mapping[int, str]:
-        """Return the metric of every slot; another process may have added the last ones since this one looked."""
-        if slot > max(self._keys, default=0):
+    async def keys_of(self, connection: AsyncConnection, rows: Iterable[Row[Any]]) -> Mapping[int, str]:
+        """Return the metric of every slot of evaluations; another process may have added some since this one looked."""
+        if max((len(row.metric_values) for row in rows), default=0) > max(self._keys, default=0):
             await self._load(connection)
         return self._keys
 

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NoReturn
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -18,6 +20,7 @@ from procrastinate.jobs import DeleteJobCondition, Job
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.services.beside import beside
 from app.services.ports import StoreFullError, StoreUnavailableError, Waits
 
 SCHEMA: Final = "procrastinate"
@@ -118,24 +121,10 @@ class QueueWorker:
     grace_seconds: float
     lost_seconds: float
 
-    @contextlib.asynccontextmanager
-    async def at_work(self, work: Work) -> AsyncIterator[None]:
+    def at_work(self, work: Work) -> AbstractAsyncContextManager[None]:
         """Work on what waits until the end of the context. A database that is away is waited for."""
-        working = asyncio.create_task(self._work_on(work), name="queue")
-        try:
-            yield
-        finally:
-            await _end(working, self.grace_seconds + 1.0)
-
-    async def _work_on(self, work: Work) -> NoReturn:
-        while True:
-            try:
-                await self._work(work)
-            except _UNREACHABLE as error:
-                _log.warning("the queue %s cannot be worked on: %s", self.queue.name, error.__cause__ or error)
-            except Exception:  # noqa: BLE001 - a fault of ours or of the library; the work is to go on
-                _log.exception("the queue %s is started again", self.queue.name)
-            await asyncio.sleep(_AGAIN_SECONDS)
+        work_on = self._whatever_happens(partial(self._work, work), "worked on", _AGAIN_SECONDS)
+        return beside(work_on, "queue", self.grace_seconds + 1.0)
 
     async def _work(self, work: Work) -> None:
         queue = self.queue
@@ -148,8 +137,8 @@ class QueueWorker:
         try:
             # Not as a context: that leaves what connects behind where its beginning is cancelled.
             await app.open_async()
-            tidying = asyncio.create_task(self._tidy(app, work))
-            try:
+            tidy = self._whatever_happens(partial(self._tidy, app, work), "tidied up", self.lost_seconds / 4)
+            async with beside(tidy, "tidying", 1.0):
                 await app.run_worker_async(
                     queues=[queue.name],
                     concurrency=self.at_once,
@@ -161,37 +150,26 @@ class QueueWorker:
                     update_heartbeat_interval=self.lost_seconds / 4,
                     stalled_worker_timeout=self.lost_seconds,
                 )
-            finally:
-                # Whatever becomes of it: an error from here would take the place of what ends the work.
-                await _end(tidying, 1.0)
         finally:
             await app.close_async()
 
     async def _tidy(self, app: App, work: Work) -> None:
-        """Let wait again what is in the hand of a worker that is lost, and forget what is old, again and again."""
+        """Let wait again what is in the hand of a worker that is lost, and forget what is old."""
+        manager = app.job_manager
+        for job in await manager.get_stalled_jobs(queue=self.queue.name, seconds_since_heartbeat=self.lost_seconds):
+            await _retry(app, work, job)
+        await work.forget()
+
+    async def _whatever_happens(self, do: Callable[[], Awaitable[object]], what: str, pause: float) -> NoReturn:
+        """Do something again and again."""
         while True:
             try:
-                lost = await app.job_manager.get_stalled_jobs(
-                    queue=self.queue.name, seconds_since_heartbeat=self.lost_seconds
-                )
-                for job in lost:
-                    await _retry(app, work, job)
-                await work.forget()
+                await do()
             except _UNREACHABLE as error:
-                _log.warning("the queue %s cannot be tidied up: %s", self.queue.name, error.__cause__ or error)
+                _log.warning("the queue %s cannot be %s: %s", self.queue.name, what, error.__cause__ or error)
             except Exception:  # noqa: BLE001 - a fault of ours or of the library; the work is to go on
-                _log.exception("the queue %s cannot be tidied up", self.queue.name)
-            await asyncio.sleep(self.lost_seconds / 4)
-
-
-async def _end(task: asyncio.Task[Any], patience: float) -> None:
-    """Cancel a task, and again after so many seconds, until it has ended.
-
-    What waits for connections can lose a cancellation: the pool's check of one, `asyncio.wait_for` before Python 3.12.
-    """
-    while not task.done():
-        task.cancel()
-        await asyncio.wait([task], timeout=patience)
+                _log.exception("the queue %s cannot be %s", self.queue.name, what)
+            await asyncio.sleep(pause)
 
 
 async def _one(work: Work, context: JobContext, given: Given) -> None:

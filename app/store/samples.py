@@ -11,12 +11,13 @@ import numpy as np
 import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlalchemy import ARRAY, LargeBinary, Uuid, delete, func, literal, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.domain.inputs.attributes import Attributes
 from app.domain.inputs.samples import Samples
+from app.store.engine import among, same
 from app.store.tables import evaluation_samples, probability_reports, sample_columns
 
 _CODEC = "zstd"
@@ -136,7 +137,7 @@ async def add_samples(connection: AsyncConnection, project: str, identifier: UUI
 
 
 async def _link(connection: AsyncConnection, project: str, column: StoredColumn) -> None:
-    here = (sample_columns.c.project == project, sample_columns.c.digest == column.digest)
+    here = same(sample_columns, project=project, digest=column.digest)
     one_more = sample_columns.c.links + 1
     known = await connection.execute(update(sample_columns).where(*here).values(links=one_more))
     if known.rowcount == 0:
@@ -154,32 +155,29 @@ async def add_report(connection: AsyncConnection, project: str, identifier: UUID
     await connection.execute(insert(probability_reports).values(row))
 
 
-async def read_report(connection: AsyncConnection, project: str, identifier: UUID) -> Mapping[str, Any] | None:
-    """Return what was said of samples that are not saved."""
+async def read_reports(
+    connection: AsyncConnection, project: str, identifiers: Iterable[UUID]
+) -> dict[UUID, Mapping[str, Any]]:
+    """Return what was said of samples that are not saved, by evaluation."""
     columns = probability_reports.c
-    wanted = select(columns.content).where(columns.project == project, columns.evaluation_id == identifier)
-    content = await connection.scalar(wanted)
-    if content is None:
-        return None
-    part: Mapping[str, Any] = orjson.loads(content)
-    return part
+    wanted = select(probability_reports).where(columns.project == project, among(columns.evaluation_id, identifiers))
+    return {row.evaluation_id: orjson.loads(row.content) for row in await connection.execute(wanted)}
 
 
 async def remove_samples(connection: AsyncConnection, project: str, identifiers: Sequence[UUID]) -> None:
     """Remove what is saved of the samples of some evaluations, and every column that no other evaluation has."""
-    columns, reports = evaluation_samples.c, probability_reports.c
-    these = func.any(literal(list(identifiers), ARRAY(Uuid)))
-    theirs = delete(evaluation_samples).where(columns.project == project, columns.evaluation_id == these)
+    theirs, reports = (
+        delete(table).where(table.c.project == project, among(table.c.evaluation_id, identifiers))
+        for table in (evaluation_samples, probability_reports)
+    )
     rows = (await connection.execute(theirs.returning(*_DIGESTS))).all()
     links = Counter(digest for row in rows for digest in {one for one in row if one is not None})
     for digest in sorted(links):
-        here = (sample_columns.c.project == project, sample_columns.c.digest == digest)
+        here = same(sample_columns, project=project, digest=digest)
         fewer = sample_columns.c.links - links[digest]
         await connection.execute(update(sample_columns).where(*here).values(links=fewer))
         await connection.execute(delete(sample_columns).where(*here, sample_columns.c.links <= 0))
-    await connection.execute(
-        delete(probability_reports).where(reports.project == project, reports.evaluation_id == these)
-    )
+    await connection.execute(reports)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,19 +192,11 @@ class StoredSamples:
         columns = {digest: unpack(content) for digest, content in self.contents.items()}
         found = {}
         for row in self.rows:
-            parts = {name: columns.get(row[name]) for name in COLUMN_NAMES if name in row}
-            sizes, kept = row["fold_sizes"], parts.get("attributes")
-            identifier = UUID(int=row["evaluation_id"].int)
-            found[identifier] = Samples(
-                truth=columns[row["truth"]],
-                predicted=columns[row["predicted"]],
-                outputs=parts.get("outputs"),
-                ids=parts.get("ids"),
-                weights=parts.get("weights"),
-                groups=parts.get("groups"),
-                fold_sizes=None if sizes is None else tuple(sizes),
-                attributes=None if kept is None else Attributes.of_column(kept),
-            )
+            parts: dict[str, Any] = {name: columns.get(row[name]) for name in COLUMN_NAMES if name in row}
+            if parts.get("attributes") is not None:
+                parts["attributes"] = Attributes.of_column(parts["attributes"])
+            sizes = row["fold_sizes"]
+            found[row["evaluation_id"]] = Samples(**parts, fold_sizes=None if sizes is None else tuple(sizes))
         return found
 
     def alone(self) -> Samples:
@@ -214,32 +204,23 @@ class StoredSamples:
         (samples,) = self.samples().values()
         return samples
 
-    def labels(self) -> dict[UUID, Samples]:
-        """Return the columns that pair runs, for the evaluations with ids or weights."""
-        labels = {identifier: one.labels for identifier, one in self.samples().items()}
-        return {identifier: one for identifier, one in labels.items() if one is not None}
 
-
-async def kept_of(connection: AsyncConnection, project: str, identifier: UUID) -> tuple[bool, bool]:
-    """Return whether samples are kept of an evaluation, and whether attributes are."""
+async def find_digests(
+    connection: AsyncConnection, project: str, identifiers: Iterable[UUID], names: Sequence[str] = COLUMN_NAMES
+) -> list[Mapping[str, Any]]:
+    """Read the digests of some columns of the samples of some evaluations, and the sizes of folds."""
     columns = evaluation_samples.c
-    wanted = select(columns.attributes.is_not(None)).where(columns.project == project)
-    row = (await connection.execute(wanted.where(columns.evaluation_id == identifier))).first()
-    return row is not None, row is not None and bool(row[0])
+    chosen = select(columns.evaluation_id, columns.fold_sizes, *(columns[name] for name in names))
+    wanted = chosen.where(columns.project == project, among(columns.evaluation_id, identifiers))
+    return [dict(row) for row in (await connection.execute(wanted)).mappings()]
 
 
 async def find_samples(
     connection: AsyncConnection, project: str, identifiers: Iterable[UUID], names: Sequence[str] = COLUMN_NAMES
 ) -> StoredSamples:
     """Read some columns of the samples of some evaluations."""
-    columns = evaluation_samples.c
-    wanted = columns.evaluation_id == func.any(literal(list(identifiers), ARRAY(Uuid)))
-    chosen = [columns[name] for name in names]
-    statement = select(columns.evaluation_id, columns.fold_sizes, *chosen).where(columns.project == project, wanted)
-    rows = [row._mapping for row in (await connection.execute(statement)).all()]
+    rows = await find_digests(connection, project, identifiers, names)
     digests = {row[name] for row in rows for name in names if row[name] is not None}
-    named = sample_columns.c.digest == func.any(literal(list(digests), ARRAY(LargeBinary)))
-    found = await connection.execute(
-        select(sample_columns.c.digest, sample_columns.c.content).where(sample_columns.c.project == project, named)
-    )
-    return StoredSamples([dict(row) for row in rows], {row.digest: row.content for row in found})
+    columns = sample_columns.c
+    wanted = select(columns.digest, columns.content).where(columns.project == project, among(columns.digest, digests))
+    return StoredSamples(rows, {row.digest: row.content for row in await connection.execute(wanted)})

@@ -1,6 +1,8 @@
 """The tables. The shape and what it was measured against: docs/adr/0001-storage-shape.md."""
 
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
+from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
@@ -22,6 +24,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     Uuid,
     cast,
@@ -32,7 +35,38 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
+from app.domain.decisions import ComparisonKind
+from app.domain.inputs.content import Content
 from app.domain.named_metrics import HEADLINE
+from app.domain.operations import Change, DeliveryStatus, Event, JobStatus, Kind, Scope
+from app.kernel.compare.gates import Verdict
+
+Member = TypeVar("Member", bound=StrEnum)
+
+
+class OneOf(TypeDecorator[Member]):
+    """Text that is a member of an enumeration."""
+
+    impl, cache_ok = Text, True
+
+    def __init__(self, kind: type[Member]) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def process_result_value(self, value: Any, dialect: Any) -> Member | None:  # noqa: ARG002 - its signature
+        """Return the member."""
+        return None if value is None else self.kind(value)
+
+
+class Id(TypeDecorator[UUID]):
+    """An id of the standard library: the driver has a class of its own for them."""
+
+    impl, cache_ok = Uuid, True
+
+    def process_result_value(self, value: Any, dialect: Any) -> UUID | None:  # noqa: ARG002 - its signature
+        """Return it as that."""
+        return None if value is None else UUID(int=value.int)
+
 
 metadata = MetaData(
     naming_convention={
@@ -47,36 +81,24 @@ metadata = MetaData(
 # An entry of an index has room for 2,704 bytes, and one of ours holds all values of an evaluation at eight bytes each.
 SLOT_LIMIT = 320
 
-models = Table(
-    "models",
-    metadata,
-    Column("id", Integer, Identity(), primary_key=True),
-    Column("project", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("version", Text),
-    UniqueConstraint("project", "name", "version", postgresql_nulls_not_distinct=True),
-)
 
+def _names(table: str, *more: str) -> Table:
+    """A table of names in a project; what is more of one may be NULL."""
+    return Table(
+        table,
+        metadata,
+        Column("id", Integer, Identity(), primary_key=True),
+        Column("project", Text, nullable=False),
+        Column("name", Text, nullable=False),
+        *(Column(part, Text) for part in more),
+        UniqueConstraint("project", "name", *more, postgresql_nulls_not_distinct=True if more else None),
+    )
+
+
+models = _names("models", "version")
 # All versions of a model together: what a filter by name alone asks for.
-model_names = Table(
-    "model_names",
-    metadata,
-    Column("id", Integer, Identity(), primary_key=True),
-    Column("project", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    UniqueConstraint("project", "name"),
-)
-
-datasets = Table(
-    "datasets",
-    metadata,
-    Column("id", Integer, Identity(), primary_key=True),
-    Column("project", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("version", Text),
-    Column("split", Text),
-    UniqueConstraint("project", "name", "version", "split", postgresql_nulls_not_distinct=True),
-)
+model_names = _names("model_names")
+datasets = _names("datasets", "version", "split")
 
 metric_slots = Table(
     "metric_slots",
@@ -93,7 +115,7 @@ metric_slots = Table(
 evaluations = Table(
     "evaluations",
     metadata,
-    Column("id", Uuid, nullable=False, comment="UUID version 7: the order of ids is the order of creation."),
+    Column("id", Id, nullable=False, comment="UUID version 7: the order of ids is the order of creation."),
     Column("model_id", Integer, nullable=False),
     Column("dataset_id", Integer, nullable=False),
     Column("n_classes", Integer, nullable=False),
@@ -101,7 +123,7 @@ evaluations = Table(
     Column("n_samples", Double, nullable=False),
     Column("project", Text, nullable=False),
     Column("kind", Text, nullable=False),
-    Column("content", Text, nullable=False),
+    Column("content", OneOf(Content), nullable=False),
     Column("revision", Text, nullable=False),
     Column(
         "counts_type", Text, nullable=False, comment="Type of an entry of counts and fold_counts, as numpy names it."
@@ -140,7 +162,7 @@ sample_columns = Table(
 evaluation_samples = Table(
     "evaluation_samples",
     metadata,
-    Column("evaluation_id", Uuid, nullable=False),
+    Column("evaluation_id", Id, nullable=False),
     Column("project", Text, nullable=False),
     Column("truth", LargeBinary, nullable=False, comment="Digests in sample_columns, as all that follow."),
     Column("predicted", LargeBinary, nullable=False),
@@ -156,7 +178,7 @@ evaluation_samples = Table(
 probability_reports = Table(
     "probability_reports",
     metadata,
-    Column("evaluation_id", Uuid, nullable=False),
+    Column("evaluation_id", Id, nullable=False),
     Column("project", Text, nullable=False),
     Column("content", LargeBinary, nullable=False, comment="JSON."),
     PrimaryKeyConstraint("project", "evaluation_id"),
@@ -167,9 +189,9 @@ probability_reports = Table(
 comparisons = Table(
     "comparisons",
     metadata,
-    Column("id", Uuid, nullable=False, comment="UUID version 7."),
+    Column("id", Id, nullable=False, comment="UUID version 7."),
     Column("project", Text, nullable=False),
-    Column("kind", Text, nullable=False),
+    Column("kind", OneOf(ComparisonKind), nullable=False),
     Column("answer", JSON, nullable=False),
     PrimaryKeyConstraint("project", "id"),
 )
@@ -183,7 +205,7 @@ Index("ix_comparisons_runs", COMPARED_RUNS, postgresql_using="gin")
 gates = Table(
     "gates",
     metadata,
-    Column("id", Uuid, nullable=False, comment="UUID version 7 of this version."),
+    Column("id", Id, nullable=False, comment="UUID version 7 of this version."),
     Column("version", Integer, nullable=False),
     Column("project", Text, nullable=False),
     Column("name", Text, nullable=False),
@@ -194,13 +216,13 @@ gates = Table(
 gate_checks = Table(
     "gate_checks",
     metadata,
-    Column("id", Uuid, nullable=False, comment="UUID version 7."),
-    Column("evaluation_id", Uuid, nullable=False),
-    Column("baseline_id", Uuid),
+    Column("id", Id, nullable=False, comment="UUID version 7."),
+    Column("evaluation_id", Id, nullable=False),
+    Column("baseline_id", Id),
     Column("version", Integer, nullable=False),
     Column("project", Text, nullable=False),
     Column("gate", Text, nullable=False),
-    Column("verdict", Text, nullable=False),
+    Column("verdict", OneOf(Verdict), nullable=False),
     Column("answer", JSON, nullable=False),
     PrimaryKeyConstraint("project", "id"),
 )
@@ -210,10 +232,10 @@ Index("ix_gate_checks_gate", gate_checks.c.project, gate_checks.c.gate, gate_che
 api_keys = Table(
     "api_keys",
     metadata,
-    Column("id", Uuid, primary_key=True, comment="UUID version 7."),
+    Column("id", Id, primary_key=True, comment="UUID version 7."),
     Column("project", Text, nullable=False),
     Column("name", Text, nullable=False),
-    Column("scopes", ARRAY(Text), nullable=False),
+    Column("scopes", ARRAY(OneOf(Scope)), nullable=False),
     Column("digest", LargeBinary, nullable=False, comment="SHA-256 of the secret."),
     Column("expires_at", DateTime(timezone=True)),
     Column("revoked_at", DateTime(timezone=True)),
@@ -228,7 +250,7 @@ Index("ix_api_keys_project", api_keys.c.project, api_keys.c.id)
 key_usage = Table(
     "key_usage",
     metadata,
-    Column("key_id", Uuid, nullable=False),
+    Column("key_id", Id, nullable=False),
     Column("day", Date, nullable=False, comment="UTC."),
     Column("requests", BigInteger, nullable=False),
     PrimaryKeyConstraint("key_id", "day"),
@@ -249,12 +271,12 @@ project_usage = Table(
 audit_entries = Table(
     "audit_entries",
     metadata,
-    Column("id", Uuid, nullable=False, comment="UUID version 7."),
-    Column("key_id", Uuid),
+    Column("id", Id, nullable=False, comment="UUID version 7."),
+    Column("key_id", Id),
     Column("project", Text, nullable=False),
     Column("actor", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("kind", Text, nullable=False),
+    Column("action", OneOf(Change), nullable=False),
+    Column("kind", OneOf(Kind), nullable=False),
     Column("object", Text, nullable=False),
     Column("request_id", Text),
     PrimaryKeyConstraint("project", "id"),
@@ -271,7 +293,7 @@ idempotency_results = Table(
     Column("project", Text, nullable=False),
     Column("key", Text, nullable=False),
     Column("fingerprint", LargeBinary, nullable=False, comment="SHA-256 of what was asked."),
-    Column("kind", Text, nullable=False),
+    Column("kind", OneOf(Kind), nullable=False),
     Column("object", Text, nullable=False, comment="Id of what was kept; the version of a gate."),
     PrimaryKeyConstraint("project", "key", "item"),
 )
@@ -281,7 +303,7 @@ Index("ix_idempotency_results_expires_at", idempotency_results.c.expires_at)
 idempotency_claims = Table(
     "idempotency_claims",
     metadata,
-    Column("claim", Uuid, nullable=False),
+    Column("claim", Id, nullable=False),
     Column("leased_until", DateTime(timezone=True), nullable=False),
     Column("project", Text, nullable=False),
     Column("key", Text, nullable=False),
@@ -293,9 +315,9 @@ idempotency_claims = Table(
 jobs = Table(
     "jobs",
     metadata,
-    Column("id", Uuid, nullable=False, comment="UUID version 7."),
-    Column("makes", Uuid, nullable=False, comment="Id of what it makes."),
-    Column("key_id", Uuid),
+    Column("id", Id, nullable=False, comment="UUID version 7."),
+    Column("makes", Id, nullable=False, comment="Id of what it makes."),
+    Column("key_id", Id),
     Column("queue_id", BigInteger, nullable=False, comment="Its id in procrastinate_jobs."),
     Column("started_at", DateTime(timezone=True)),
     Column("finished_at", DateTime(timezone=True)),
@@ -304,7 +326,7 @@ jobs = Table(
     Column("lost", Integer, nullable=False, comment="How often it was never heard of again."),
     Column("cancel_requested", Boolean, nullable=False),
     Column("project", Text, nullable=False),
-    Column("status", Text, nullable=False),
+    Column("status", OneOf(JobStatus), nullable=False),
     Column("kind", Text, nullable=False),
     Column("method", Text, nullable=False),
     Column("path", Text, nullable=False),
@@ -316,14 +338,14 @@ jobs = Table(
     Column("problem", JSON(none_as_null=True)),
     PrimaryKeyConstraint("project", "id"),
 )
-Index("ix_jobs_queued", jobs.c.project, postgresql_where=jobs.c.status == "queued")
+Index("ix_jobs_queued", jobs.c.project, postgresql_where=jobs.c.status == JobStatus.QUEUED)
 Index("ix_jobs_finished", jobs.c.finished_at)
 
 # The body of a request in pieces, so that nobody has to hold all of it; gone when its job has ended.
 job_bodies = Table(
     "job_bodies",
     metadata,
-    Column("job_id", Uuid, nullable=False),
+    Column("job_id", Id, nullable=False),
     Column("place", Integer, nullable=False),
     Column("project", Text, nullable=False),
     Column("content", LargeBinary, nullable=False),
@@ -334,7 +356,7 @@ job_bodies = Table(
 job_results = Table(
     "job_results",
     metadata,
-    Column("job_id", Uuid, nullable=False),
+    Column("job_id", Id, nullable=False),
     Column("project", Text, nullable=False),
     Column("media_type", Text, nullable=False),
     Column("content", LargeBinary, nullable=False),
@@ -350,7 +372,7 @@ webhooks = Table(
     Column("name", Text, nullable=False),
     Column("url", Text, nullable=False),
     Column("secret", Text, nullable=False),
-    Column("events", ARRAY(Text), nullable=False),
+    Column("events", ARRAY(OneOf(Event)), nullable=False),
     PrimaryKeyConstraint("project", "name"),
 )
 
@@ -358,7 +380,7 @@ webhooks = Table(
 webhook_deliveries = Table(
     "webhook_deliveries",
     metadata,
-    Column("id", Uuid, nullable=False, comment="Of what happened to, sent as webhook-id."),
+    Column("id", Id, nullable=False, comment="Of what happened to, sent as webhook-id."),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
     Column("next_at", DateTime(timezone=True), server_default=text("now()"), comment="NULL: not any more."),
     Column("delivered_at", DateTime(timezone=True)),
@@ -367,8 +389,8 @@ webhook_deliveries = Table(
     Column("response_status", SmallInteger),
     Column("project", Text, nullable=False),
     Column("webhook", Text, nullable=False),
-    Column("event", Text, nullable=False),
-    Column("status", Text, nullable=False, server_default=text("'pending'")),
+    Column("event", OneOf(Event), nullable=False),
+    Column("status", OneOf(DeliveryStatus), nullable=False, server_default=text("'pending'")),
     Column("body", Text, nullable=False, comment="As it is sent and signed."),
     Column("error", Text),
     PrimaryKeyConstraint("project", "webhook", "id"),

@@ -6,33 +6,34 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-import orjson
 from numpy.typing import NDArray
-from sqlalchemy import ARRAY, Column, LargeBinary, Row, Table, Uuid, func, literal, select, tuple_
+from sqlalchemy import Column, Row, Table, func, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import read_id
 from app.domain.operations import Change, Kind
 from app.services.ports import ArchiveConflictError, Archived, ArchiveKind, SampleColumn
-from app.store import lists
 from app.store.audit import note
-from app.store.engine import reading, writing
-from app.store.evaluations import decode_record, row_of
-from app.store.lists import SearchScope
-from app.store.names import Names
-from app.store.samples import COLUMN_NAMES, PackedSamples, StoredColumn, add_report, add_samples, pack, unpack
+from app.store.engine import among, read_rows, reading, take_turn, writing
+from app.store.evaluations import PostgresInventory, add_whole, ids_of, row_of
+from app.store.samples import (
+    COLUMN_NAMES,
+    PackedSamples,
+    StoredColumn,
+    find_digests,
+    pack,
+    read_reports,
+    unpack,
+)
 from app.store.tables import (
+    Id,
     comparisons,
-    evaluation_samples,
     evaluations,
     gate_checks,
     gates,
-    probability_reports,
     sample_columns,
 )
-from app.store.writer import INSERT
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ _KINDS: Final[Mapping[ArchiveKind, _Rows]] = {
 }
 
 
-async def read_rows(
+async def _rows(
     connection: AsyncConnection, kind: ArchiveKind, project: str, after: Sequence[Any] | None, most: int
 ) -> list[dict[str, Any]]:
     """The next rows in their order, without the project; `place` of each is where to go on after it."""
@@ -76,7 +77,7 @@ async def read_rows(
     ]
 
 
-async def add_rows(
+async def _add_rows(
     connection: AsyncConnection, kind: ArchiveKind, project: str, rows: Sequence[Mapping[str, Any]]
 ) -> int:
     """Add those that are not there; returns how many these were.
@@ -95,7 +96,7 @@ async def add_rows(
             continue
         key = [columns[name] == values[name] for name in of.order]
         there = await connection.scalar(select(columns.id).where(columns.project == project, *key))
-        if there is None or there.int != values["id"].int:
+        if there != values["id"]:
             raise ArchiveConflictError(
                 f"there is another {of.kind.value} {' '.join(str(values[name]) for name in of.order)} in {project}"
             )
@@ -112,69 +113,50 @@ def _read(column: Column[Any], value: Any) -> Any:
     if column.name == "id":
         # Its moment is in it.
         return read_id(value)
-    return UUID(value) if isinstance(column.type, Uuid) and value is not None else value
+    return UUID(value) if isinstance(column.type, Id) and value is not None else value
 
 
 # Bytes of matrices, and of packed columns, that are read at once.
 _MOST_BYTES: Final = 8 << 20
 
 
-class PostgresArchive:
+class PostgresArchive(PostgresInventory):
     """The archive of projects."""
-
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._names = Names(engine)
-
-    async def newest(self, project: str) -> UUID | None:
-        newest = lists.select_ids(SearchScope(project), EvaluationQuery(), 1, descending=True)
-        async with reading(self._engine) as connection:
-            found: UUID | None = await connection.scalar(newest)
-        return None if found is None else UUID(int=found.int)
 
     async def evaluations(self, project: str, after: UUID, last: UUID, most: int) -> Sequence[Archived]:
         async with reading(self._engine) as connection:
             identifiers = await _next(connection, project, after, last, most)
-            some = {"project": project, "ids": [*identifiers]}
-            rows = (await connection.execute(lists.SOME_RECORDS, some)).all()
-            keys = await self._names.keys_up_to(connection, max((len(row.metric_values) for row in rows), default=0))
-            samples = await _samples_of(connection, project, identifiers)
-            parts = await _parts_of(connection, project, identifiers)
-        found = []
-        for row in sorted(rows, key=lambda row: row.id):
-            record = decode_record(row._mapping, keys)
-            columns, sizes = samples.get(record.id, ({}, None))
-            found.append(Archived(replace(record, part=parts.get(record.id)), columns, sizes))
-        return found
+            records = await self._records(connection, project, identifiers)
+            samples = await find_digests(connection, project, identifiers)
+            parts = await read_reports(connection, project, identifiers)
+        found = {key: Archived(replace(records[key], part=parts.get(key)), {}) for key in sorted(records)}
+        for one in samples:
+            columns = {name: one[name] for name in COLUMN_NAMES if one[name] is not None}
+            sizes = None if one["fold_sizes"] is None else tuple(one["fold_sizes"])
+            found[one["evaluation_id"]] = replace(found[one["evaluation_id"]], columns=columns, fold_sizes=sizes)
+        return [*found.values()]
 
     async def columns(self, project: str, digests: Sequence[bytes]) -> AsyncIterator[Mapping[bytes, SampleColumn]]:
         columns = sample_columns.c
-        mine = (columns.project == project, columns.digest == func.any(literal(list(digests), ARRAY(LargeBinary))))
-        async with reading(self._engine) as connection:
-            sized = select(columns.digest, func.octet_length(columns.content)).where(*mine).order_by(columns.digest)
-            sizes = (await connection.execute(sized)).all()
-        for group in _groups([(digest, size) for digest, size in sizes]):
-            here = columns.digest == func.any(literal(group, ARRAY(LargeBinary)))
-            # In one order: two exports of the same are the same files.
-            wanted = (
-                select(columns.digest, columns.links, columns.content)
-                .where(columns.project == project, here)
-                .order_by(columns.digest)
-            )
-            async with reading(self._engine) as connection:
-                rows: Sequence[Any] = (await connection.execute(wanted)).all()
+        size = func.octet_length(columns.content)
+        # In one order: two exports of the same are the same files.
+        mine = select(columns.digest, size).where(columns.project == project).order_by(columns.digest)
+        sizes = await read_rows(self._engine, mine.where(among(columns.digest, digests)))
+        for group in _groups(sizes):
+            content = mine.with_only_columns(columns.digest, columns.links, columns.content)
+            rows = await read_rows(self._engine, content.where(among(columns.digest, group)))
             yield await asyncio.to_thread(_unpacked, rows)
 
     async def answers(self, kind: ArchiveKind, project: str, after: Any, most: int) -> Sequence[Mapping[str, Any]]:
         async with reading(self._engine) as connection:
-            return await read_rows(connection, kind, project, after, most)
+            return await _rows(connection, kind, project, after, most)
 
     async def add_evaluations(
         self, project: str, found: Sequence[Archived], column: Callable[[bytes], NDArray[Any]]
     ) -> int:
         # An import that is run again is quick where it was before.
         async with reading(self._engine) as connection:
-            there = await _there(connection, project, [one.record.id for one in found])
+            there = await ids_of(connection, project, [one.record.id for one in found])
         new = [one for one in found if one.record.id not in there]
         rows = {one.record.id: await row_of(self._names, project, one.record) for one in new}
         # Those with samples one by one: columns are locked in one order within an evaluation only.
@@ -196,25 +178,17 @@ class PostgresArchive:
             return 0
         async with writing(self._engine, sum(one.size for one in packed.values())) as connection:
             # Two imports of the same take turns.
-            name = func.hashtextextended(f"import {project}", 0)
-            await connection.execute(select(func.pg_advisory_xact_lock(name)))
-            there = await _there(connection, project, [one.record.id for one in found])
+            await take_turn(connection, f"import {project}")
+            there = await ids_of(connection, project, [one.record.id for one in found])
             new = [one for one in found if one.record.id not in there]
             for one in new:
-                if one.record.id in packed:
-                    await add_samples(connection, project, one.record.id, packed[one.record.id])
-                if one.record.part is not None:
-                    await add_report(connection, project, one.record.id, one.record.part)
-            driver: Any = (await connection.get_raw_connection()).driver_connection
-            # The same statement as the writer's, within the transaction that the lines above began.
-            written = [tuple(rows[one.record.id][name] for name in INSERT.columns) for one in new]
-            if written:
-                await driver.executemany(INSERT.sql, written)
+                identifier = one.record.id
+                await add_whole(connection, project, one.record, rows[identifier], packed.get(identifier))
             return len(new)
 
     async def add_answers(self, kind: ArchiveKind, project: str, rows: Sequence[Mapping[str, Any]]) -> int:
         async with writing(self._engine) as connection:
-            return await add_rows(connection, kind, project, rows)
+            return await _add_rows(connection, kind, project, rows)
 
 
 async def _next(connection: AsyncConnection, project: str, after: UUID, last: UUID, most: int) -> list[UUID]:
@@ -222,40 +196,8 @@ async def _next(connection: AsyncConnection, project: str, after: UUID, last: UU
     size = func.octet_length(columns.counts) + func.coalesce(func.octet_length(columns.fold_counts), 0)
     beyond = (columns.project == project, columns.id > after, columns.id <= last)
     rows = (await connection.execute(select(columns.id, size).where(*beyond).order_by(columns.id).limit(most))).all()
-    groups = _groups([(row[0], row[1]) for row in rows])
+    groups = _groups(rows)
     return groups[0] if groups else []
-
-
-async def _there(connection: AsyncConnection, project: str, identifiers: Sequence[UUID]) -> set[UUID]:
-    these = evaluations.c.id == func.any(literal(list(identifiers), ARRAY(Uuid)))
-    found = await connection.scalars(select(evaluations.c.id).where(evaluations.c.project == project, these))
-    return {UUID(int=identifier.int) for identifier in found}
-
-
-async def _samples_of(
-    connection: AsyncConnection, project: str, identifiers: Sequence[UUID]
-) -> dict[UUID, tuple[Mapping[str, bytes], tuple[int, ...] | None]]:
-    columns = evaluation_samples.c
-    these = columns.evaluation_id == func.any(literal(list(identifiers), ARRAY(Uuid)))
-    rows = (await connection.execute(select(evaluation_samples).where(columns.project == project, these))).mappings()
-    return {
-        UUID(int=row["evaluation_id"].int): (
-            {name: row[name] for name in COLUMN_NAMES if row[name] is not None},
-            None if row["fold_sizes"] is None else tuple(row["fold_sizes"]),
-        )
-        for row in rows
-    }
-
-
-async def _parts_of(
-    connection: AsyncConnection, project: str, identifiers: Sequence[UUID]
-) -> dict[UUID, Mapping[str, Any]]:
-    columns = probability_reports.c
-    these = columns.evaluation_id == func.any(literal(list(identifiers), ARRAY(Uuid)))
-    rows = await connection.execute(
-        select(columns.evaluation_id, columns.content).where(columns.project == project, these)
-    )
-    return {UUID(int=row.evaluation_id.int): orjson.loads(row.content) for row in rows}
 
 
 def _unpacked(rows: Sequence[Row[Any]]) -> dict[bytes, SampleColumn]:
@@ -272,7 +214,7 @@ def _packed(one: Archived, column: Callable[[bytes], NDArray[Any]]) -> PackedSam
     return PackedSamples(packed, one.fold_sizes)
 
 
-def _groups(sized: Sequence[tuple[Any, int]]) -> list[list[Any]]:
+def _groups(sized: Sequence[Any]) -> list[list[Any]]:
     """Keys in groups of not too many bytes, one at least."""
     groups: list[list[Any]] = []
     size = 0

@@ -4,16 +4,15 @@ What is to be told is written, and put into the queue, in the transaction of wha
 without the other.
 """
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import orjson
-from sqlalchemy import ColumnElement, Row, Uuid, any_, delete, func, literal, literal_column, select, text, update
+from sqlalchemy import ColumnElement, Uuid, any_, func, literal, literal_column, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -32,56 +31,44 @@ from app.domain.operations import (
     WebhookEvent,
     WebhookFacts,
 )
+from app.services.known import Known
 from app.store import queue
-from app.store.audit import note
-from app.store.engine import made_of, read_one, read_page, reading, writing
-from app.store.idempotency import keep_result
+from app.store.audit import note_result, remove
+from app.store.engine import OnEngine, made_of, read_one, read_page, reading, same, take_turn, writing
 from app.store.queue import Work
 from app.store.tables import webhook_deliveries, webhooks
 
 _hooks, _rows = webhooks.c, webhook_deliveries.c
-# How long it is known who wants to be told of what.
-KNOWN_SECONDS: Final = 2.0
 
 
-class Listeners:
-    """Pairs of a project and an event that some webhook listens to, read at most every `KNOWN_SECONDS`: most projects
-    have none, and then cost nothing.
-    """
+class Listeners(OnEngine):
+    """Pairs of a project and an event that some webhook listens to: most projects have none, and then cost nothing."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._wanted: frozenset[tuple[str, str]] = frozenset()
-        self._known_until = 0.0
-        self._asking = asyncio.Lock()
+        super().__init__(engine)
+        self._known = Known(self._ask)
 
     async def want(self, project: str, event: Event) -> bool:
         """Is anybody to be told?"""
-        if time.monotonic() >= self._known_until:
-            async with self._asking:
-                if time.monotonic() >= self._known_until:
-                    await self._ask()
-        return (project, event.value) in self._wanted
+        return (project, event.value) in await self._known.of(None)
 
     def forget(self) -> None:
         """Read the pairs again at the next question, after a change."""
-        self._known_until = 0.0
+        self._known.forget(None)
 
-    async def _ask(self) -> None:
-        until = time.monotonic() + KNOWN_SECONDS
+    async def _ask(self, _: None) -> frozenset[tuple[str, str]]:
         async with reading(self._engine) as connection:
             # Of all projects, which a statement that is compiled may not ask.
             rows = await connection.execute(text("SELECT DISTINCT project, unnest(events) FROM webhooks"))
-            self._wanted = frozenset((project, event) for project, event in rows)
-        self._known_until = until
+            return frozenset((project, event) for project, event in rows)
 
 
-class PostgresWebhookStore:
+class PostgresWebhookStore(OnEngine):
     """The memory of webhooks, and of what they are told."""
 
     def __init__(self, engine: AsyncEngine, listeners: Listeners, *, limit: int) -> None:
         """Take who is to be told of changes, and how many webhooks a project may have."""
-        self._engine = engine
+        super().__init__(engine)
         self._listeners = listeners
         self._limit = limit
 
@@ -90,7 +77,7 @@ class PostgresWebhookStore:
     async def put(
         self, project: str, name: str, url: str, events: Sequence[Event], *, given: str | None, fresh: str
     ) -> tuple[WebhookFacts, bool]:
-        changed = {"url": url, "events": [one.value for one in events]}
+        changed = {"url": url, "events": [*events]}
         row = {"project": project, "name": name, "secret": given or fresh, **changed}
         asked = insert(webhooks).values(row)
         asked = asked.on_conflict_do_update(
@@ -101,34 +88,29 @@ class PostgresWebhookStore:
             put = (await connection.execute(returned)).one()
             if put.made:
                 await self._require_room(connection, project)
-            status = HTTPStatus.CREATED if put.made else HTTPStatus.OK
-            await keep_result(connection, Kind.WEBHOOK, name, status=status)
-            await note(connection, project, Change.CREATED if put.made else Change.CHANGED, Kind.WEBHOOK, name)
+            change, status = (Change.CREATED, 201) if put.made else (Change.CHANGED, 200)
+            await note_result(connection, project, change, Kind.WEBHOOK, name, status=status)
         self._listeners.forget()
-        return _webhook(put), put.made
+        return made_of(WebhookFacts, put), put.made
 
     async def _require_room(self, connection: AsyncConnection, project: str) -> None:
         """Refuse the webhook that this transaction has made where it is one too many."""
         # Those of one project are made in turn, so that each counts all before it.
-        lock = func.hashtextextended(f"webhooks {project}", 0)
-        await connection.execute(select(func.pg_advisory_xact_lock(lock)))
+        await take_turn(connection, f"webhooks {project}")
         mine = select(func.count()).select_from(webhooks).where(_hooks.project == project)
         if (await connection.scalar(mine) or 0) > self._limit:
             detail = f"expected at most {self._limit} webhooks of the project; delete one first, or put it in its place"
             raise TooManyWebhooks(detail)
 
     async def get(self, project: str, name: str) -> WebhookFacts | None:
-        return await read_one(self._engine, select(webhooks).where(*_named(project, name)), _webhook)
+        return await read_one(self._engine, select(webhooks).where(*_named(project, name)), WebhookFacts)
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[WebhookFacts, str]:
         mine = select(webhooks).where(_hooks.project == project)
-        return await read_page(self._engine, mine, _hooks.name, limit, after, _webhook, latest_first=False)
+        return await read_page(self._engine, mine, _hooks.name, limit, after, WebhookFacts, latest_first=False)
 
     async def delete(self, project: str, name: str) -> bool:
-        async with writing(self._engine) as connection:
-            gone = (await connection.execute(delete(webhooks).where(*_named(project, name)))).rowcount == 1
-            if gone:
-                await note(connection, project, Change.DELETED, Kind.WEBHOOK, name)
+        gone = await remove(self._engine, webhooks, Kind.WEBHOOK, project, name=name)
         self._listeners.forget()
         return gone
 
@@ -137,14 +119,15 @@ class PostgresWebhookStore:
     async def deliveries(
         self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None = None
     ) -> Page[Delivery, UUID]:
-        wanted = select(webhook_deliveries).where(_rows.project == project, _rows.webhook == name)
+        wanted = select(webhook_deliveries, _rows.next_at.label("next_attempt_at"))
+        wanted = wanted.where(*same(webhook_deliveries, project=project, webhook=name))
         if status is not None:
-            wanted = wanted.where(_rows.status == status.value)
-        return await read_page(self._engine, wanted, _rows.id, limit, before, _delivery)
+            wanted = wanted.where(_rows.status == status)
+        return await read_page(self._engine, wanted, _rows.id, limit, before, Delivery)
 
     async def retry(self, project: str, name: str, identifier: UUID) -> Event | None:
         again = {
-            "status": DeliveryStatus.PENDING.value,
+            "status": DeliveryStatus.PENDING,
             "asked": _rows.asked + 1,
             "attempts": 0,
             "next_at": func.now(),
@@ -158,16 +141,17 @@ class PostgresWebhookStore:
             if row is None:
                 return None
             await _order(connection, Order(project=project, webhook=name, id=identifier, asked=row.asked))
-            await keep_result(connection, Kind.DELIVERY, identifier, status=HTTPStatus.ACCEPTED)
-            await note(connection, project, Change.RETRIED, Kind.DELIVERY, identifier)
-        return Event(row.event)
+            accepted = HTTPStatus.ACCEPTED
+            await note_result(connection, project, Change.RETRIED, Kind.DELIVERY, identifier, status=accepted)
+        event: Event = row.event
+        return event
 
     async def send(self, project: str, name: str, happening: WebhookEvent) -> bool:
         async with writing(self._engine) as connection:
             told = await _tell(connection, happening, *_named(project, name))
             if told:
-                await keep_result(connection, Kind.DELIVERY, happening.id, status=HTTPStatus.ACCEPTED)
-                await note(connection, project, Change.CREATED, Kind.DELIVERY, happening.id)
+                accepted = HTTPStatus.ACCEPTED
+                await note_result(connection, project, Change.CREATED, Kind.DELIVERY, happening.id, status=accepted)
         return told > 0
 
     async def tell(self, project: str, happening: WebhookEvent) -> None:
@@ -176,8 +160,7 @@ class PostgresWebhookStore:
 
     async def event_of(self, project: str, name: str, identifier: UUID) -> Event | None:
         async with reading(self._engine) as connection:
-            event = await connection.scalar(select(_rows.event).where(*_one(project, name, identifier)))
-        return None if event is None else Event(event)
+            return await connection.scalar(select(_rows.event).where(*_one(project, name, identifier)))
 
     # The telling.
 
@@ -194,7 +177,7 @@ class PostgresWebhookStore:
         self, outgoing: Outgoing, status: DeliveryStatus, sent: SendResult, pause: timedelta | None
     ) -> None:
         changed = {
-            "status": status.value,
+            "status": status,
             "response_status": sent.status,
             "error": sent.error,
             "next_at": None if pause is None else func.now() + pause,
@@ -222,24 +205,15 @@ def work_on_deliveries(
     keep: timedelta,
 ) -> Work:
     """Return the work of the delivery queue: what is sent, and evaluations that are looked at for something to tell.
-
-    Args:
-        store: Finished deliveries are deleted from it after ``keep``.
-        send: Sends one.
-        look: Looks at an evaluation of a project.
-        keep: How long finished deliveries are kept.
+    Finished deliveries are deleted after ``keep``.
     """
 
-    async def do(given: queue.Given) -> None:
+    def do(given: queue.Given) -> Awaitable[None]:
         if _LOOKED_AT in given:
-            await look(given["project"], UUID(given[_LOOKED_AT]))
-            return
-        await send(Order(**dict(given) | {"id": UUID(given["id"])}))
+            return look(given["project"], UUID(given[_LOOKED_AT]))
+        return send(Order(**dict(given) | {"id": UUID(given["id"])}))
 
-    async def forget() -> None:
-        await store.purge(keep)
-
-    return Work(do=do, forget=forget)
+    return Work(do=do, forget=lambda: store.purge(keep))
 
 
 # Who takes one from the queue knows by it that nothing is to be sent yet.
@@ -276,28 +250,17 @@ async def _tell(connection: AsyncConnection, happening: WebhookEvent, *whom: Col
 
 
 async def _order(connection: AsyncConnection, order: Order) -> None:
-    given = {"project": order.project, "webhook": order.webhook, "id": order.id, "asked": order.asked}
-    await queue.add(connection, queue.DELIVERIES, given)
+    await queue.add(connection, queue.DELIVERIES, asdict(order))
 
 
-def _named(project: str, name: str) -> tuple[ColumnElement[bool], ...]:
-    return (_hooks.project == project, _hooks.name == name)
+def _named(project: str, name: str) -> list[ColumnElement[bool]]:
+    return same(webhooks, project=project, name=name)
 
 
-def _one(project: str, name: str, identifier: UUID) -> tuple[ColumnElement[bool], ...]:
-    return (_rows.project == project, _rows.webhook == name, _rows.id == identifier)
+def _one(project: str, name: str, identifier: UUID) -> list[ColumnElement[bool]]:
+    return same(webhook_deliveries, project=project, webhook=name, id=identifier)
 
 
-def _open(order: Order) -> tuple[ColumnElement[bool], ...]:
+def _open(order: Order) -> list[ColumnElement[bool]]:
     """The row of a delivery, as long as this is its last order and it is not done."""
-    mine = _one(order.project, order.webhook, order.id)
-    return (*mine, _rows.asked == order.asked, _rows.status == DeliveryStatus.PENDING.value)
-
-
-def _webhook(row: Row[Any]) -> WebhookFacts:
-    return made_of(WebhookFacts, row, events=tuple(Event(one) for one in row.events))
-
-
-def _delivery(row: Row[Any]) -> Delivery:
-    event, status = Event(row.event), DeliveryStatus(row.status)
-    return made_of(Delivery, row, event=event, status=status, next_attempt_at=row.next_at)
+    return same(webhook_deliveries, **asdict(order), status=DeliveryStatus.PENDING)

@@ -119,7 +119,7 @@ class EvaluationWriter:
         try:
             await done
         finally:
-            self._watch.observers.database_used("insert", time.perf_counter() - begin)
+            self._watch.observers.observed("database_seconds", time.perf_counter() - begin, work="insert")
 
     @property
     def waiting(self) -> int:
@@ -180,7 +180,8 @@ class EvaluationWriter:
                     await self._commit([waiting])
         else:
             self._watch.answered()
-            self._watch.observers.committed(len(group), time.perf_counter() - begin)
+            self._watch.observers.observed("commit_rows", len(group))
+            self._watch.observers.observed("commit_seconds", time.perf_counter() - begin)
             for waiting in group:
                 _answer(waiting.done)
 

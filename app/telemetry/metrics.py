@@ -6,7 +6,7 @@ import logging
 import os
 import resource
 from collections import Counter as Counted
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.api.answers import write_json
-from app.api.middleware import LOGGER, RequestFacts
+from app.api.middleware import LOGGER, RequestFacts, RequestSink
 from app.domain.members import rfc3339
 from app.services.admission import Admission
 from app.services.present import Observer
@@ -30,15 +30,15 @@ _log = logging.getLogger(LOGGER)
 
 
 class DatabaseLog(Observer):
-    """Tells of nothing else."""
+    """Writes to the log when the database is lost and when it is back."""
 
-    def database_lost(self, reason: str) -> None:
-        """Write a line to the log."""
-        _write("database_lost", reason=reason)
-
-    def database_back(self, seconds: float) -> None:
-        """Write a line to the log."""
-        _write("database_back", seconds=round(seconds, 3))
+    def observed(self, what: str, amount: float, **labels: str) -> None:
+        """Tell of nothing else."""
+        match what:
+            case "database_lost":
+                _write(what, **labels)
+            case "database_lost_seconds":
+                _write("database_back", seconds=round(amount, 3))
 
 
 def _write(event: str, **facts: Any) -> None:
@@ -56,7 +56,30 @@ _ROWS: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 _MOST_CLIENTS: Final = 10_000
 
 
-class ServiceMetrics(Observer):
+# By name what each counts, and its labels.
+_COUNTERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "http_requests": ("Requests that are over.", "route", "method", "status"),
+    "http_request_bytes": ("Bytes of bodies of requests, as they came.",),
+    "http_response_bytes": ("Bytes of bodies of answers, as they were sent.",),
+    "refusals": ("Requests that were answered a problem, by its code.", "code"),
+    "busiest_client_requests": ("Of each few seconds, the requests of the client that sent most.",),
+    "database_lost": ("How often the database stopped answering.",),
+    "database_back": ("How often it answered again.",),
+    "database_lost_seconds": ("How long it was away, counted when it is back.",),
+}
+_HISTOGRAMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "http_request_seconds": ("From a request to its answer.", "route", "method"),
+    "compute_seconds": ("Arithmetic, by use case and by where: on the event loop or in a process.", "kind", "where"),
+    "compute_wait_seconds": ("How long arithmetic waited for a process.",),
+    "database_seconds": ("What was asked of the database, waiting for a connection or a commit included.", "work"),
+    "commit_rows": ("Evaluations that were committed together.",),
+    "commit_seconds": ("One commit of evaluations.",),
+    "webhook_seconds": ("One attempt to tell a webhook, by what became of the delivery.", "outcome"),
+    "event_loop_delay_seconds": ("How late the event loop comes to what is due.",),
+}
+
+
+class ServiceMetrics(Observer, RequestSink):
     """The instruments of one process, which observers and layers of the web tell what happens."""
 
     def __init__(self, codes: Container[str], version: str) -> None:
@@ -68,46 +91,28 @@ class ServiceMetrics(Observer):
         # By the id of their key, or else by their address.
         self._clients: Counted[object] = Counted()
         self.in_flight = 0
-        self._make_instruments()
+        self._instruments: dict[str, Counter | Histogram] = {
+            name: Counter(f"prevail_{name}", said, labels, registry=self.registry)
+            for name, (said, *labels) in _COUNTERS.items()
+        }
+        for name, (said, *labels) in _HISTOGRAMS.items():
+            buckets = _ROWS if name == "commit_rows" else _SECONDS
+            self._instruments[name] = Histogram(
+                f"prevail_{name}", said, labels, registry=self.registry, buckets=buckets
+            )
         release = self.gauge("build_info", "1, with the release of the service.", "version", mode="livemax")
         release.labels(version).set(1)
 
-    def _make_instruments(self) -> None:
-        self._requests = self._counter("http_requests", "Requests that are over.", "route", "method", "status")
-        self._request_seconds = self._histogram(
-            "http_request_seconds", "From a request to its answer.", "route", "method"
-        )
-        self._received = self._counter("http_request_bytes", "Bytes of bodies of requests, as they came.")
-        self._sent = self._counter("http_response_bytes", "Bytes of bodies of answers, as they were sent.")
-        self._refusals = self._counter("refusals", "Requests that were answered a problem, by its code.", "code")
-        self._busiest = self._counter(
-            "busiest_client_requests", "Of each few seconds, the requests of the client that sent most."
-        )
-        self._compute_seconds = self._histogram(
-            "compute_seconds",
-            "Arithmetic, by use case and by where: on the event loop or in a process.",
-            "kind",
-            "where",
-        )
-        self._compute_wait = self._histogram("compute_wait_seconds", "How long arithmetic waited for a process.")
-        self._database_seconds = self._histogram(
-            "database_seconds", "What was asked of the database, waiting for a connection or a commit included.", "work"
-        )
-        self._commit_rows = self._histogram("commit_rows", "Evaluations that were committed together.", buckets=_ROWS)
-        self._commit_seconds = self._histogram("commit_seconds", "One commit of evaluations.")
-        self._webhook_seconds = self._histogram(
-            "webhook_seconds", "One attempt to tell a webhook, by what became of the delivery.", "outcome"
-        )
-        self._lost = self._counter("database_lost", "How often the database stopped answering.")
-        self._back = self._counter("database_back", "How often it answered again.")
-        self._lost_seconds = self._counter("database_lost_seconds", "How long it was away, counted when it is back.")
-        self._delay = self._histogram("event_loop_delay_seconds", "How late the event loop comes to what is due.")
-
-    def _counter(self, name: str, said: str, *labels: str) -> Counter:
-        return Counter(f"prevail_{name}", said, labels, registry=self.registry)
-
-    def _histogram(self, name: str, said: str, *labels: str, buckets: tuple[float, ...] = _SECONDS) -> Histogram:
-        return Histogram(f"prevail_{name}", said, labels, registry=self.registry, buckets=buckets)
+    def observed(self, what: str, amount: float, **labels: str) -> None:
+        """Count it, or observe the time that it took."""
+        instrument = self._instruments[what]
+        _, *names = _COUNTERS.get(what) or _HISTOGRAMS[what]
+        if names:
+            instrument = instrument.labels(*(labels[name] for name in names))
+        if isinstance(instrument, Counter):
+            instrument.inc(amount)
+        else:
+            instrument.observe(amount)
 
     def gauge(self, name: str, said: str, *labels: str, mode: str = "livesum") -> Gauge:
         """A gauge; over all workers it is the sum of those that live."""
@@ -126,10 +131,10 @@ class ServiceMetrics(Observer):
         method = scope["method"] if scope["method"] in _METHODS else OTHER
         status = GONE if facts.status is None else str(facts.status)
         route = facts.template or NO_ADDRESS
-        self._requests.labels(route, method, status).inc()
-        self._request_seconds.labels(route, method).observe(facts.seconds)
-        self._received.inc(facts.received)
-        self._sent.inc(facts.sent)
+        self.observed("http_requests", 1, route=route, method=method, status=status)
+        self.observed("http_request_seconds", facts.seconds, route=route, method=method)
+        self.observed("http_request_bytes", facts.received)
+        self.observed("http_response_bytes", facts.sent)
         if state.get("code") is not None:
             self.refused(state["code"])
         client = state.get("key_id") or (scope.get("client") or ("",))[0]
@@ -140,51 +145,13 @@ class ServiceMetrics(Observer):
 
     def refused(self, code: str) -> None:
         """A request was answered a problem."""
-        self._refusals.labels(code if code in self._codes else OTHER).inc()
-
-    # What observers are told.
-
-    def computed(self, kind: str, seconds: float, *, apart: bool) -> None:
-        """Observe the time of a computation."""
-        self._compute_seconds.labels(kind, "process" if apart else "loop").observe(seconds)
-
-    def waited_to_compute(self, seconds: float) -> None:
-        """Observe the time that a computation waited."""
-        self._compute_wait.observe(seconds)
-
-    def database_used(self, work: str, seconds: float) -> None:
-        """Observe the time of a use of the database."""
-        self._database_seconds.labels(work).observe(seconds)
-
-    def committed(self, rows: int, seconds: float) -> None:
-        """Observe a commit."""
-        self._commit_rows.observe(rows)
-        self._commit_seconds.observe(seconds)
-
-    def webhook_sent(self, outcome: str, seconds: float) -> None:
-        """Count an attempt to send to a webhook."""
-        self._webhook_seconds.labels(outcome).observe(seconds)
-
-    def database_lost(self, reason: str) -> None:  # noqa: ARG002 - a label for each would be one for each driver's error
-        """Count a loss of the database."""
-        self._lost.inc()
-
-    def database_back(self, seconds: float) -> None:
-        """Observe the time that the database was lost."""
-        self._back.inc()
-        self._lost_seconds.inc(seconds)
-
-    # What is looked at from time to time.
-
-    def loop_was_late(self, seconds: float) -> None:
-        """The event loop came so late to something that was due."""
-        self._delay.observe(seconds)
+        self.observed("refusals", 1, code=code if code in self._codes else OTHER)
 
     def count_clients(self) -> int:
         """Return the number of clients since the last call; add the requests of the busiest to its counter."""
         clients, self._clients = self._clients, Counted()
         if clients:
-            self._busiest.inc(max(clients.values()))
+            self.observed("busiest_client_requests", max(clients.values()))
         return len(clients)
 
 
@@ -196,17 +163,11 @@ _PAGE: Final = resource.getpagesize()
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A gauge: its name, description, value, and perhaps a label.
-
-    Attributes:
-        mode: How the gauges of several workers become one.
-    """
+    """A gauge: its name, description, and value by state; that of the state `""` has no label."""
 
     name: str
     said: str
-    read: Callable[[], float]
-    label: tuple[str, str] | None = None
-    mode: str = "livesum"
+    states: Mapping[str, Callable[[], float]]
 
 
 class Sampler:
@@ -223,29 +184,15 @@ class Sampler:
         """Take what to look at, and whether the database is lost: it is asked at every turn then until it is back."""
         self._metrics, self._lost, self._ask = metrics, lost, ask
         self._gauges: list[tuple[Gauge, Callable[[], float]]] = []
-        made: dict[str, Gauge] = {}
         for level in levels:
-            if level.name not in made:
-                made[level.name] = metrics.gauge(level.name, level.said, *(level.label or ())[:1], mode=level.mode)
-            gauge = made[level.name]
-            self._gauges.append((gauge if level.label is None else gauge.labels(level.label[1]), level.read))
+            gauge = metrics.gauge(level.name, level.said, *(() if "" in level.states else ("state",)))
+            self._gauges += [(gauge.labels(state) if state else gauge, read) for state, read in level.states.items()]
         self._clients = metrics.gauge("clients", "Clients, by key or else by address, in the last few seconds.")
         self._memory = metrics.gauge("resident_memory_bytes", "Memory in use, shared pages counted in each.", "process")
         self._processes = metrics.gauge("processes", "Processes that run.", "process")
-        self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Begin to look."""
-        self._task = asyncio.create_task(self._run(), name="metrics-sampler")
-
-    async def stop(self) -> None:
-        """End."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _run(self) -> None:
+    async def run(self) -> None:
+        """Look again and again."""
         loop = asyncio.get_running_loop()
         turn = 0
         while True:
@@ -258,7 +205,16 @@ class Sampler:
             turn += 1
             due = loop.time() + TURN_SECONDS
             await asyncio.sleep(TURN_SECONDS)
-            self._metrics.loop_was_late(max(loop.time() - due, 0.0))
+            self._metrics.observed("event_loop_delay_seconds", max(loop.time() - due, 0.0))
+
+    async def text(self) -> bytes:
+        """The metrics in the text format of Prometheus, with what this process finds now."""
+        self.look()
+        folder = os.environ.get(FOLDER_VARIABLE)
+        if folder is None:
+            return generate_latest(self._metrics.registry)
+        # Files of all workers are read, which takes a while.
+        return await asyncio.to_thread(_of_all_workers, Path(folder))
 
     def look(self) -> None:
         """Set the gauges of queues."""
@@ -304,38 +260,21 @@ def levels(
     """Return the gauges of queues and connections."""
     # No overflow is allowed, so it has no other kind.
     pool: Any = engine.pool
-    writes, jobs, connections = "Writes by state.", "Large computations by state.", "Connections of the pool by state."
+    writes = {"admitted": lambda: admission.held, "waiting": lambda: admission.waiting}
+    computations = {"running": lambda: compute.running, "waiting": lambda: compute.waiting}
+    connections = {"in_use": pool.checkedout, "idle": pool.checkedin}
     return [
-        Level("http_requests_in_flight", "Requests that are not over.", lambda: metrics.in_flight),
-        Level("writes", writes, lambda: admission.held, ("state", "admitted")),
-        Level("writes", writes, lambda: admission.waiting, ("state", "waiting")),
-        Level("compute_jobs", jobs, lambda: compute.running, ("state", "running")),
-        Level("compute_jobs", jobs, lambda: compute.waiting, ("state", "waiting")),
-        Level("commit_queue", "Evaluations that wait for a commit to begin.", lambda: writer.waiting),
-        Level("database_connections", connections, pool.checkedout, ("state", "in_use")),
-        Level("database_connections", connections, pool.checkedin, ("state", "idle")),
-        Level("database_pool_size", "Connections that the pool may have.", pool.size),
+        Level("http_requests_in_flight", "Requests that are not over.", {"": lambda: metrics.in_flight}),
+        Level("writes", "Writes by state.", writes),
+        Level("compute_jobs", "Large computations by state.", computations),
+        Level("commit_queue", "Evaluations that wait for a commit to begin.", {"": lambda: writer.waiting}),
+        Level("database_connections", "Connections of the pool by state.", connections),
+        Level("database_pool_size", "Connections that the pool may have.", {"": pool.size}),
     ]
 
 
 # prometheus_client looks at it when it is imported.
 FOLDER_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
-
-
-class Exposition:
-    """Writes the metrics when they are asked for."""
-
-    def __init__(self, registry: CollectorRegistry, look: Callable[[], None]) -> None:
-        self._registry, self._look = registry, look
-
-    async def text(self) -> bytes:
-        """The metrics in the text format of Prometheus, with what this process finds now."""
-        self._look()
-        folder = os.environ.get(FOLDER_VARIABLE)
-        if folder is None:
-            return generate_latest(self._registry)
-        # Files of all workers are read, which takes a while.
-        return await asyncio.to_thread(_of_all_workers, Path(folder))
 
 
 def _of_all_workers(folder: Path) -> bytes:

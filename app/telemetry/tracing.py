@@ -83,13 +83,13 @@ class SpanObserver(Observer):
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer(_SCOPE)
 
-    def computed(self, kind: str, seconds: float, *, apart: bool) -> None:
-        """A span of arithmetic; on the event loop that of the first of several requests has it."""
-        self._span(f"compute {kind}", seconds, {"prevail.where": "process" if apart else "loop"})
-
-    def database_used(self, work: str, seconds: float) -> None:
-        """A span of the database."""
-        self._span(f"database {work}", seconds, {"db.system.name": "postgresql"})
+    def observed(self, what: str, amount: float, **labels: str) -> None:
+        """A span of arithmetic, which of several requests on the event loop the first has, or of the database."""
+        match what:
+            case "compute_seconds":
+                self._span(f"compute {labels['kind']}", amount, {"prevail.where": labels["where"]})
+            case "database_seconds":
+                self._span(f"database {labels['work']}", amount, {"db.system.name": "postgresql"})
 
     def _span(self, name: str, seconds: float, attributes: dict[str, str]) -> None:
         # Outside of requests there is nothing that it would belong to.

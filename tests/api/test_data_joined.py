@@ -12,9 +12,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from app.api.bodies.referenced import Asked, copied
+from app.api.bodies.referenced import Asked, Reading
 from app.domain.data import DataFormat, DataReference, LabelReference
 from app.domain.errors import SpillFull
+from app.domain.evaluation import ModelRef
 from app.outbound.data import DataPlaces
 from app.settings import Settings
 from tests.api.answers import Json, check_problem, compute, create, evaluation
@@ -379,9 +380,9 @@ def test_a_copy_takes_no_more_files_than_it_may(folder: Path, tmp_path: Path, la
     if labels is not None:
         others = DataReference(str(folder / labels), DataFormat.PARQUET, {"group_id": "patient"})
         reference = replace(reference, labels=LabelReference(others, ("id", "id")))
-    asked = Asked(reference, "predictions", None, 1 << 20, models=({},), file_bytes=500)
+    asked = Asked(reference, "predictions", None, 1 << 20, models=((ModelRef("one"), {}),))
     with pytest.raises(SpillFull, match="PREVAIL_SPILL_BYTES"):
-        copied(DataPlaces((str(folder),)), asked, ENGINE, tmp_path)
-    [one] = copied(DataPlaces((str(folder),)), replace(asked, file_bytes=1 << 20), ENGINE, tmp_path)
+        Reading(DataPlaces((str(folder),)), ENGINE, tmp_path, 500).copied(asked)
+    [one] = Reading(DataPlaces((str(folder),)), ENGINE, tmp_path, 1 << 20).copied(asked)
     assert one.copy is not None
     assert one.copy.facts["rows"] == ROWS

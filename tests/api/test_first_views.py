@@ -13,9 +13,8 @@ from jinja2 import DictLoader, Environment
 from app import main
 from app.api.jobs import DeferredRequests
 from app.api.report import Compiled, templates
-from app.domain.operations import Task
+from app.domain.operations import JobEnd, Task
 from app.main import create_app
-from app.services.jobs import Answered
 from app.settings import Settings
 from tests.api.conftest import usual_settings
 
@@ -52,9 +51,9 @@ def test_templates_are_compiled_once_and_each_time_where_nobody_may_write(tmp_pa
 
 
 def test_the_home_page_is_read_before_anybody_asks_for_one(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    answered, answer = list[Answered](), DeferredRequests.answer
+    answered, answer = list[JobEnd](), DeferredRequests.answer
 
-    async def noted(self: DeferredRequests, task: Task, body: AsyncIterator[bytes]) -> Answered:
+    async def noted(self: DeferredRequests, task: Task, body: AsyncIterator[bytes]) -> JobEnd:
         answered.append(await answer(self, task, body))
         return answered[-1]
 
@@ -67,4 +66,7 @@ def test_the_home_page_is_read_before_anybody_asks_for_one(database_url: str, mo
     monkeypatch.setattr(main, "_FIRST_PAGE_AFTER_SECONDS", 0.0)
     monkeypatch.setattr(DeferredRequests, "answer", noted)
     asyncio.run(start())
-    assert (answered[0].problem, answered[0].media_type) == (None, "text/html; charset=utf-8")
+    (page, *_) = answered
+    assert page.problem is None
+    assert page.content is not None
+    assert page.content.media_type == "text/html; charset=utf-8"

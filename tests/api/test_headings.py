@@ -59,8 +59,9 @@ def test_what_moves_most() -> None:
         "prevalence_sensitive": {"accuracy": 0.9, "f1": 0.8, "mcc": None},
         "at_balanced_prevalence": {"accuracy": 0.85, "f1": 0.5, "mcc": 0.1},
     }
+    answer["intervals"] = {"f1": {"low": 0.61, "high": 0.89}}
     asked = (["accuracy", "f1", "mcc"], ["Accuracy", "F1", "MCC"], "if equal")
-    assert headings.of_metrics(answer, *asked) == "F1 moves most with prevalence: 0.800 here, and 0.500 if equal"
+    assert headings.of_metrics(answer, *asked) == "F1 moves most with prevalence: 0.80 here, and 0.500 if equal"
     answer["metrics"]["at_balanced_prevalence"]["f1"] = 0.79
     assert headings.of_metrics(answer, *asked) == "Accuracy moves most with prevalence: 0.900 here, and 0.850 if equal"
     answer["metrics"]["at_balanced_prevalence"]["accuracy"] = 0.89

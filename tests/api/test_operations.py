@@ -20,7 +20,7 @@ from sqlalchemy.pool import NullPool
 from app.domain.errors import SchemaOutdated
 from app.settings import Settings
 from app.store.engine import expected_revision
-from app.wiring import build_services
+from app.wiring import build_services, build_telemetry
 from tests.api.answers import check_json, check_problem, count_stored, evaluation
 from tests.api.conftest import usual_settings
 from tests.conftest import run_coroutine
@@ -84,7 +84,7 @@ def test_a_running_release_stays_ready_while_the_next_one_migrates(client: httpx
 
 
 async def start(settings: Settings) -> None:
-    async with build_services(settings):
+    async with build_services(settings, build_telemetry(settings, "")):
         raise AssertionError("it started")
 
 

@@ -12,9 +12,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from app.api.problems import PROBLEM_TYPES
 from app.settings import Settings
-from app.telemetry import make_telemetry
+from app.wiring import build_telemetry
 from tests.api.answers import create, evaluation
 from tests.api.conftest import usual_settings
 from tests.api.test_metrics import wait_until
@@ -39,7 +38,7 @@ def exporter() -> InMemorySpanExporter:
 def client(settings: Settings, exporter: InMemorySpanExporter) -> Iterator[httpx.Client]:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    telemetry = make_telemetry(metrics=True, access_log=True, provider=provider, codes=PROBLEM_TYPES, version="1")
+    telemetry = build_telemetry(settings.model_copy(update={"access_log": True}), "1", provider)
     with Served(settings, telemetry) as url, httpx.Client(base_url=url, timeout=60) as opened:
         yield opened
 

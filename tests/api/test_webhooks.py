@@ -74,7 +74,7 @@ def receiver() -> Iterator[Receiver]:
 def impatient() -> Iterator[None]:
     """Nothing is remembered of who wants to be told, and no pause is waited for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.store.webhooks.KNOWN_SECONDS", 0.0)
+        patch.setattr("app.services.known.KNOWN_SECONDS", 0.0)
         patch.setattr("app.services.webhooks.PAUSES", (0,) * 8)
         patch.setattr("app.store.queue._POLL_SECONDS", 0.05)
         yield

@@ -264,7 +264,7 @@ def test_a_reserve_that_does_not_fit_leaves_nothing(folder: Path, monkeypatch: p
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    monkeypatch.setattr(os, "write", refuse)
     cluster.keep_reserve(folder)
     assert not (folder / cluster.NAME).exists()
 

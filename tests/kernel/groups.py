@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, kish_effective_n, silently
-from app.kernel.samples.losses import sums_by_code
+from app.kernel.numerics.arrays import Array, kish_effective_n, silently, sums_by_code
 from app.kernel.uncertainty.closed_forms import cell_sensitivities
 from app.kernel.uncertainty.designs import worth_of
 from app.kernel.uncertainty.draws import Functional

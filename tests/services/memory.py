@@ -243,15 +243,16 @@ class Bench:
                 compute=self.compute,
                 admission=self.admission,
             )
-            keeping = await service.create(
-                PROJECT,
-                NewEvaluation(source=source, options=options or Options()),
+            asked = NewEvaluation(
+                source=source,
+                options=options or Options(),
                 model=ModelRef(model),
                 dataset=DatasetRef(dataset),
             )
-            await keeping.done()
-            assert keeping.evaluation.id is not None
-            return keeping.evaluation.id
+            evaluation, kept = await service.create(PROJECT, asked)
+            await kept
+            assert evaluation.id is not None
+            return evaluation.id
 
         return self.memory.evaluations[PROJECT][self.run(work)]
 

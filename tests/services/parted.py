@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.api.bodies.referenced import PartsOfData
-from app.api.v1.requests.referenced import with_columns
+from tests.services.named_data import with_columns
 
 
 def merged(whole: Any, made: Callable[[], Any], text: bytes, parts: PartsOfData, random: np.random.Generator) -> None:

@@ -84,6 +84,18 @@ def test_what_depends_on_the_number_of_samples_is_not_brought_to_another_prevale
     assert None not in bench.compare(same, "adjusted_rand", draws=200)["metrics"]["adjusted_rand"]["values"]
 
 
+def test_the_more_cells_the_fewer_draws_but_not_below_those_that_are_of_use(bench: Bench) -> None:
+    """Four runs of 35 classes have 4,900 cells, two of 220 have 96,800, two of 230 have 105,800."""
+    for classes, runs, draws in ((10, 4, 4000), (35, 4, 2040), (220, 2, 200), (230, 2, 0)):
+        rows = 5 * np.eye(classes, dtype=int) + np.eye(classes, k=1, dtype=int) + 1
+        kept = [bench.keep(matrix(rows + run), f"m{classes}-{run}", f"d{run}") for run in range(runs)]
+        answer = bench.compare(kept, "accuracy")
+        assert answer["design"]["draws"] == draws
+        assert [note for note in answer["notes"] if "draws" in note] == (
+            [f"So many classes and runs allow {draws} draws."] if 0 < draws < 4000 else []
+        )
+
+
 # One quantity, the names it has besides, and the line that the name is of it: offset and slope.
 NAMES = {
     "recall@0": {"specificity@1": 1, "fnr@0": -1, "fpr@1": -1},

@@ -100,10 +100,14 @@ def test_four_positives_decide_nothing() -> None:
     runs = spread((1, 1, 1, 12), (1, 1, 0, 4), (1, 0, 0, 4), (0, 0, 0, 270), (0, 1, 1, 10))
     assert not any(gate_passes(runs, metric, 0.95) for metric in (*SMOOTH, *OTHERS))
     for found in paired(*runs, *SMOOTH, *OTHERS):
-        better = found.first_better if found.value > 0 else 1 - found.first_better - found.equivalent
-        assert found.p == pytest.approx(0.0625, rel=0.02) or found.p > 0.0625
+        better = (
+            found.probability_a_better
+            if found.difference > 0
+            else 1 - found.probability_a_better - found.probability_equivalent
+        )
+        assert found.p_value == pytest.approx(0.0625, rel=0.02) or found.p_value > 0.0625
         assert found.low <= 0.0 <= found.high
-        assert max(better, found.first_better) == pytest.approx(1 - found.p / 2)
+        assert max(better, found.probability_a_better) == pytest.approx(1 - found.p_value / 2)
 
 
 def random_runs(seed: int) -> tuple[Any, Any, Any]:
@@ -136,19 +140,22 @@ def check_agreement(seed: int) -> None:
     level = (0.8, 0.95, 0.99)[seed % 3]
     metrics = SMOOTH + OTHERS * (seed < 6)
     for metric, found in zip(metrics, paired(*runs, *metrics, level=level), strict=True):
-        if np.isnan(found.p):
-            assert np.isnan(found.value) or found.reason is not None, metric
+        if np.isnan(found.p_value):
+            assert np.isnan(found.difference) or found.reason is not None, metric
             continue
-        surest = max(found.first_better, 1 - found.first_better - found.equivalent)
-        assert (found.low > 0 or found.high < 0) == (found.p < 1 - level), metric
-        assert (surest > (1 + level) / 2) == (found.p < 1 - level), metric
-        assert found.low <= found.value <= found.high, metric
-        assert gate_passes(runs, metric, level) == (found.first_better > (1 + level) / 2), metric
+        surest = max(found.probability_a_better, 1 - found.probability_a_better - found.probability_equivalent)
+        assert (found.low > 0 or found.high < 0) == (found.p_value < 1 - level), metric
+        assert (surest > (1 + level) / 2) == (found.p_value < 1 - level), metric
+        assert found.low <= found.difference <= found.high, metric
+        assert gate_passes(runs, metric, level) == (found.probability_a_better > (1 + level) / 2), metric
         # Whether a margin is excluded, limits and the probability of more than it say alike.
-        margin = found.value / 2
+        margin = found.difference / 2
         sure = paired(*runs, metric, level=level, rope=abs(margin))[0] if margin else found
         beyond = found.low > margin > 0 or found.high < margin < 0
-        assert beyond == (max(sure.first_better, 1 - sure.first_better - sure.equivalent) > (1 + level) / 2), metric
+        assert beyond == (
+            max(sure.probability_a_better, 1 - sure.probability_a_better - sure.probability_equivalent)
+            > (1 + level) / 2
+        ), metric
 
 
 def gate_passes(runs: tuple[Any, Any, Any], metric: str, level: float) -> bool:
@@ -167,8 +174,8 @@ def test_metrics_that_say_the_same_of_two_runs_are_equally_sure() -> None:
     for same in (names, ratios):
         found = paired(first, second, truth, *same)
         for one in found[1:]:
-            assert one.p == pytest.approx(found[0].p, rel=1e-4)
-            assert one.first_better == pytest.approx(found[0].first_better, rel=1e-4)
+            assert one.p_value == pytest.approx(found[0].p_value, rel=1e-4)
+            assert one.probability_a_better == pytest.approx(found[0].probability_a_better, rel=1e-4)
 
 
 # Ratios.
@@ -181,23 +188,23 @@ def test_ratios_are_tested_by_their_logarithms() -> None:
     odds, positive, negative = unpaired(GOOD, BETTER, *RATIOS)
     z = (np.log(16) - np.log(576)) / np.sqrt(2 / 80 + 2 / 20 + 2 / 96 + 2 / 4)
     # Jeffreys limits of the recalls know that the logarithm is skewed.
-    assert 0.005 < odds.p / (2 * norm.sf(abs(z))) < 1.0
+    assert 0.005 < odds.p_value / (2 * norm.sf(abs(z))) < 1.0
     # The logarithm of a risk ratio has variance 1/a - 1/n + 1/b - 1/m (Katz et al. 1978).
     ratio = (np.log(4) - np.log(24)) / np.sqrt(1 / 80 + 1 / 20 + 1 / 96 + 1 / 4 - 4 / 100)
-    assert 0.05 < positive.p / (2 * norm.sf(abs(ratio))) < 1.0
-    assert negative.p == pytest.approx(positive.p, rel=1e-6)
+    assert 0.05 < positive.p_value / (2 * norm.sf(abs(ratio))) < 1.0
+    assert negative.p_value == pytest.approx(positive.p_value, rel=1e-6)
 
 
 @pytest.mark.parametrize("dataset", ["other", "d"])
 def test_a_ratio_and_its_logarithm_say_the_same(dataset: str) -> None:
     odds, power = unpaired(GOOD, BETTER, "diagnostic_odds_ratio", "discriminant_power", dataset=dataset)
-    assert odds.p == pytest.approx(power.p, rel=1e-6)
+    assert odds.p_value == pytest.approx(power.p_value, rel=1e-6)
     if dataset == "d":
         assert odds.smallest == pytest.approx(power.smallest, rel=1e-6)
     else:
-        assert odds.p < 8e-6
-    assert odds.first_better == pytest.approx(power.first_better, rel=1e-6)
-    assert power.first_better < 0.001
+        assert odds.p_value < 8e-6
+    assert odds.probability_a_better == pytest.approx(power.probability_a_better, rel=1e-6)
+    assert power.probability_a_better < 0.001
     assert odds.high < 0
     assert power.high < 0
 
@@ -205,10 +212,10 @@ def test_a_ratio_and_its_logarithm_say_the_same(dataset: str) -> None:
 def test_a_ratio_of_nothing_has_the_limits_and_p_of_its_draws() -> None:
     """0 has no logarithm."""
     (found,) = unpaired([[80, 20], [0, 100]], GOOD, "likelihood_ratio_negative")
-    assert found.value == pytest.approx(-0.25)
+    assert found.difference == pytest.approx(-0.25)
     assert found.method == found.limits == "posterior"
     assert found.high < 0
-    assert found.p < 0.05
+    assert found.p_value < 0.05
 
 
 # Values that have no difference.
@@ -229,7 +236,7 @@ PERFECT, NO_POSITIVES = [[100, 0], [0, 100]], [[100, 0], [0, 0]]
 )
 def test_what_has_no_difference_says_why(first: Any, second: Any, metric: str, reason: str, dataset: str) -> None:
     (found,) = unpaired(first, second, metric, dataset=dataset)
-    assert np.isnan(found.value)
+    assert np.isnan(found.difference)
     assert (found.reason, found.limits) == (reason, "none")
 
 
@@ -237,9 +244,9 @@ def test_what_has_no_difference_says_why(first: Any, second: Any, metric: str, r
 def test_infinite_values_of_paired_runs_have_no_difference() -> None:
     runs = spread((0, 0, 0, 20), (1, 1, 1, 20))
     odds, recall = paired(*runs, "diagnostic_odds_ratio@1", "recall@1")
-    assert np.isnan(odds.value)
+    assert np.isnan(odds.difference)
     assert odds.reason == BOTH_INFINITE
-    assert (recall.value, recall.reason) == (0.0, None)
+    assert (recall.difference, recall.reason) == (0.0, None)
 
 
 def test_folds_without_spread_leave_no_doubt() -> None:

@@ -95,7 +95,7 @@ if __name__ == "__main__":
         fork_from_here(("string",))
         for _ in range(2):
             worker = Worker(Limits(10, 1 << 28), ("string",))
-            marked, opened = worker.call(pickle.dumps(in_compute), None).value
+            marked, opened = worker.call(pickle.dumps(in_compute), None)
             worker.close()
             print(json.dumps([marked, held.name in opened]))
 """

@@ -15,14 +15,14 @@ import pytest
 from app.api.bodies.files import counted
 from app.api.bodies.files.dataset import Dataset
 from app.api.bodies.referenced import Asked, count_data, read_data
-from app.api.v1.evaluations.referenced import STREAMED_FROM, new_evaluation
-from app.api.v1.requests.referenced import with_columns
+from app.api.v1.evaluations.referenced import STREAMED_FROM
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.domain.inputs.samples import Tally, WeightSums
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import Evaluation, evaluate_alone
 from tests.engine import ENGINE
+from tests.services.named_data import new_evaluation, with_columns
 
 ROWS = 2000
 MEMORY = 30_000
@@ -175,7 +175,7 @@ def test_weights_that_are_none_are_refused(tmp_path: Path, weight: float, code: 
     with pytest.raises(InvalidInput) as raised:
         counts(wrong, tmp_path)
     assert raised.value.faults[0].code == code
-    assert code != "bad_weight" or "row 150 of those read" in raised.value.faults[0].detail
+    assert raised.value.faults[0].pointer == "/input/sample_weight/150"
 
 
 def test_a_missing_value_is_named_by_its_row(tmp_path: Path) -> None:

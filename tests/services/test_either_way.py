@@ -16,6 +16,7 @@ from app.domain.data import DataFormat, DataReference
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import evaluate_alone
 from tests.engine import ENGINE
+from tests.services.named_data import new_evaluation
 
 Json = dict[str, Any]
 ROWS = 3000
@@ -145,7 +146,7 @@ def report(file: Path, kind: str, design: str, options: Json, *, streamed: bool)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(referenced, "STREAMED_FROM", 100 if streamed else ROWS)
         text = json.dumps(body).encode()
-        new = referenced.new_evaluation(text, DataPlaces((str(file),)), asked, ENGINE, file.parent / "spilled")
+        new = new_evaluation(text, DataPlaces((str(file),)), asked, ENGINE, file.parent / "spilled")
     found: Json = json.loads(write_json(evaluate_alone(new, None)[0]))
     return found
 

@@ -290,7 +290,7 @@ def test_over_slices_differences_are_mover_over_the_limits_of_each_run() -> None
     ((found,),) = compared(runs, text).differences(0)
     own = [estimates_of(one, text)[0] for one in (CLINIC, second())]
     gap = own[0].value - own[1].value
-    assert found.value == pytest.approx(gap, abs=1e-15)
+    assert found.difference == pytest.approx(gap, abs=1e-15)
     assert found.low == pytest.approx(gap - np.hypot(own[0].value - own[0].low, own[1].high - own[1].value), abs=1e-9)
     assert found.high == pytest.approx(gap + np.hypot(own[0].high - own[0].value, own[1].value - own[1].low), abs=1e-9)
     assert found.method == "mover"
@@ -307,7 +307,7 @@ def test_of_paired_runs_differences_in_the_slices_that_may_be_worst_say_more() -
     for text, places in (("min(recall@D, by=site)", "C"), ("max(recall@D, by=site)", "AB")):
         paired, apart = (compared(one, text).differences(0)[0][0] for one in (runs, runs_of(CLINIC, other)))
         alone = [compared(runs, f'recall@D[site="{one}"]').differences(0)[0][0] for one in places]
-        assert paired.value == apart.value
+        assert paired.difference == apart.difference
         ends = max(apart.low, min(one.low for one in alone)), min(apart.high, max(one.high for one in alone))
         # Tango's limits of 37 samples are wider than those of independent rates, so they correlate below 0.
         assert (paired.low, paired.high) == pytest.approx(ends, abs=2e-3 if text.startswith("max") else 1e-12)
@@ -316,7 +316,7 @@ def test_of_paired_runs_differences_in_the_slices_that_may_be_worst_say_more() -
         paired, apart = (compared(one, text).differences(0)[0][0] for one in (runs, runs_of(CLINIC, other)))
         assert paired.high - paired.low <= apart.high - apart.low
     ((same,),) = compared(runs_of(CLINIC, CLINIC, ids=IDS), "min(recall@D, by=site)").differences(0)
-    assert same.value == 0.0
+    assert same.difference == 0.0
     assert same.low < 0.0 < same.high
 
 
@@ -337,8 +337,8 @@ def test_what_is_picked_from_values_over_slices_follows_from_their_limits() -> N
     ]
     ((found,),) = compared(runs_of(CLINIC, second(), ids=IDS), ODDS).differences(0)
     gaps = [max(reported(one, *GAPS).requested.values()) for one in (CLINIC, second())]
-    assert found.value == pytest.approx(gaps[0] - gaps[1], abs=1e-15)
-    assert found.low < found.value < found.high
+    assert found.difference == pytest.approx(gaps[0] - gaps[1], abs=1e-15)
+    assert found.low < found.difference < found.high
     nothing = reported(CLINIC, "max(range(recall@D, by=site, minimum_samples=2000), accuracy)")
     assert [one.code for one in nothing.undefined if one.metric.startswith("max(range")] == ["few_slices"]
 
@@ -417,8 +417,8 @@ def test_differences_of_means_are_means_of_differences(text: str, ids: NDArray[A
     comparison = compared(runs_of(CLINIC, other, ids=ids), text)
     ((found,),) = comparison.differences(0)
     values = [reported(one, text).requested[text] for one in (CLINIC, other)]
-    assert found.value == pytest.approx(values[0] - values[1], abs=1e-15)
-    assert found.low < found.value < found.high
+    assert found.difference == pytest.approx(values[0] - values[1], abs=1e-15)
+    assert found.low < found.difference < found.high
     assert "as independent" not in " ".join(comparison.notes)
     ((apart,),) = compared(runs_of(CLINIC, other), text).differences(0)
     width, widest = found.high - found.low, apart.high - apart.low

@@ -8,6 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from app.domain.findings import Finding, Severity
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import MOST_NAMED
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import evaluate_table
@@ -35,9 +37,8 @@ def all_of(counts: NDArray[Any], labels: Sequence[str] | None = None, content: s
         return float(value) if np.isfinite(value) else None
 
     values = {key: plain(evaluate_table(table, [by_name[key]])[0]) for key in OVERALL}
-    recall = [plain(value) for value in evaluate_table(table, [by_name["recall"]])[0]]
     names = labels or [chr(ord("A") + k) for k in range(len(counts))]
-    return matrix_findings(names, counts, content, values, recall)
+    return matrix_findings(MatrixInput("confusion_matrix", tuple(names), None, Content(content), counts), values)
 
 
 def test_a_share_is_rounded_as_everywhere() -> None:
@@ -51,7 +52,8 @@ def test_nothing_is_said_of_a_good_balanced_result() -> None:
 
 
 def test_an_empty_matrix_has_no_findings() -> None:
-    assert matrix_findings("AB", np.zeros((2, 2)), "counts", {}, None) == []
+    empty = MatrixInput("confusion_matrix", ("A", "B"), None, Content.counts, np.zeros((2, 2)))
+    assert matrix_findings(empty, {}) == []
 
 
 # A class that accuracy hides

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.domain.wording import about
-from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.simulation import RowPosterior
 from tests.services.memory import Bench, labelled, matrix, probable, rule
 
@@ -36,13 +36,13 @@ def test_limits_of_a_rule_do_not_depend_on_the_other_rules(bench: Bench) -> None
 
 def test_rules_share_their_draws(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
-    draw = RowPosterior.tables
+    draw = RowPosterior.batches
 
-    def counting(rows: RowPosterior, draws: int, random: np.random.Generator) -> Iterator[Table]:
+    def counting(rows: RowPosterior, draws: int, random: np.random.Generator) -> Iterator[Array]:
         drawn.append(rows)
         return draw(rows, draws, random)
 
-    monkeypatch.setattr(RowPosterior, "tables", counting)
+    monkeypatch.setattr(RowPosterior, "batches", counting)
     record, baseline = bench.keep(matrix([[40, 10], [6, 54]])), bench.keep(matrix([[42, 8], [9, 51]]), "b", "e")
     metrics = ("macro_f1", "mcc", "g_mean", "h_mean")
     bench.check([rule(one, not_worse_than="baseline", margin=0.05) for one in metrics], record, baseline)

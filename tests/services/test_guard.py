@@ -108,7 +108,7 @@ def test_a_key_that_there_is_not_is_remembered_too() -> None:
 
 
 def test_what_is_known_is_read_again_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "KNOWN_SECONDS", 0.1)
+    monkeypatch.setattr("app.services.known.KNOWN_SECONDS", 0.1)
 
     async def test(keys: Keys, guard: Guard) -> None:
         text, key = keys.make()

@@ -8,16 +8,18 @@ from uuid import UUID
 
 import pytest
 
+from app.api import jobs
 from app.domain.errors import DomainError
 from app.domain.identifiers import new_id
 from app.domain.operations import Actor, JobEnd, JobStatus, KeptRequest, Task
-from app.services.jobs import Answered, JobRunner
+from app.services.jobs import JobRunner
 from app.services.ports import StoreUnavailableError, Waits
 from app.services.present import actor, made_id, make_part
 from app.services.processes.worker import listener, progressed
 
 pytestmark = pytest.mark.anyio
 REQUEST = KeptRequest(kind="x", method="POST", path="/x", query="", headers={})
+MADE = JobEnd(status=JobStatus.SUCCEEDED, result="/v1/x")
 
 
 @pytest.fixture
@@ -57,41 +59,51 @@ class Memory:
 class Answers:
     """Answers whatever a test says."""
 
-    def __init__(self, answer: Callable[[], Answered]) -> None:
+    def __init__(self, answer: Callable[[], JobEnd]) -> None:
         self._answer = answer
         self.asked = 0
 
-    async def answer(self, task: Task, body: AsyncIterator[bytes]) -> Answered:
+    async def answer(self, task: Task, body: AsyncIterator[bytes]) -> JobEnd:
         self.asked += 1
         assert [piece async for piece in body] == [b"{}"]
         return self._answer()
 
-    def refuse(self, task: Task, error: DomainError) -> Answered:
-        return Answered(problem={"code": error.code, "detail": error.detail})
+    def refuse(self, task: Task, error: DomainError) -> JobEnd:
+        return JobEnd(status=JobStatus.FAILED, problem={"code": error.code, "detail": error.detail})
 
 
-async def run(memory: Any, answer: Callable[[], Answered]) -> Answers:
+async def run(memory: Any, answer: Callable[[], JobEnd]) -> Answers:
     requests = Answers(answer)
     # As the queue does it: who acts is a matter of the task.
     await asyncio.create_task(JobRunner(memory, requests, attempts=3, note=lambda *_: None).run("p", memory.task.id))
     return requests
 
 
-def problem(code: str) -> Callable[[], Answered]:
-    return lambda: Answered(problem={"code": code})
+def problem(code: str) -> Callable[[], JobEnd]:
+    return lambda: JobEnd(status=JobStatus.FAILED, problem={"code": code})
 
 
 async def test_what_was_made_is_the_result() -> None:
     memory = Memory()
-    await run(memory, lambda: Answered(location="/v1/evaluations/1", media_type="application/json", content=b"{}"))
-    assert memory.ends == [JobEnd(status=JobStatus.SUCCEEDED, result="/v1/evaluations/1")]
+    await run(memory, lambda: MADE)
+    assert memory.ends == [MADE]
 
 
-async def test_what_is_kept_nowhere_else_is_kept_with_the_job() -> None:
-    memory = Memory()
-    await run(memory, lambda: Answered(media_type="text/csv", content=b"a,b"))
-    (end,) = memory.ends
-    assert end.result == f"/v1/jobs/{memory.task.id}/result"
+def sent(headers: dict[str, str], content: bytes) -> list[Any]:
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    return [{"status": 200, "headers": raw}, {"body": content}]
+
+
+def test_the_end_of_what_made_something_is_its_address() -> None:
+    headers = {"location": "/v1/evaluations/1", "content-type": "application/json"}
+    end = jobs._answered(Memory().task, sent(headers, b"{}"))
+    assert end == JobEnd(status=JobStatus.SUCCEEDED, result="/v1/evaluations/1")
+
+
+def test_what_is_kept_nowhere_else_is_kept_with_the_job() -> None:
+    task = Memory().task
+    end = jobs._answered(task, sent({"content-type": "text/csv"}, b"a,b"))
+    assert end.result == f"/v1/jobs/{task.id}/result"
     assert end.content is not None
     assert (end.content.media_type, end.content.content) == ("text/csv", b"a,b")
 
@@ -137,7 +149,7 @@ async def test_a_job_that_is_lost_again_and_again_is_given_up() -> None:
 async def test_what_was_computed_waits_for_the_database() -> None:
     memory = Memory()
     memory.away = 1
-    requests = await run(memory, lambda: Answered(location="/v1/x"))
+    requests = await run(memory, lambda: MADE)
     assert requests.asked == len(memory.ends) == 1
 
 
@@ -145,12 +157,12 @@ async def test_work_is_done_for_whoever_sent_it_under_ids_that_stay() -> None:
     memory = Memory()
     seen: list[Any] = []
 
-    def answer() -> Answered:
+    def answer() -> JobEnd:
         progressed(1, 2)
         seen.extend([actor(), made_id(), made_id()])
         make_part(7)
         seen.append(made_id())
-        return Answered(location="/v1/x")
+        return MADE
 
     await run(memory, answer)
     makes = memory.task.makes
@@ -161,11 +173,11 @@ async def test_how_far_it_is_is_noted_until_the_end() -> None:
     memory = Memory()
     late: list[Any] = []
 
-    def answer() -> Answered:
+    def answer() -> JobEnd:
         tell = listener()
         assert tell is not None
         late.append(tell)
-        return Answered(location="/v1/x")
+        return MADE
 
     await run(memory, answer)
     # From a process that is ended only now.

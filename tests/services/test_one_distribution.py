@@ -70,13 +70,13 @@ def test_six_differences_have_the_limits_and_p_of_students_t() -> None:
 def test_equal_classes_have_one_accuracy_whatever_it_is_called() -> None:
     names = ("accuracy", "balanced_accuracy")
     whole, balanced = unpaired([[89, 11], [17, 83]], [[77, 23], [21, 79]], *names, dataset="d")
-    for name in ("low", "high", "p", "smallest", "larger", "equivalent"):
+    for name in ("low", "high", "p_value", "smallest", "larger", "probability_equivalent"):
         assert getattr(balanced, name) == pytest.approx(getattr(whole, name), abs=1e-6), name
-    assert (whole.low > 0) is (whole.p < 0.05)
+    assert (whole.low > 0) is (whole.p_value < 0.05)
     truth = np.repeat([0, 1], 100)
     runs = [np.where(RANDOM.random(200) < rate, truth, 1 - truth) for rate in (0.9, 0.8)]
     one, other = paired(runs[0], runs[1], truth, *names)
-    assert (other.low, other.high, other.p) == pytest.approx((one.low, one.high, one.p))
+    assert (other.low, other.high, other.p_value) == pytest.approx((one.low, one.high, one.p_value))
 
 
 @pytest.mark.parametrize("members", [{"weights": np.full(SIZE, 2.5)}, {"groups": np.arange(SIZE)}])
@@ -110,13 +110,13 @@ def test_no_discordant_samples_leave_tangos_limits() -> None:
     # The rope is the limit at the level that leaves as much beyond it.
     deviate = stats.norm.isf(found.larger)
     assert 2 * deviate**2 / (100 + deviate**2) == pytest.approx(0.02)
-    assert found.equivalent == pytest.approx(1 - 2 * found.larger)
+    assert found.probability_equivalent == pytest.approx(1 - 2 * found.larger)
     assert np.isnan(SameRuns(100.0, np.inf).test(**asked).high)
-    assert SameRuns(100.0, 0.01).test(**asked).equivalent == 1.0
+    assert SameRuns(100.0, 0.01).test(**asked).probability_equivalent == 1.0
 
 
 def test_limits_of_a_difference_stay_within_the_range_of_differences() -> None:
-    found = Difference(value=-0.98, low=-1.04, high=0.59, p=0.5)
+    found = Difference(difference=-0.98, low=-1.04, high=0.59, p_value=0.5)
     assert (found.on_side(Alternative.TWO_SIDED, (-1.0, 1.0)).low, found.high) == (-1.0, 0.59)
     assert found.on_side(Alternative.LESS, (-1.0, 0.5)).high == 0.5
     assert found.on_side(Alternative.TWO_SIDED, (None, None)).low == -1.04

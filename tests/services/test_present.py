@@ -16,30 +16,35 @@ from app.services.admission import Admission
 from app.services.evaluate.evaluations import NewEvaluation
 from app.services.evaluate.reports import report_alone
 from app.services.gate import check_gate
-from app.services.present import Observer, Observers, begin_tally, kind_of, make_as, make_part, share, tally
+from app.services.present import (
+    APART,
+    Observer,
+    Observers,
+    begin_tally,
+    kind_of,
+    made_id,
+    make_as,
+    make_part,
+    share,
+    tally,
+)
 
 
 class Told(Observer):
     def __init__(self) -> None:
         self.said: list[tuple[object, ...]] = []
 
-    def computed(self, kind: str, seconds: float, *, apart: bool) -> None:
-        self.said.append((kind, seconds, apart))
-
-    def committed(self, rows: int, seconds: float) -> None:
-        self.said.append((rows, seconds))
+    def observed(self, what: str, amount: float, **labels: str) -> None:
+        self.said.append((what, amount, labels))
 
 
 def test_all_observers_are_told() -> None:
     first, second = Told(), Told()
     both = Observers([first, second])
-    both.computed("gate", 1.0, apart=True)
-    both.committed(3, 0.5)
-    both.database_used("read", 0.1)
-    both.waited_to_compute(0.1)
-    both.database_lost("OSError")
-    both.database_back(2.0)
-    assert first.said == second.said == [("gate", 1.0, True), (3, 0.5)]
+    both.observed("compute_seconds", 1.0, kind="gate", where=APART)
+    both.observed("commit_rows", 3)
+    told = [("compute_seconds", 1.0, {"kind": "gate", "where": APART}), ("commit_rows", 3, {})]
+    assert first.said == second.said == told
 
 
 def test_each_request_has_a_tally_of_its_own() -> None:
@@ -48,13 +53,13 @@ def test_each_request_has_a_tally_of_its_own() -> None:
     async def request(seconds: float) -> tuple[float, float]:
         own = begin_tally()
         await asyncio.sleep(0)
-        observers.computed("gate", seconds, apart=True)
+        observers.observed("compute_seconds", seconds, kind="gate", where=APART)
         # What it starts counts for it.
         await asyncio.create_task(asked(seconds))
         return own.compute, own.database
 
     async def asked(seconds: float) -> None:
-        observers.database_used("read", 2 * seconds)
+        observers.observed("database_seconds", 2 * seconds, work="read")
 
     async def both() -> list[tuple[float, float]]:
         return list(await asyncio.gather(request(1.0), request(10.0)))
@@ -105,7 +110,7 @@ def made(chosen: UUID, place: int) -> UUID:
     def turn() -> UUID:
         make_as(chosen)
         make_part(place)
-        return NEW.identifier()
+        return NEW.identifier(made_id())
 
     return copy_context().run(turn)
 

@@ -8,19 +8,14 @@ import pytest
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import Content
 from app.kernel.numerics.arrays import Array
-from app.services.project.prevalence_estimate import (
-    PrevalenceEstimate,
-    estimate_from_labels,
-    estimate_from_probabilities,
-)
+from app.services.project.prevalence_estimate import PrevalenceEstimate, Unlabelled, estimate_prevalence
 from tests.services.records import record_of
 
 
 def estimate(
     record: EvaluationRecord, probabilities: Array, given: Mapping[str, float] | None = None
 ) -> PrevalenceEstimate:
-    old = np.array(list(given.values())) if given else record.counts.sum(axis=1) / record.counts.sum()
-    return estimate_from_probabilities(record, probabilities, old, given=given, level=0.95, seed=0, recalibrated=False)
+    return estimate_prevalence(record, Unlabelled(probabilities=probabilities, old_prevalence=given, seed=0))
 
 
 def ends(found: PrevalenceEstimate, label: str) -> tuple[float, float]:
@@ -93,7 +88,7 @@ def test_no_interval_without_width_at_the_edge() -> None:
     assert low <= found.prevalence["B"]
     # A share of 0 stays 0 whatever the old share: the limit is that of the likelihood, 1.96^2 = 3.84 below its maximum.
     assert high == pytest.approx(1 - np.exp(-(1.959964**2) / 600), rel=1e-3)
-    beyond = estimate_from_labels(record_of([[60, 40], [1, 99]]), np.array([1000.0, 0.0]), level=0.95, seed=0)
+    beyond = estimate_prevalence(record_of([[60, 40], [1, 99]]), Unlabelled(predicted={"A": 1000}, seed=0))
     assert beyond.at_vertex
     assert ends(beyond, "B")[1] > 0.001
 

@@ -20,7 +20,7 @@ from app.kernel.numerics.arrays import silently
 from app.services.estimands import parse_estimands
 from app.services.estimates.estimate import LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
-from app.services.estimates.methods import shifted
+from app.services.estimates.methods import simulation
 from app.services.estimates.report_intervals import balanced_for_report
 from app.services.estimates.run_data import RunData, run_data
 from app.services.project.projection import (
@@ -239,12 +239,12 @@ def test_probabilities_over_a_range_are_refined_as_far_as_it_is_affordable(monke
     assert "until nothing was gained" in full.notes[0]
     assert full.design.samples is not None
     assert full.design.samples.method == "bootstrap"
-    monkeypatch.setattr(shifted, "MOST_ENTRIES", 200 * 2 * 60)
+    monkeypatch.setattr(simulation, "MOST_ENTRIES", 200 * 2 * 60)
     short = answer(record, metrics="average_precision", samples=samples, ranges=ranges, draws=200)
     assert "as far as so many samples let it" in short.notes[0]
     (_, best), (_, found) = (extreme(each, "average_precision") for each in (full, short))
     assert found.value == pytest.approx(best.value)
-    monkeypatch.setattr(shifted, "MOST_ENTRIES", 200 * 2 * 10)
+    monkeypatch.setattr(simulation, "MOST_ENTRIES", 200 * 2 * 10)
     with pytest.raises(OutOfReach, match="at most 10 points"):
         answer(record, metrics="average_precision", samples=samples, ranges=ranges, draws=200)
 

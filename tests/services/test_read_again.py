@@ -72,9 +72,9 @@ def test_parts_of_a_file_go_out_one_by_one(form: DataFormat, tmp_path: Path, mon
     made: list[int] = []
     original = with_columns
 
-    def counted(body: bytes, read: Any) -> Any:
+    def counted(request: Any, read: Any) -> Any:
         made.append(read.facts["rows"])
-        return original(body, read)
+        return original(request, read)
 
     places, record = kept(written(tmp_path, form, table(ROWS)), form, ROWS)
     monkeypatch.setattr(reread, "with_columns", counted)

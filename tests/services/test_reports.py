@@ -165,15 +165,12 @@ def test_a_caller_that_leaves_is_not_computed_for(compute: ComputePool, sizes: l
     assert made.values == evaluate(source(3, seed=1), PLAIN).values
 
 
-def test_there_are_values_before_there_is_a_report(compute: ComputePool) -> None:
-    async def work() -> tuple[bool, Any, Report]:
-        first = await Reports(compute).values_first(source(3), PLAIN)
-        before = first.reports.done()
-        return before, first.values, await first.report()
-
-    ready, values, report = run(work)
-    assert not ready
-    assert values == report.values
+def test_a_brief_report_has_the_headline_and_the_values_of_the_whole_one(compute: ComputePool) -> None:
+    brief: Report = run(lambda: Reports(compute).make(source(3), PLAIN, brief=True))
+    whole = evaluate(source(3), PLAIN)
+    assert (brief.headline, brief.values) == (whole.headline, whole.values)
+    assert not brief.findings
+    assert whole.findings
 
 
 def test_matrices_of_runs_of_probabilities_share_a_pass(compute: ComputePool, sizes: list[int]) -> None:

@@ -11,6 +11,7 @@ from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import first_id_from, id_at, new_id, time_of
 from app.domain.inventory import DatasetFacts, ModelFacts
 from app.services import inventory
+from app.services.beside import beside
 from app.services.inventory import InventoryService, Retention
 from app.services.ports import StoreUnavailableError
 from app.services.present import actor
@@ -84,25 +85,16 @@ def test_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     kept.failures = 3
 
     async def run() -> None:
-        service = Retention(InventoryService(kept), Trails(), {"a": 30})
-        service.start()
-        while kept.ids["a"]:
-            await asyncio.sleep(0.001)
-        await service.close()
+        async with beside(Retention(InventoryService(kept), Trails(), {"a": 30}).run(), "retention"):
+            while kept.ids["a"]:
+                await asyncio.sleep(0.001)
 
     asyncio.run(asyncio.wait_for(run(), 60))
     assert kept.failures == 0
 
 
 def test_without_days_nothing_is_started() -> None:
-    async def run() -> set[str]:
-        service = Retention(InventoryService(Kept([1])), Trails(), {})
-        service.start()
-        names = {task.get_name() for task in asyncio.all_tasks()}
-        await service.close()
-        return names
-
-    assert "retention" not in asyncio.run(run())
+    asyncio.run(asyncio.wait_for(Retention(InventoryService(Kept([1])), Trails(), {}).run(), 1))
 
 
 def test_trails_are_cut_where_it_is_said() -> None:
@@ -120,11 +112,9 @@ def test_trails_alone_are_a_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> N
     trails = Trails({"a": [NOW - timedelta(days=2)]})
 
     async def run() -> None:
-        service = Retention(InventoryService(Kept([])), trails, {}, trail_days=1)
-        service.start()
-        while trails.entries["a"]:
-            await asyncio.sleep(0.001)
-        await service.close()
+        async with beside(Retention(InventoryService(Kept([])), trails, {}, trail_days=1).run(), "retention"):
+            while trails.entries["a"]:
+                await asyncio.sleep(0.001)
 
     asyncio.run(asyncio.wait_for(run(), 60))
     assert trails.entries == {"a": []}

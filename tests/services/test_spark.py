@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.api.answers import write_json
-from app.api.bodies.referenced import Asked, copied
-from app.api.v1.evaluations.referenced import STREAMED_FROM, new_evaluation
+from app.api.bodies.referenced import Asked, Reading
+from app.api.v1.evaluations.referenced import STREAMED_FROM
 from app.domain.data import DataFormat, DataReference, LabelReference
 from app.domain.errors import InvalidInput
 from app.outbound.data import DataPlaces
@@ -21,6 +21,7 @@ from app.services.evaluate.evaluations import evaluate_alone
 from app.services.ports import Engine
 from tests.engine import ENGINE, spark_here
 from tests.golden.comparing import compare
+from tests.services.named_data import new_evaluation
 
 pytestmark = pytest.mark.slow
 N = STREAMED_FROM + 1000
@@ -108,7 +109,7 @@ def test_labels_are_joined_alike(file: Path, tmp_path: Path) -> None:
         others = DataReference(str(tmp_path / "labels.parquet"), DataFormat.PARQUET, columns)
         rows = DataReference(str(tmp_path / "rows.parquet"), DataFormat.PARQUET, {"y_pred": "y_pred"})
         reference = replace(rows, labels=LabelReference(others, ("id", "id")))
-        [one] = copied(place, Asked(reference, "predictions", None, 1 << 30), engine, tmp_path)
+        [one] = Reading(place, engine, tmp_path).copied(Asked(reference, "predictions", None, 1 << 30))
         assert one.copy is not None
         return pq.read_table(one.copy.listing.files[0].path)
 

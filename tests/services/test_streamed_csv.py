@@ -11,7 +11,6 @@ import pytest
 
 from app.api.bodies.files import dataset
 from app.api.bodies.referenced import Asked, PartsOfData, read_data
-from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory
 from app.domain.inputs.columns import read_groups
@@ -19,6 +18,7 @@ from app.domain.inputs.labels import as_labels
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import evaluate_alone
 from tests.engine import ENGINE
+from tests.services.named_data import with_columns, with_parts
 
 ROWS = 2000
 MEMORY = 4096

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from app.api.answers import write_json
 from app.api.bodies.referenced import Asked, PartsOfData, read_data
-from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
@@ -25,6 +24,7 @@ from app.services.evaluate.evaluations import NewEvaluation, evaluate_alone
 from app.services.evaluate.streamed.units import StreamedParts
 from tests.api.answers import Json
 from tests.engine import ENGINE
+from tests.services.named_data import with_columns, with_parts
 from tests.services.streamed import check_same
 
 # Large data; what answers small data the same way is held against it by tests/services/test_either_way.py in every run.

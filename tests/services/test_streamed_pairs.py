@@ -8,7 +8,6 @@ import pytest
 
 from app.domain.errors import TooLarge
 from app.services.compare.comparisons import (
-    Besides,
     CostQuestion,
     compare,
 )
@@ -133,7 +132,7 @@ def test_what_was_resampled_is_left_out_and_said(tmp_path: Path) -> None:
 def test_costs_with_the_best_thresholds_are_those_of_the_samples_in_memory(tmp_path: Path, *, weighted: bool) -> None:
     weights = RANDOM.choice([0.3, 1.7, 2.0], ROWS) if weighted else None
     runs = [one._replace(weights=weights) for one in models(2)]
-    asked, kept = asked_of(runs, ["accuracy"], besides=Besides(costs=CostQuestion(best_thresholds=True)))
+    asked, kept = asked_of(runs, ["accuracy"], cost_ranges=CostQuestion(best_thresholds=True))
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
     assert expected.cost_ranges is not None
     assert len(expected.cost_ranges[0].best_thresholds or ()) > 1

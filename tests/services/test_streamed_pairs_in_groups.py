@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from app.domain.errors import IncomparableRuns, TooLarge
 from app.domain.identifiers import new_id
 from app.services.compare.comparisons import (
-    Besides,
     compare,
 )
 from tests.services.paired_models import (
@@ -38,7 +37,7 @@ def test_groups_are_compared_as_those_of_the_samples_in_memory(
     runs = [one._replace(groups=groups.astype(named)) for one in models(classes, count)]
     # What groups are called in other runs says nothing.
     runs[1] = runs[1]._replace(groups=np.array([f"group {one}" for one in groups]))
-    asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
+    asked, kept = asked_of(runs, OF_MATRICES, paired_tests=True)
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
     assert expected.design.resampling.n_groups in (79, 80)
     check_close(asdict(streamed(asked, runs, tmp_path, 1 << 18)), asdict(expected))
@@ -69,7 +68,7 @@ def test_groups_that_cannot_be_compared_are_refused(tmp_path: Path, monkeypatch:
 def test_weights_are_compared_as_those_of_the_samples_in_memory(tmp_path: Path, classes: int, count: int) -> None:
     weights = RANDOM.choice([0.0, 0.3, 1.7, 2.0], ROWS)
     runs = [one._replace(weights=weights * 3.0**place) for place, one in enumerate(models(classes, count))]
-    asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
+    asked, kept = asked_of(runs, OF_MATRICES, paired_tests=True)
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
     check_close(asdict(streamed(asked, runs, tmp_path, 1 << 18)), asdict(expected))
 
@@ -109,7 +108,7 @@ def test_weights_in_groups_are_compared_as_those_of_the_samples_in_memory(
     runs = [
         one._replace(groups=groups, weights=weights * 2.0**place) for place, one in enumerate(models(classes, count))
     ]
-    asked, kept = asked_of(runs, OF_MATRICES, besides=Besides(paired_tests=True))
+    asked, kept = asked_of(runs, OF_MATRICES, paired_tests=True)
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
     assert expected.design.resampling.n_groups in (79, 80)
     check_close(asdict(streamed(asked, runs, tmp_path, 1 << 19)), asdict(expected))
@@ -157,7 +156,7 @@ def test_weights_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
 def test_weights_that_all_differ_take_no_more_memory_than_others(tmp_path: Path) -> None:
     weights = RANDOM.choice([0.35, 1.7, 2.1], ROWS) * (1.0 + 1e-5 * RANDOM.random(ROWS))
     runs = [one._replace(weights=weights) for one in models(2)]
-    asked, kept = asked_of(runs, ["accuracy", "recall@*", "mcc"], besides=Besides(paired_tests=True))
+    asked, kept = asked_of(runs, ["accuracy", "recall@*", "mcc"], paired_tests=True)
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
     answer = streamed(asked, runs, tmp_path, 4 * 40 * 50)
     for name, one in answer.metrics.items():

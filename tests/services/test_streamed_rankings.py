@@ -12,7 +12,6 @@ import pytest
 
 from app.api.answers import write_json
 from app.api.bodies.referenced import Asked, PartsOfData, read_data
-from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidExpression, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
@@ -22,6 +21,7 @@ from app.services.evaluate.streamed.units import StreamedParts, streamed_ranking
 from app.services.runs import rankings
 from tests.api.answers import Json
 from tests.engine import ENGINE
+from tests.services.named_data import with_columns, with_parts
 from tests.services.streamed import check_same
 
 ROWS = 4000

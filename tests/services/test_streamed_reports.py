@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.api.bodies.referenced import Asked, PartsOfData, read_data
-from app.api.v1.requests.referenced import with_columns, with_parts
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput
 from app.kernel.numerics.arrays import Array
@@ -18,6 +17,7 @@ from app.kernel.samples.losses import Codes
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import Evaluation, evaluate_alone
 from tests.engine import ENGINE
+from tests.services.named_data import with_columns, with_parts
 
 ROWS = 3000
 # Much less than the rows take, so that some of their order goes into files.

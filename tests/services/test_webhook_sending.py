@@ -52,14 +52,14 @@ class Heard(Observer):
     def __init__(self) -> None:
         self.outcomes: list[str] = []
 
-    def webhook_sent(self, outcome: str, seconds: float) -> None:
-        self.outcomes.append(outcome)
+    def observed(self, what: str, amount: float, **labels: str) -> None:
+        self.outcomes.append(labels["outcome"])
 
 
 async def sent(memory: Memory) -> str:
     """The outcome that is counted."""
     heard = Heard()
-    await Sender(memory, memory, heard).send(ORDER)
+    await Sender(memory, memory.post, heard).send(ORDER)
     return heard.outcomes[0]
 
 
@@ -109,7 +109,7 @@ async def test_senders_that_are_lost_are_not_replaced_for_ever() -> None:
 async def test_what_is_not_to_be_sent_any_more_is_not_sent() -> None:
     memory = Nothing(1, GOOD)
     heard = Heard()
-    await Sender(memory, memory, heard).send(ORDER)
+    await Sender(memory, memory.post, heard).send(ORDER)
     assert (memory.posted, memory.settled, heard.outcomes) == ([], [], [])
 
 

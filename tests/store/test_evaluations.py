@@ -1,9 +1,10 @@
 import asyncio
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
@@ -46,6 +47,19 @@ async def test_counts_come_back_exactly(
     assert_same(found, record)
     assert found is not None
     assert found.created_at == time_of(record.id)
+
+
+async def test_several_are_kept_together_or_not_at_all(
+    store: PostgresEvaluationStore, project: str, make_record: MakeRecord
+) -> None:
+    first, second = make_record(), make_record()
+    # No Postgres takes a zero byte.
+    broken = replace(second, tags={"a": "\x00"})
+    with pytest.raises(DBAPIError):
+        await store.add_all(project, [first, broken])
+    assert await store.get(project, first.id) is None
+    await store.add_all(project, [first, second])
+    assert (await store.get_many(project, [first.id, second.id])).keys() == {first.id, second.id}
 
 
 async def test_everything_comes_back(store: PostgresEvaluationStore, project: str, make_record: MakeRecord) -> None:

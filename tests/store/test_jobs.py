@@ -15,7 +15,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.errors import Overloaded, TooManyJobs
 from app.domain.identifiers import id_at, new_id
 from app.domain.operations import Actor, Job, JobEnd, JobResult, JobStatus, KeptRequest, Task
-from app.services.jobs import JobService
 from app.services.present import act_as
 from app.store.jobs import PostgresJobStore, work_on_jobs
 from app.store.queue import JOBS, QueueWorker, libpq_url
@@ -380,8 +379,7 @@ async def test_a_database_that_went_away_is_waited_for(
 
 
 async def test_jobs_are_taken_for_whoever_acts(jobs: PostgresJobStore, project: str) -> None:
-    service = JobService(jobs)
-    job = await service.take(project, REQUEST, BytesIO(b"{}"))
+    job = await jobs.add(project, REQUEST, BytesIO(b"{}"))
     task = await begin(jobs, project, job.id)
     assert task.actor == Actor("local")
     assert task.makes != job.id

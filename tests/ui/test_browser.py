@@ -22,6 +22,7 @@ DESK = {"width": 1280, "height": 900}
 KINDS = [
     *("runs", "leaderboard", "comparisons", "gates", "gate", "search", "metric", "question", "advice", "nothing"),
     *("run of two", "run of four", "run of 35", "run of 200", "run of hostile", "run of clusters"),
+    *("run of labels", "run of ranking", "run of regions", "slices", "compared rankings", "history of twelve"),
     *(
         "figures of two",
         "simulator of two",
@@ -48,6 +49,25 @@ SCREENS = [
     ("metrics", "metrics", "light", 620),
     ("figures-200", "figures of 200", "light", 1200),
     ("evaluation-phone", "run of four", "light", 1200),
+    ("home", "runs", "light", 1400),
+    ("history", "history of twelve", "light", 1100),
+    ("slices", "slices", "light", 1100),
+    ("compared-rankings", "compared rankings", "light", 900),
+    ("run-2-classes", "run of two", "light", 1400),
+    ("run-35-classes", "run of 35", "light", 1400),
+    ("run-35-classes-dark", "run of 35", "dark", 1400),
+    ("run-long-names", "run of hostile", "light", 1400),
+    ("run-long-names-phone", "run of hostile", "light", 1400),
+    ("run-labels", "run of labels", "light", 1400),
+    ("run-ranking", "run of ranking", "light", 1400),
+    ("run-regions", "run of regions", "light", 1400),
+    ("run-clusters", "run of clusters", "light", 1400),
+    ("run-200-classes", "run of 200", "light", 1400),
+    ("report-print", "35", "light", 2000),
+    ("simulator-phone", "simulator of two", "light", 1200),
+    ("comparison-dark", "comparison of runs", "dark", 900),
+    ("comparisons", "comparisons", "light", 500),
+    ("questions", "question", "light", 800),
 ]
 
 
@@ -335,10 +355,11 @@ def test_the_pictures_of_the_documentation(
 ) -> None:
     """As they are committed in docs/screens, which `make screens` makes anew."""
     folder = Path(browsers.KEPT_IN or tmp_path)
-    page = pages.open(world.pages()[path])
-    width = PHONE["width"] if name.endswith("phone") else 1120
+    page = pages.open(world.pages().get(path) or f"/v1/evaluations/{world.runs[path]}/report")
+    width = {"phone": PHONE["width"], "print": 688}.get(name.rpartition("-")[2], 1120)
     page.set_viewport_size({"width": width, "height": height})
-    page.emulate_media(color_scheme=theme)
+    page.emulate_media(color_scheme=theme, media="print" if name.endswith("print") else "screen")
+    page.wait_for_load_state("networkidle")
     page.screenshot(path=folder / f"{name}.png", animations="disabled")
     made = (folder / f"{name}.png").read_bytes()
     assert made.startswith(b"\x89PNG")

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 import httpx
 import numpy as np
 
+from benchmarks.pages import attributes, ranking, regions, topics
 from tests.api.answers import FOUR_CLASSES, create, evaluation, matrix_input
 from tests.api.plots.world import HOSTILE, confused
 
@@ -49,7 +50,10 @@ class World:
         found["simulator of two"] = f"/ui/evaluations/{self.runs['two']}/simulator"
         found["simulator of hostile"] = f"/ui/evaluations/{self.runs['hostile']}/simulator"
         runs = self.runs
+        found["slices"] = f"/ui/evaluations/{self.runs['sliced']}/slices"
+        found["compared rankings"] = f"/ui/compare?run={self.runs['ranking']}&run={self.runs['ranking 2']}"
         found["history"] = "/ui/history?model=tumor-rf&dataset=hartwig&split=test&metric=recall@D&metric=accuracy"
+        found["history of twelve"] = "/ui/history?model=nightly&dataset=hospital&split=test&metric=h_mean"
         found["figures of history"] = found["history"].replace("history", "history/figures", 1)
         hostile = urlencode({"model": HOSTILE[0], "dataset": NAMES[4]})
         found["history hostile"] = f"/ui/history?{hostile}"
@@ -104,6 +108,16 @@ def build(url: str) -> World:
     )
     with httpx.Client(base_url=url, timeout=300) as client:
         bodies = {
+            "hostile": _run(HOSTILE[0], HOSTILE[1], NAMES[4], matrix_input(confused(len(NAMES)), labels=NAMES)),
+            "hostile 2": _run(HOSTILE[2], HOSTILE[0], NAMES[4], matrix_input(confused(len(NAMES), 1), labels=NAMES)),
+            "hostile 3": _run(NAMES[-1], NAMES[-2], NAMES[4], matrix_input(confused(len(NAMES), 2), labels=NAMES)),
+            "sliced": _run(
+                "screen-logit", "2.4", "screening by site", scored(2, 600) | {"attributes": attributes(600)}
+            ),
+            "labels": _run("topic-net", "5", "documents", topics(400, 1)),
+            "ranking": _run("bm25", "1", "questions", ranking(60, 1)),
+            "ranking 2": _run("dense", "1", "questions", ranking(60, 2)),
+            "regions": _run("segment-net", "4", "slides", regions(120)),
             "probabilities": _run("origin-net", "3", "origins", scored(60, 900, 2)),
             "four": _run("tumor-rf", "7", "hartwig", four, stage="champion"),
             "better": _run("tumor-gbm", "2", "hartwig", better, stage="candidate"),
@@ -111,11 +125,13 @@ def build(url: str) -> World:
             "unkept": {**_run("screen-none", "1", "screening", scored(2, 300, 1)), "options": {"retain": "none"}},
             "35": _run("cup-net", "2.1", "tumour-origin", _matrix(35)),
             "200": _run("species-net", "1", "wildlife", _matrix(200)),
-            "hostile": _run(HOSTILE[0], HOSTILE[1], NAMES[4], matrix_input(confused(len(NAMES)), labels=NAMES)),
-            "hostile 2": _run(HOSTILE[2], HOSTILE[0], NAMES[4], matrix_input(confused(len(NAMES), 1), labels=NAMES)),
-            "hostile 3": _run(NAMES[-1], NAMES[-2], NAMES[4], matrix_input(confused(len(NAMES), 2), labels=NAMES)),
             "clusters": _run("kmeans", "8", "genes", {"kind": "clustering", "contingency": [[30, 2], [3, 25], [4, 6]]}),
         }
+        for version in range(12):
+            rows = np.round(np.array(FOUR_CLASSES) * np.random.default_rng(version).uniform(0.9, 1.1, (4, 4)))
+            rows[3, 3] += 20 * (version > 7)
+            found = matrix_input(rows.astype(int).tolist(), labels=["A", "B", "C", "D"])
+            create(client, _run("nightly", f"{version}", "hospital", found))
         world.runs = {name: str(create(client, body)["id"]) for name, body in bodies.items()}
         asked = {"evaluations": [world.runs["better"], world.runs["four"]]}
         made = client.post("/v1/comparisons", json=asked)

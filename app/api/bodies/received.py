@@ -37,12 +37,9 @@ class LargeBody:
 async def receive(
     request: Request, *, forms: bool = False, parse: Callable[[bytes, type[Any]], Any] = parse_large_body
 ) -> AsyncIterator[Body | LargeBody]:
-    """A body as long as it is needed. Forms with a file are taken where ``forms`` says so.
+    """A body as long as it is needed; ``parse`` makes a model of a large one.
 
-    Args:
-        request: With the body.
-        forms: Are forms with a file taken?
-        parse: Makes a model of a large body.
+    Forms with a file are taken where ``forms`` says so.
 
     Raises:
         HTTPException: 415 when the body says it is something else, 413 when it is larger than JSON may be, 507 when

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import Any, Final, cast
 from app.api.bodies.files.dataset import Columns, Dataset, open_dataset
 from app.api.bodies.files.joined import Joined, listing_of
 from app.api.bodies.files.table import MOST_ROWS, Mapped, TableFile, bad_file
-from app.api.bodies.uploads import columns_of, reading, with_attributes
+from app.api.bodies.uploads import columns_of, reading, without_attributes
 from app.domain.data import DataEstimate, DataFormat, DataListing, DataReference
-from app.domain.errors import BeyondMemory, Fault, InvalidInput, TooLarge
+from app.domain.errors import BeyondMemory, Fault, InvalidInput, TooLarge, moved_faults
+from app.domain.evaluation import ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.classified import Scores
 from app.domain.inputs.content import DataFacts, LabelFacts
@@ -24,6 +25,7 @@ from app.domain.inputs.kind import Beyond
 from app.domain.inputs.kinds import COLUMNS, KINDS
 from app.domain.inputs.labels import listed
 from app.domain.inputs.samples import Tally
+from app.domain.members import as_json
 from app.services.ports import DataSource, Engine, OpenEngine
 from app.services.processes.worker import as_step, each_as_step
 
@@ -49,9 +51,9 @@ class Asked:
         with_ids: Parts have the ids of their rows.
         sliced: Columns have attributes beside them.
         labels_digest: Of the files that are joined, in the same way.
-        models: Columns of each of several models, beside those of the reference.
-        file_bytes: That a file may take to which all rows are written.
+        models: Several models, each with its columns beside those of the reference.
         copy: The file that all rows were written to.
+        request: What is asked of the data, as JSON.
     """
 
     reference: DataReference
@@ -62,9 +64,15 @@ class Asked:
     with_ids: bool = False
     labels_digest: str | None = None
     sliced: bool = False
-    models: tuple[Mapped, ...] = ()
-    file_bytes: int = 1 << 40
+    models: tuple[tuple[ModelRef, Mapped], ...] = ()
     copy: "Copy | None" = None
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def columns_by_model(self) -> list[dict[str, str | Sequence[str]]]:
+        """All columns that are read, of each model."""
+        own = self.reference.columns or {}
+        return [{**own, **columns} for _, columns in self.models] or [{**own}]
 
     @property
     def is_copied(self) -> bool:
@@ -139,15 +147,8 @@ _SECONDS, _ROW_SECONDS, _COUNTED_SECONDS, _JOINED_SECONDS = 1.0, 0.8e-6, 0.15e-6
 
 
 def estimated(source: DataSource, asked: Asked, streamed_from: int) -> DataEstimate:
-    """Size of the data and time of an evaluation; no row is read, but for the first ones of CSV.
-
-    Args:
-        source: Where it lies.
-        asked: What it is to be.
-        streamed_from: Rows from which on kinds are streamed that can be.
-
-    Raises:
-        DataNotAllowed, InvalidInput: as `check_data`.
+    """Size of the data and time of an evaluation, of kinds that are streamed from so many rows on; no row is read, but
+    for the first ones of CSV. Raises as `check_data`.
     """
     with of_reference():
         if asked.is_copied:
@@ -190,7 +191,7 @@ class _Copied:
     def of(cls, source: DataSource, asked: Asked) -> "_Copied":
         """Raises as `check_data`: the columns of all models are there and fit; no row is read."""
         reference, labels = asked.reference, asked.reference.labels
-        own = [{**(reference.columns or {}), **model} for model in asked.models or ({},)]
+        own = asked.columns_by_model
         # One opening for all models: their columns are told apart by their places.
         together = {f"{place}/{ours}": theirs for place, one in enumerate(own) for ours, theirs in one.items()}
         sources: tuple[Asked, ...] = (replace(asked, reference=replace(reference, columns=together)),)
@@ -243,46 +244,56 @@ class _Copied:
         return facts
 
 
-def copied(source: DataSource, asked: Asked, engine: Engine, folder: Path) -> list[Asked]:
-    """Write all rows to one file: with the columns that are joined, and those of all models, by one reading.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Reading of data that requests name.
 
-    Args:
-        source: Where they lie.
-        asked: What they are to be.
-        engine: Joins them.
-        folder: Of the file.
-
-    Returns:
-        For each model what is asked of that file.
-
-    Raises:
-        DataNotAllowed, InvalidInput: as `read_data`, or ids are missing, doubled or of another type.
-        EngineError: the engine has no room for the rows.
+    Attributes:
+        source: Where it lies.
+        engine: Joins its rows, and holds those beyond memory.
+        folder: Of their files.
+        file_bytes: That a file may take to which all rows are written.
     """
-    with of_reference():
-        found = _Copied.of(source, asked)
-        file = folder / f"{new_id()}.parquet"
-        labels = found.joined.written(found.columns, engine, folder, file, asked.file_bytes)
-        for data, one in zip(found.sides, found.sources, strict=True):
-            _check_unchanged(source, one, data)
-        listing, texts = listing_of(file), found.joined.whole().texts
-        made = []
-        for named, model in zip(found.named, asked.models or ({},), strict=True):
-            facts = found.facts(asked, {**(asked.reference.columns or {}), **model}, labels)
-            beside = asked.reference.attributes
-            reference = DataReference(asked.reference.uri, DataFormat.PARQUET, named, attributes=beside)
-            copy = Copy(listing, texts & {*found.columns[0]}, facts)
-            made.append(replace(asked, reference=reference, digest=None, models=(), copy=copy))
-        return made
+
+    source: DataSource
+    engine: Engine
+    folder: Path
+    file_bytes: int = 1 << 40
+
+    def copied(self, asked: Asked) -> list[Asked]:
+        """Write all rows to one file: with the columns that are joined, and those of all models, by one reading.
+
+        Returns:
+            For each model what is asked of that file.
+
+        Raises:
+            DataNotAllowed, InvalidInput: as `read_data`, or ids are missing, doubled or of another type.
+            EngineError: the engine has no room for the rows.
+        """
+        with of_reference():
+            found = _Copied.of(self.source, asked)
+            file = self.folder / f"{new_id()}.parquet"
+            labels = found.joined.written(found.columns, self.engine, self.folder, file, self.file_bytes)
+            for data, one in zip(found.sides, found.sources, strict=True):
+                _check_unchanged(self.source, one, data)
+            listing, texts = listing_of(file), found.joined.whole().texts
+            made = []
+            for place, (named, columns) in enumerate(zip(found.named, asked.columns_by_model, strict=True)):
+                facts = found.facts(asked, columns, labels)
+                beside = asked.reference.attributes
+                reference = DataReference(asked.reference.uri, DataFormat.PARQUET, named, attributes=beside)
+                copy = Copy(listing, texts & {*found.columns[0]}, facts)
+                request = {**asked.request, "model": as_json(asked.models[place][0])} if asked.models else asked.request
+                made.append(replace(asked, reference=reference, digest=None, models=(), copy=copy, request=request))
+            return made
+
+    def at_hand(self, asked: Asked) -> Asked:
+        """What is asked, of the file that all rows were written to where columns are joined. Raises as `copied`."""
+        return self.copied(asked)[0] if asked.is_copied else asked
 
 
 def read_data(source: DataSource, asked: Asked, most_rows: int = MOST_ROWS) -> ReadData:
-    """All rows, in memory. Takes as long as it takes, and tells how far it is.
-
-    Args:
-        source: Where they lie.
-        asked: What they are to be.
-        most_rows: That may be read.
+    """All rows, up to so many, in memory. Takes as long as it takes, and tells how far it is.
 
     Raises:
         DataNotAllowed, InvalidInput: as `check_data`, or a row is not as it should be.
@@ -319,11 +330,7 @@ def _read(source: DataSource, asked: Asked, file: Callable[[Dataset], TableFile]
 
 
 class PartsOfData:
-    """All rows, to be read part by part.
-
-    Attributes:
-        kind: Of the input.
-    """
+    """All rows, to be read part by part."""
 
     def __init__(self, source: DataSource, asked: Asked) -> None:
         """Raises DataNotAllowed, InvalidInput and TooLarge as `read_data`, before any row is read."""
@@ -338,15 +345,14 @@ class PartsOfData:
                 )
             pick = partial(_columns, asked, self._data.columns, ids=asked.with_ids)
             self._columns = self._data.loaded(pick)
-        self._source, self._asked = source, asked
-        self.kind, self._has_ids = asked.kind, _IDS in of_rows
+        self.source, self.asked, self._has_ids = source, asked, _IDS in of_rows
 
     def read(self) -> Iterator[ReadData]:
         """All rows in their order, each part as `read_data` has all of them. Raises as that does, at the end too.
 
         CSV is gone through once more at first: all rows say what its labels and ids are.
         """
-        asked, before = self._asked, 0
+        asked, before = self.asked, 0
         first = int(not self._data.texts.isdisjoint(self._columns[0]))
         with of_reference():
             with as_step(0, first + 1):
@@ -358,11 +364,11 @@ class PartsOfData:
                 rows = data.read.rows - before
                 yield ReadData(found, None, {**facts, "rows": rows}, before, part=True)
                 before += rows
-            _check_unchanged(self._source, self._asked, self._data)
+            _check_unchanged(self.source, self.asked, self._data)
 
     def facts(self, rows: int) -> DataFacts:
         """Facts of the data, of which so many rows were read."""
-        return _facts(self._asked, self._data, rows, unchecked=self._has_ids)
+        return _facts(self.asked, self._data, rows, unchecked=self._has_ids)
 
 
 def _check_unchanged(source: DataSource, asked: Asked, data: Dataset) -> None:
@@ -425,14 +431,13 @@ def _of_rows(asked: Asked, data: Dataset) -> frozenset[str]:
 
 
 def _columns(asked: Asked, columns: Mapped | None, file: TableFile, *, ids: bool = True) -> dict[str, Any]:
-    opened, beside = with_attributes(file, asked.reference.attributes, _ATTRIBUTES)
-    # Of an evaluation nothing is kept that could be divided.
-    file = opened if asked.sliced else TableFile(opened.names, file.load)
+    attributes = asked.reference.attributes
+    file = without_attributes(file, attributes, _ATTRIBUTES)
     if not ids:
         file = TableFile([name for name in file.names if columns is not None or name != _IDS], file.load)
         columns = columns and {ours: theirs for ours, theirs in columns.items() if ours != _IDS}
-    found = columns_of(file, asked.kind, asked.labels, columns)
-    return {**found, **beside()} if asked.sliced else found
+    # Of an evaluation nothing is kept that could be divided.
+    return columns_of(file, asked.kind, asked.labels, columns, attributes if asked.sliced else {})
 
 
 def _digest(listing: DataListing) -> str:
@@ -477,12 +482,10 @@ def _facts(asked: Asked, data: Dataset, rows: int, *, unchecked: bool = False) -
 @contextmanager
 def of_reference(root: str = _DATA) -> Iterator[None]:
     """Faults of a file told of the reference at a place, and errors of libraries as faults."""
-    with reading(root, "files that can be read"):
+    moved = lambda one: replace(one, pointer=_place(one.pointer, root))  # noqa: E731
+    with reading(root, "files that can be read"), moved_faults(moved):
         try:
             yield
-        except InvalidInput as error:
-            faults = [Fault(_place(one.pointer, root), one.code, one.detail) for one in error.faults]
-            raise InvalidInput(faults) from None
         except TooLarge as error:
             raise type(error)(error.detail, pointer=root) from None
 

@@ -34,9 +34,7 @@ from app.domain.wording import about, printable, run_title, sentence, significan
 _ORDER: Final = ("fail", "inconclusive", "pass")
 _MOST_SAID: Final = 3
 _HEADS: Final = ("rule", "verdict", "quantity", "value", "low", "high", "needed_samples")
-# Of a rule that looks at another end than usual.
-_GUARDS: Final = {Demand.MIN: "not surely below", Demand.MAX: "not surely above"}
-_SIGNS: Final = {Demand.MIN: ">=", Demand.MAX: "<="}
+# Signs and words of a rule in a few words, and what they are where the metric is said by its name.
 _IN_WORDS: Final = {
     ">=": "at least",
     "<=": "at most",
@@ -44,7 +42,6 @@ _IN_WORDS: Final = {
     "better by": "better than the baseline by more than",
     "the same within": "the same as the baseline within",
 }
-_COMPARED: Final = {Demand.NOT_WORSE: "worse", Demand.BETTER: "better", Demand.EQUIVALENT: "the same within"}
 
 
 def check_document(answer: Json) -> Document:
@@ -114,23 +111,27 @@ def rule_words(rule: Json) -> Words:
     """Return a rule in a few words, the name of its metric among them."""
     if "minimum_samples" in rule:
         return (f"at least {whole(rule['minimum_samples'])} samples",)
-    demand = next(one for one in Demand if one in rule)
-    bound, metric = Bound(rule["bound"]), Name(rule["metric"])
-    if demand is Demand.UNCHANGED:
-        return (metric, " not changed since the last change")
-    by_value = ", by its value alone" if bound is Bound.VALUE else ""
-    if demand in _SIGNS:
-        if bound is Bound.UPPER:
-            return (metric, f" {_GUARDS[demand]} {_plain(rule[demand])}")
-        return (metric, f" {_SIGNS[demand]} {_plain(rule[demand])}{by_value}")
-    margin = rule.get("margin", 0.0)
-    by = f" by {_plain(margin)}" if margin and demand is not Demand.EQUIVALENT else ""
-    if demand is Demand.EQUIVALENT:
-        return (metric, f" {_COMPARED[demand]} {_plain(margin)}{by_value}")
-    denied = "not " if demand is Demand.NOT_WORSE else ""
-    sure = "surely " if bound is Bound.UPPER and demand is Demand.NOT_WORSE else ""
-    guard = "not surely not " if bound is Bound.UPPER and demand is Demand.BETTER else ""
-    return (metric, f" {guard}{denied}{sure}{_COMPARED[demand]}{by}{by_value}")
+    demand, upper = _demanded(rule), rule["bound"] == Bound.UPPER
+    margin = significant(rule.get("margin", 0.0), 6)
+    by = f" by {margin}" if rule.get("margin") else ""
+    match demand:
+        case Demand.UNCHANGED:
+            return (Name(rule["metric"]), " not changed since the last change")
+        case Demand.MIN:
+            said = f"{'not surely below' if upper else '>='} {significant(rule[demand], 6)}"
+        case Demand.MAX:
+            said = f"{'not surely above' if upper else '<='} {significant(rule[demand], 6)}"
+        case Demand.EQUIVALENT:
+            said = f"the same within {margin}"
+        case Demand.NOT_WORSE:
+            said = f"not {'surely ' if upper else ''}worse{by}"
+        case Demand.BETTER:
+            said = f"{'not surely not ' if upper else ''}better{by}"
+    return (Name(rule["metric"]), f" {said}{', by its value alone' if rule['bound'] == Bound.VALUE else ''}")
+
+
+def _demanded(rule: Json) -> Demand:
+    return next(one for one in Demand if one in rule)
 
 
 def rule_text(rule: Json) -> str:
@@ -153,10 +154,6 @@ def _demand(rule: Json) -> str:
     return demand
 
 
-def _plain(value: float) -> str:
-    return significant(value, 6)
-
-
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
@@ -177,23 +174,14 @@ def estimate_of(one: Json) -> Estimate | str:
 
 def _table(results: Sequence[Json]) -> Table:
     levels = {one["rule"]["level"] for one in results if "level" in one["rule"]}
-    columns = [
-        Column("verdict"),
-        Column("rule", Kind.NAME),
-        Column("value", Kind.ESTIMATE),
-        Column(""),
-    ]
-    rows: list[list[Cell]] = [
-        [Tag(one["verdict"], one["verdict"]), rule_words(one["rule"]), estimate_of(one), _class_of(one)]
-        for one in results
-    ]
+    columns = [Column("verdict"), Column("rule", Kind.NAME), Column("value", Kind.ESTIMATE), Column("")]
+    rows: list[list[Cell]] = []
+    for one in results:
+        # The class that decides, ``@D`` of ``recall@D``; none of a rule of one value.
+        _, at, label = str(one.get("decided_by") or "").partition("@")
+        of_class = (Name(at + label),) if at else ""
+        rows.append([Tag(one["verdict"], one["verdict"]), rule_words(one["rule"]), estimate_of(one), of_class])
     return Table("Rules", columns, [Group(rows)], interval_words(levels.pop() if len(levels) == 1 else None))
-
-
-def _class_of(one: Json) -> Words:
-    """Return the class that decides, ``@D`` of ``recall@D``; empty for a rule of one value."""
-    _, at, label = str(one.get("decided_by") or "").partition("@")
-    return (Name(at + label),) if at else ""
 
 
 def _summary(results: Sequence[Json]) -> str:
@@ -258,7 +246,7 @@ def limits_of(one: Json) -> list[tuple[float, bool | None]]:
     rule = one["rule"]
     if "minimum_samples" in rule:
         return [(rule["minimum_samples"], True)]
-    demand = next(each for each in Demand if each in rule)
+    demand = _demanded(rule)
     if demand is Demand.UNCHANGED:
         band = one["decided_on"]
         return [] if band["low"] is None else [(band["low"], True), (band["high"], False)]
@@ -267,20 +255,17 @@ def limits_of(one: Json) -> list[tuple[float, bool | None]]:
     margin = rule.get("margin", 0.0)
     if demand is Demand.EQUIVALENT:
         return [(-margin, True), (margin, False)]
-    lower = _lower_is_better(rule["metric"])
-    limit = margin if demand is Demand.BETTER else -margin
-    if lower is None:
+    limit, key = margin if demand is Demand.BETTER else -margin, _key(rule["metric"])
+    if not key:
+        # The direction of an expression of several metrics is not known.
         return [(limit, None)]
+    lower = describe_metric(metric_by_name(key)).orientation == "lower_is_better"
     return [(-limit, False) if lower else (limit, True)]
 
 
 def axis_of(known: Sequence[float], *, sign: bool) -> tuple[float, float]:
-    """Return the ends of the axis of a rule: 0 and 1 where everything lies there, else round ones with room at both
-    sides, but for a 0 that nothing lies below.
-
-    Args:
-        known: The value, its limits and those of the rule.
-        sign: They are differences.
+    """Return the ends of an axis with these values: 0 and 1 where everything lies there, else round ones with room at
+    both sides, but for a 0 that nothing lies below; ``sign``: they are differences.
     """
     if not sign and 0 <= min(known) <= max(known) <= 1:
         return 0.0, 1.0
@@ -290,9 +275,3 @@ def axis_of(known: Sequence[float], *, sign: bool) -> tuple[float, float]:
     step = step / 2 if reach / step < 2 else step
     start = 0.0 if low == 0.0 and not sign else math.floor((low - 0.05 * reach) / step) * step
     return start, math.ceil((high + 0.05 * reach) / step) * step
-
-
-def _lower_is_better(metric: str) -> bool | None:
-    """Return the direction by the card of the metric; None for an expression of several."""
-    key = _key(metric)
-    return None if not key else describe_metric(metric_by_name(key)).orientation == "lower_is_better"

@@ -114,7 +114,7 @@ def best_said(answer: Json, key: str, task: str | None = None) -> str:
     """Return which run is the best by a metric, and which may be as good; else by how much it is ahead."""
     metric, called = answer["metrics"][key], run_names(answer["evaluations"])
     name = spoken(key, task)
-    order = sorted(range(len(called)), key=lambda place: metric["ranks"][place] or len(called) + 1)
+    order = in_order(metric)
     best, second = order[:2]
     if metric["values"][best] is None:
         return f"{sentence(name)} has no value in any of the runs."
@@ -130,6 +130,17 @@ def best_said(answer: Json, key: str, task: str | None = None) -> str:
     by = [ON_PAGES.said(one["difference"], one["low"], one["high"], sign=True) for one in ahead]
     rest = "" if len(called) == _PAIR else " No other may be as good."
     return f"{said}, ahead of {called[second]}{''.join(f' by {one}' for one in by)}.{rest}"
+
+
+def in_order(metric: Json) -> list[int]:
+    """Return the places of the runs, the best by a metric first, those without a value last."""
+    ranks = metric["ranks"]
+    return sorted(range(len(ranks)), key=lambda place: ranks[place] or len(ranks) + 1)
+
+
+def names_by_id(answer: Json, names: Sequence[str]) -> dict[str, str]:
+    """Return what the runs of a comparison are called, by their ids."""
+    return dict(zip((run["id"] for run in answer["evaluations"]), names, strict=True))
 
 
 def may_be_as_good(metric: Json) -> set[str]:
@@ -210,7 +221,7 @@ def _differences(answer: Json) -> Table:
         Column(Link(name, f"ui/evaluations/{run['id']}"), Kind.VALUE, cut=6)
         for run, name in zip(answer["evaluations"], _short_names(answer["evaluations"]), strict=True)
     ]
-    return _table_of(answer, [Column("metric", Kind.NAME), *heads, *_COMPARED], [Group(folded(rows))])
+    return _table(answer, "Differences", [Column("metric", Kind.NAME), *heads, *_COMPARED], [Group(folded(rows))])
 
 
 def _orders(answer: Json, names: Sequence[str]) -> Table:
@@ -218,7 +229,7 @@ def _orders(answer: Json, names: Sequence[str]) -> Table:
     runs = [run["id"] for run in answer["evaluations"]]
     groups = []
     for key, metric in answer["metrics"].items():
-        order = sorted(range(len(runs)), key=lambda place: metric["ranks"][place] or len(runs) + 1)
+        order = in_order(metric)
         reference = answer.get("baseline_id") or runs[order[0]]
         to_reference = [one for one in metric["differences"] if reference in (one["a"], one["b"])]
         pairs = {one["b"] if one["a"] == reference else one["a"]: one for one in to_reference}
@@ -238,20 +249,16 @@ def _orders(answer: Json, names: Sequence[str]) -> Table:
         ]
         groups.append(Group(rows, _named(key, metric)))
     columns = [Column("run", Kind.NAME, cut=20), Column("value", Kind.VALUE), Column("best with", Kind.NUMBER)]
-    return _table_of(answer, [*columns, *_COMPARED], groups)
+    return _table(answer, "Differences", [*columns, *_COMPARED], groups)
 
 
-def _table_of(answer: Json, columns: Sequence[Column], groups: Sequence[Group]) -> Table:
-    return Table("Differences", columns, groups, _interval(answer), _SHORT, "differences")
-
-
-def _interval(answer: Json) -> str:
-    return interval_words(answer["design"]["level"])
+def _table(answer: Json, what: str, columns: Sequence[Column], groups: Sequence[Group]) -> Table:
+    return Table(what, columns, groups, interval_words(answer["design"]["level"]), _SHORT, what.lower())
 
 
 def _causes(answer: Json, names: Sequence[str]) -> list[Section]:
     """Return the parts of differences where they were asked for, the largest first."""
-    name_of = dict(zip((run["id"] for run in answer["evaluations"]), names, strict=True))
+    name_of = names_by_id(answer, names)
     groups, notes = [], dict[str, None]()
     for key, metric in answer["metrics"].items():
         for pair in metric["differences"]:
@@ -268,7 +275,7 @@ def _causes(answer: Json, names: Sequence[str]) -> list[Section]:
     if not (groups or notes):
         return []
     columns = [Column("cause", Kind.NAME), Column("part", Kind.ESTIMATE, style="strong")]
-    tables = [Table("Causes", columns, groups, _interval(answer), _SHORT, "causes")] if groups else []
+    tables = [_table(answer, "Causes", columns, groups)] if groups else []
     lede = (
         "Each difference as observed, split into class prevalence and how each class is recognised, that of a loss "
         "into class prevalence, calibration and refinement: parts that add up to it."
@@ -297,7 +304,7 @@ def _slices(answer: Json, names: Sequence[str]) -> list[Section]:
     slices, pair = answer.get("slices") or (), len(names) == _PAIR
     if not slices:
         return []
-    name_of = dict(zip((run["id"] for run in answer["evaluations"]), names, strict=True))
+    name_of = names_by_id(answer, names)
     groups = []
     for key in slices[0]["metrics"]:
         rows: list[list[Cell]] = []
@@ -309,7 +316,7 @@ def _slices(answer: Json, names: Sequence[str]) -> list[Section]:
         groups.append(Group(rows, _named(key, slices[0]["metrics"][key])))
     columns = [Column("slice", Kind.NAME, cut=36), Column("samples", Kind.NUMBER), *_COMPARED]
     lede = "The runs on the samples in each slice alone. p is adjusted over all slices."
-    return [Section("slices", "Slices", [Table("Slices", columns, groups, _interval(answer), _SHORT, "slices")], lede)]
+    return [Section("slices", "Slices", [_table(answer, "Slices", columns, groups)], lede)]
 
 
 _COMPARED: Final = (
@@ -322,14 +329,18 @@ _COMPARED: Final = (
 
 def _compared(pair: Json) -> list[Cell]:
     """Return the difference of a pair, its p value, the chances of each outcome, and the outcome."""
-    better, same = pair["probability_a_better"], pair["probability_equivalent"]
-    worse = None if better is None or same is None else max(0.0, 1.0 - better - same)
     return [
         Estimate(pair["difference"], pair["low"], pair["high"], sign=True, note=pair.get("reason") or ""),
         _p(pair["p_adjusted"]),
-        *(chance(one) for one in (better, same, worse)),
+        *(chance(one) for one in (pair["probability_a_better"], pair["probability_equivalent"], _worse(pair))),
         _TAGS[outcome(pair)],
     ]
+
+
+def _worse(pair: Json) -> float | None:
+    """Return the probability that neither the first is better nor both are the same."""
+    better, same = pair["probability_a_better"], pair["probability_equivalent"]
+    return None if better is None or same is None else max(0.0, 1.0 - better - same)
 
 
 def _p(value: float | None) -> str | None:
@@ -344,9 +355,7 @@ def turned(pair: Json, run: str) -> Json:
     if pair["a"] == run:
         return pair
     value, low, high = (None if pair[name] is None else -pair[name] for name in ("difference", "high", "low"))
-    better, same = pair["probability_a_better"], pair["probability_equivalent"]
-    worse = None if better is None or same is None else max(0.0, 1.0 - better - same)
-    turned = {"difference": value, "low": low, "high": high, "probability_a_better": worse}
+    turned = {"difference": value, "low": low, "high": high, "probability_a_better": _worse(pair)}
     return {**pair, **turned, "verdict": _TURNED.get(pair["verdict"], pair["verdict"])}
 
 
@@ -364,10 +373,7 @@ def folded(rows: Sequence[tuple[str, float, list[Cell]]]) -> list[list[Cell]]:
 
 def most_telling(differences: Sequence[tuple[bool, float]], most: int) -> tuple[list[int], list[int]]:
     """Return the places of as many differences as are looked at first, and those of the others, both in their order.
-
-    Args:
-        differences: Each with whether it is of a single class: overall metrics come first, then large differences.
-        most: How many are looked at first.
+    Each has whether it is of a single class: overall metrics come first, then large differences.
     """
     order = sorted(range(len(differences)), key=lambda place: (differences[place][0], -abs(differences[place][1])))
     return sorted(order[:most]), sorted(order[most:])
@@ -401,14 +407,12 @@ def _of_models(answer: Json) -> Document:
     data, friedman = f"{len(answer['datasets'])} datasets", answer["friedman"]["p_value"]
     best = f"{names[order[0]]} has the best average rank, {number(round(ranks[order[0]], 2))} over {data}."
     tested = "" if friedman is None else f" Friedman's test of equal ranks: {p_said(friedman)}."
-    columns = [
-        Column("model", Kind.NAME, cut=50),
-        Column("average rank", Kind.NUMBER),
-        Column("may be as good"),
-    ]
-    rows: list[list[Cell]] = [
-        [(Name(names[place]),), rounded(ranks[place], 2), _alike(answer, place, names)] for place in order
-    ]
+    columns = [Column("model", Kind.NAME, cut=50), Column("average rank", Kind.NUMBER), Column("may be as good")]
+    rows: list[list[Cell]] = []
+    for place in order:
+        alike = sorted({one for clique in answer["cliques"] if place in clique for one in clique} - {place})
+        said = listed_names([names[one] for one in alike]) if alike else None
+        rows.append([(Name(names[place]),), rounded(ranks[place], 2), said])
     return Document(
         title=(f"{len(names)} models by ", MetricName(answer["metric"])),
         on=f"on {data}",
@@ -422,10 +426,7 @@ def _of_models(answer: Json) -> Document:
             Section(
                 "pairs",
                 "Pairs of models",
-                [
-                    _pairs(answer, names),
-                    *(Said("note", sentence(note)) for note in answer["notes"]),
-                ],
+                [_pairs(answer, names), *(Said("note", sentence(note)) for note in answer["notes"])],
                 "The median difference over datasets, Wilcoxon’s signed-rank test (p adjusted, "
                 f"{sentence(answer['design']['multiplicity']['method'])}), "
                 "and how probable each outcome is on a new dataset.",
@@ -435,18 +436,9 @@ def _of_models(answer: Json) -> Document:
         path=f"comparisons/{answer['id']}",
         records=Records(
             ("model", "version", "average_rank"),
-            [
-                (model["name"], model.get("version"), rank)
-                for model, rank in zip(answer["models"], answer["average_ranks"], strict=True)
-            ],
+            [(model["name"], model.get("version"), rank) for model, rank in zip(answer["models"], ranks, strict=True)],
         ),
     )
-
-
-def _alike(answer: Json, place: int, names: Sequence[str]) -> Words | None:
-    """Return the models that may be as good as one."""
-    found = sorted({one for clique in answer["cliques"] if place in clique for one in clique} - {place})
-    return listed_names([names[one] for one in found]) if found else None
 
 
 def _pairs(answer: Json, names: Sequence[str]) -> Table:

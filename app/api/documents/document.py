@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from app.domain.wording import Notation
+
 Json = Mapping[str, Any]
 
 
@@ -65,6 +67,10 @@ class Estimate:
     moves: bool | None = True
     near: tuple[float, ...] = ()
     against: float | None = None
+
+    def written(self, notation: Notation) -> tuple[str, str]:
+        """Return the value and its interval."""
+        return notation.estimate(self.value, self.low, self.high, sign=self.sign, near=self.near)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,10 @@ from app.api.documents.reading import (
     ends_of,
     has_classes,
     key_of,
+    level_of,
     metric_sentence,
     metrics_of,
+    mistakes_of,
     naming,
     overall,
     positive_counts,
@@ -116,7 +118,7 @@ def evaluation_document(answer: Json) -> Document:
             if (said := metric_sentence(key, task))
         ),
         task=task,
-        records=Records(_HEADS, _Lines(answer).all()),
+        records=Records(_HEADS, _lines(answer)),
     )
 
 
@@ -133,8 +135,7 @@ def _balanced(answer: Json) -> str:
 def _facts(answer: Json) -> Iterator[tuple[str, Cell]]:
     given = answer["input"]
     units, unit = KINDS[given["kind"]].units, "in weight" if given.get("content") == "weights" else "samples"
-    if units is not None and units.unit is not None:
-        unit = units.unit
+    unit = (units and units.unit) or unit
     if given.get("n_samples") is not None:
         of = f" of {whole(given['slice']['of'])}" if "slice" in given else ""
         yield "", f"{whole(given['n_samples'])}{of} {unit}" if of else numbered(given["n_samples"], unit)
@@ -186,8 +187,7 @@ def _verdict(answer: Json) -> str:
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
         said += f" The lowest recall is that of {class_word(answer)} {weakest['label']}: "
-        of_cases = "" if weakest["n"] is None else f", of {numbered(weakest['n'], 'cases')}"
-        said += f"{ON_PAGES.value(weakest[RECALL])}{of_cases}."
+        said += f"{headings.cases_found(answer) or ON_PAGES.value(weakest[RECALL])}."
     return said
 
 
@@ -201,7 +201,7 @@ class _Values:
         self._answer = answer
         self._reasons = {(one["metric"], one.get("class")): one["reason"] for one in answer["undefined"]}
         self._same, self._moved, self._losses = shown_first(answer)
-        self.level = percent(next((float(one["level"]) for one in answer["intervals"].values()), 0.95), None)
+        self.level = level_of(answer)
         self.interval = f"{self.level} interval"
         self.keys = (*self._same, *self._moved, *self._losses)
 
@@ -242,10 +242,16 @@ class _Values:
         weakest = next(iter(weakest_classes(answer)), None)
         if weakest is not None and RECALL not in self._same:
             same.append(self.row(f"{RECALL}@{write_label(weakest)}", recalls_of(answer)[weakest]))
+        calibration = (answer.get("probabilities") or {}).get("calibration", {})
+        by_chance = {
+            key: f"perfect probabilities would show {number(one['expected_if_calibrated'])}"
+            for key, one in calibration.items()
+            if one.get("expected_if_calibrated") is not None
+        }
         by_mix = [Group(same, same_title), Group(self._rows(self._moved), moved_title)]
         groups = [
             *(by_mix if has_classes(answer) else [Group(self._rows(_by_use(answer)))]),
-            Group([self.row(key, overall(answer).get(key), self._by_chance(key)) for key in self._losses], losses),
+            Group([self.row(key, overall(answer).get(key), by_chance.get(key, "")) for key in self._losses], losses),
             Group(list(self._requested()), "Requested"),
         ]
         columns = [
@@ -261,11 +267,6 @@ class _Values:
         """Say which of these values owes most to prevalence."""
         names = [titled(key, _task(self._answer)) for key in self._moved]
         return headings.of_metrics(self._answer, self._moved, names, _balanced(self._answer))
-
-    def _by_chance(self, key: str) -> str:
-        details = (self._answer.get("probabilities") or {}).get("calibration", {}).get(key, {})
-        expected = details.get("expected_if_calibrated")
-        return "" if expected is None else f"perfect probabilities would show {number(expected)}"
 
     def _requested(self) -> Iterator[list[Cell]]:
         for text, value in self._answer["requested"].items():
@@ -379,12 +380,8 @@ def _queries(answer: Json) -> Iterator[Section]:
     if not queries or not queries["lowest"]:
         return
     name = titled(queries["lowest_by"], _task(answer))
-    columns = [
-        Column("query", Kind.NAME, cut=40),
-        Column("value", Kind.VALUE, style="strong"),
-        Column("retrieved", Kind.NUMBER),
-        Column("relevant", Kind.NUMBER),
-    ]
+    counts = (Column(head, Kind.NUMBER) for head in ("retrieved", "relevant"))
+    columns = [Column("query", Kind.NAME, cut=40), Column("value", Kind.VALUE, style="strong"), *counts]
     rows: list[list[Cell]] = [
         [Name(str(one["query_id"])), Estimate(one["value"]), whole(one["items"]), whole(one["relevant"])]
         for one in queries["lowest"]
@@ -437,27 +434,13 @@ def _taken_for(given: Json, label: str) -> tuple[str, Words]:
 
 def _mistakes(labels: Sequence[str], counts: Sequence[Sequence[float]], only: frozenset[Medium]) -> Table:
     """Return the largest entries beside the diagonal."""
-    found = sorted(
-        (-count, actual, predicted)
-        for actual, row in enumerate(counts)
-        for predicted, count in enumerate(row)
-        if actual != predicted and count > 0
-    )
+    found = sorted(mistakes_of(counts), key=lambda one: -one.cases)
     rows: list[list[Cell]] = [
-        [
-            (Name(labels[actual]),),
-            (Name(labels[predicted]),),
-            f"{whole(-count)} of {whole(sum(counts[actual]))}",
-            share(-count / sum(counts[actual])),
-        ]
-        for count, actual, predicted in found[:_MOST_MISTAKES]
+        [(Name(labels[actual]),), (Name(labels[predicted]),), f"{whole(count)} of {whole(n)}", share(count / n)]
+        for actual, predicted, count, n in found[:_MOST_MISTAKES]
     ]
-    columns = [
-        Column("most frequent mistakes", Kind.NAME, cut=28),
-        Column("taken for", Kind.NAME, cut=26),
-        Column("cases", Kind.NUMBER),
-        Column("share", Kind.NUMBER),
-    ]
+    names = Column("most frequent mistakes", Kind.NAME, cut=28), Column("taken for", Kind.NAME, cut=26)
+    columns = [*names, Column("cases", Kind.NUMBER), Column("share", Kind.NUMBER)]
     return Table("Most frequent mistakes", columns, [Group(rows)], only=only)
 
 
@@ -497,24 +480,17 @@ def _undefined(answer: Json) -> Section:
     columns = [Column("Metric"), Column(class_word(answer).capitalize()), Column("Why")]
     blocks: list[Block] = []
     if undefined:
+        first, rest = undefined[0], len(undefined) - 1
+        name = first["metric"] if first.get("class") is None else f"{first['metric']}@{write_label(first['class'])}"
+        said, more = (f"{len(undefined)} metrics. ", f' {rest} more; reasons in "undefined".') if rest else ("", "")
         blocks += [
             Table("Values that do not exist", columns, [Group(rows)], style="top_", only=PAGE),
-            Said("no value", _first_undefined(undefined), SHORT),
+            Said("no value", f"{said}{name}: {first['reason']}.{more}", SHORT),
         ]
     if answer.get("id") is None:
-        blocks.append(Said("more", _NOT_KEPT, SHORT))
+        blocks.append(Said("more", 'JSON has all metrics. "intervals": "all" adds the missing limits.', SHORT))
     lede = "They are shown as –, never as 0, and no mean is taken over them."
     return Section("undefined", "Values that do not exist", blocks, lede)
-
-
-_NOT_KEPT: Final = 'JSON has all metrics. "intervals": "all" adds the missing limits.'
-
-
-def _first_undefined(undefined: Sequence[Json]) -> str:
-    first, rest = undefined[0], len(undefined) - 1
-    name = first["metric"] if first.get("class") is None else f"{first['metric']}@{write_label(first['class'])}"
-    said = f"{len(undefined)} metrics. " if rest else ""
-    return f"{said}{name}: {first['reason']}." + (f' {rest} more; reasons in "undefined".' if rest else "")
 
 
 def _several(names: Iterable[str]) -> str:
@@ -525,44 +501,35 @@ def _several(names: Iterable[str]) -> str:
 # --- records ---------------------------------------------------------------------------------------------------------
 
 
-class _Lines:
-    """The values of an evaluation with their limits, or why there is none."""
-
-    def __init__(self, answer: Json) -> None:
-        self._answer, self._intervals = answer, answer["intervals"]
-        self._balanced = answer.get("intervals_at_balanced_prevalence", {})
-        self._reasons = {
-            (one["metric"], one.get("class"), one.get("group")): one["reason"] for one in answer["undefined"]
-        }
-
-    def all(self) -> Iterator[Sequence[str | float | None]]:
-        """Yield a line for every value: overall, of each class, requested, and of each decision that is no class."""
-        for group, metrics in self._answer["metrics"].items():
-            for key, value in metrics.items():
-                yield self._line("overall", None, group, key, value)
-        for label, groups in self._answer["per_class"].items():
-            of = f"@{write_label(label)}"
-            for group, metrics in groups.items():
-                for key, value in metrics.items():
-                    yield self._line("class", label, group, key, value, of)
-        for text, value in self._answer["requested"].items():
-            by_class = value if isinstance(value, Mapping) else {None: value}
-            for label, one in by_class.items():
-                yield self._line("requested", label, "", text, one)
-        shares = (self._answer.get("decisions") or {}).get("share_of_class", {})
-        for label, decisions in shares.items():
-            # The decision stands in place of the group.
-            for decision, one in decisions.items():
-                reason = "no value" if one["value"] is None else None
-                yield ("decision", label, decision, "share_of_class", one["value"], one["low"], one["high"], reason)
-
-    def _line(
-        self, scope: str, label: str | None, group: str, metric: str, value: float | None, of: str = ""
-    ) -> Sequence[str | float | None]:
-        of_group = self._balanced if group == _BALANCED else self._intervals
-        found = of_group.get(metric + of, {})
+def _lines(answer: Json) -> Iterator[Sequence[str | float | None]]:
+    """Yield a line for every value: overall, of each class, requested, and of each decision that is no class; with its
+    limits, or why there is none.
+    """
+    balanced, intervals = answer.get("intervals_at_balanced_prevalence", {}), answer["intervals"]
+    reasons = {(one["metric"], one.get("class"), one.get("group")): one["reason"] for one in answer["undefined"]}
+    for scope, label, group, metric, value in _every(answer):
+        of = f"@{write_label(label)}" if scope == "class" and label is not None else ""
+        found = (balanced if group == _BALANCED else intervals).get(metric + of, {})
         reason = None
         if value is None:
             places = ((metric, label, group), (metric, label, None), (metric, None, None), ("*", None, group))
-            reason = next((self._reasons[place] for place in places if place in self._reasons), "no value")
-        return (scope, label, group, metric, value, found.get("low"), found.get("high"), reason)
+            reason = next((reasons[place] for place in places if place in reasons), "no value")
+        yield (scope, label, group, metric, value, found.get("low"), found.get("high"), reason)
+    shares = (answer.get("decisions") or {}).get("share_of_class", {})
+    for label, decisions in shares.items():
+        # The decision stands in place of the group.
+        for decision, one in decisions.items():
+            reason = "no value" if one["value"] is None else None
+            yield ("decision", label, decision, "share_of_class", one["value"], one["low"], one["high"], reason)
+
+
+def _every(answer: Json) -> Iterator[tuple[str, str | None, str, str, float | None]]:
+    """Yield every value: overall or of a class, its class, group and metric."""
+    of_all = (("overall", None, answer["metrics"]),)
+    for scope, label, groups in (*of_all, *(("class", *one) for one in answer["per_class"].items())):
+        for group, metrics in groups.items():
+            for key, value in metrics.items():
+                yield scope, label, group, key, value
+    for text, value in answer["requested"].items():
+        for label, one in (value if isinstance(value, Mapping) else {None: value}).items():
+            yield "requested", label, "", text, one

@@ -3,35 +3,31 @@
 from collections.abc import Sequence
 
 from app.api.documents.document import Json, MetricName, Name, Words
-from app.api.documents.reading import overall, recalls_of
+from app.api.documents.reading import ends_of, mistakes_of, overall, recalls_of
 from app.domain.inputs.content import Content
-from app.domain.wording import PAGE, class_before, whole
+from app.domain.wording import PAGE, class_before, numbered, whole
 
 # A metric moves with prevalence by more than this, or nothing is said of it.
 _MOVED_BY = 0.05
 
 
 def of_metrics(answer: Json, moved: Sequence[str], names: Sequence[str], balanced: str) -> Words:
-    """Say which metric owes most of its value to the prevalence of this data.
-
-    Args:
-        answer: An evaluation as it is answered.
-        moved: Metrics that prevalence moves.
-        names: What these are called.
-        balanced: What their twins are of, in words.
+    """Say which of the metrics that prevalence moves owes most of its value to that of this data; ``balanced``: what
+    their twins are of, in words.
     """
     here, twins = overall(answer), answer["metrics"].get("at_balanced_prevalence", {})
     known = [
-        (abs(value - twin), name, value, twin)
+        (abs(value - twin), name, key, twin)
         for key, name in zip(moved, names, strict=True)
         if (value := here.get(key)) is not None and (twin := twins.get(key)) is not None
     ]
     if not known:
         return ""
-    by, name, value, twin = max(known, key=lambda one: one[0])
+    by, name, key, twin = max(known, key=lambda one: one[0])
     if by < _MOVED_BY:
         return ""
-    return f"{name} moves most with prevalence: {PAGE.value(value)} here, and {PAGE.value(twin)} {balanced}"
+    said, _ = PAGE.estimate(here[key], *ends_of(answer, key))
+    return f"{name} moves most with prevalence: {said} here, and {PAGE.value(twin)} {balanced}"
 
 
 def of_matrix(answer: Json) -> Words:
@@ -48,16 +44,11 @@ def of_matrix(answer: Json) -> Words:
         own, others = (("of class " if class_before(labels[one]) else "") for one in (place, other))
         said = f" are missed, {whole(alarms)} of {sizes[other]} {others}", Name(labels[other]), " are taken for it"
         return (f"{whole(missed)} of {sizes[place]} {own}", Name(labels[place]), *said)
-    mistakes = [
-        (count, actual, taken)
-        for actual, row in enumerate(counts)
-        for taken, count in enumerate(row)
-        if actual != taken and count > 0
-    ]
+    mistakes = mistakes_of(counts)
     if not mistakes:
         return "No sample is taken for another class"
-    count, actual, taken = max(mistakes, key=lambda one: one[0])
-    missed = sum(counts[actual]) - counts[actual][actual]
+    actual, taken, count, n = max(mistakes, key=lambda one: one.cases)
+    missed = n - counts[actual][actual]
     of = f"{whole(count)} of its {whole(missed)} misses" if count < missed else f"all of its {whole(missed)} misses"
     found = "its only miss" if missed == 1 else of
     return (Name(labels[actual]), " is taken for ", Name(labels[taken]), f" in {found}")
@@ -69,11 +60,17 @@ def of_classes(answer: Json) -> Words:
     weakest = answer["headline"].get("weakest_class")
     if weakest is None or len(known) < 2 or known.count(min(known)) > 1:
         return ""
-    recall, size = weakest["recall"], weakest["n"]
-    counted = answer["input"]["content"] == Content.counts and size is not None
-    found = f"in {whole(recall * size)} of {whole(size)} cases" if counted else PAGE.value(recall)
-    label = weakest["label"]
+    counted, label = cases_found(answer), weakest["label"]
+    found = f"in {counted}" if counted else PAGE.value(weakest["recall"])
     return (class_before(label).capitalize(), Name(label), f" is recognised least often: {found}")
+
+
+def cases_found(answer: Json) -> str:
+    """Say how many cases of the weakest class are found; nothing where cases are not counted."""
+    weakest = answer["headline"]["weakest_class"]
+    if weakest["n"] is None or answer["input"]["content"] != Content.counts:
+        return ""
+    return f"{whole(weakest['recall'] * weakest['n'])} of {numbered(weakest['n'], 'cases')}"
 
 
 def of_queries(queries: Json, name: str) -> Words:
@@ -83,12 +80,8 @@ def of_queries(queries: Json, name: str) -> Words:
 
 
 def of_slices(slices: Sequence[tuple[str, Json]], metric: str, against: str) -> Words:
-    """Say where a metric is worse than it is elsewhere, beyond chance.
-
-    Args:
-        slices: Their names and values, the largest losses first.
-        metric: The expression.
-        against: What they are held against, in words.
+    """Say where a metric is worse than it is elsewhere, beyond chance. Slices have names and values, the largest losses
+    come first; ``against``: what they are held against, in words.
     """
     worse = [(name, one) for name, one in slices if one["difference"].get("verdict") == "worse"]
     if not worse:

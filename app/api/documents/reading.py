@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.api.documents.document import Json, MetricName, Name, Words
 from app.api.documents.text import plain
@@ -135,6 +135,25 @@ def overall(answer: Json) -> dict[str, float | None]:
     return {**groups["prevalence_insensitive"], **groups["prevalence_sensitive"]}
 
 
+class Mistake(NamedTuple):
+    """Samples of one class that were taken for another, both by their places, and how many the class has."""
+
+    actual: int
+    predicted: int
+    cases: float
+    of: float
+
+
+def mistakes_of(counts: Sequence[Sequence[float]]) -> list[Mistake]:
+    """Return all mistakes of a confusion matrix, row by row."""
+    return [
+        Mistake(actual, predicted, cases, n)
+        for actual, (row, n) in enumerate(zip(counts, map(sum, counts), strict=True))
+        for predicted, cases in enumerate(row)
+        if actual != predicted and cases > 0
+    ]
+
+
 def recalls_of(answer: Json) -> dict[str, float | None]:
     """Return the recall of each class; empty where the kind of input has none."""
     found = {}
@@ -190,6 +209,11 @@ def ends_of(answer: Json, name: str) -> tuple[float | None, float | None]:
     if found is None and positive is not None:
         found = answer["intervals"].get(f"{name}@{write_label(positive)}")
     return (None, None) if found is None else (found["low"], found["high"])
+
+
+def level_of(answer: Json) -> str:
+    """Return the level of the intervals of an evaluation in words."""
+    return percent(next((float(one["level"]) for one in answer["intervals"].values()), 0.95), None)
 
 
 def interval_words(level: float | None) -> str:

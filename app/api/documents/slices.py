@@ -23,7 +23,6 @@ from app.api.documents.document import (
     Section,
     Table,
     Tag,
-    Words,
 )
 from app.api.documents.reading import counted, interval_words, key_of, naming
 from app.domain.catalogue import titled
@@ -79,9 +78,13 @@ def slices_document(answer: Json) -> Document:
                     f"slices-{place}",
                     titled(name, None),
                     [_table(answer, name)],
-                    f"{_BY_EXCESS if _are_counted(slices, name) else _BY_VERDICT} Dashed: the reference, to which "
-                    f"the gap is.{_ADJUSTED if _are_adjusted(slices, name) else ''}",
-                    _says(answer, name, other),
+                    f"{_BY_EXCESS if _have(slices, name, 'counts') else _BY_VERDICT} Dashed: the reference, to which "
+                    f"the gap is.{_ADJUSTED if _have(slices, name, 'at_reference_prevalence') else ''}",
+                    headings.of_slices(
+                        [(slice_text(one["where"]), one["metrics"][name]) for one in _ordered(slices, name)],
+                        name,
+                        other,
+                    ),
                 )
                 for place, name in enumerate(metrics)
             ),
@@ -96,21 +99,16 @@ def slices_document(answer: Json) -> Document:
     )
 
 
-def _are_counted(slices: Sequence[Json], metric: str) -> bool:
-    return any("counts" in one["metrics"].get(metric, ()) for one in slices)
-
-
-def _are_adjusted(slices: Sequence[Json], metric: str) -> bool:
-    return any("at_reference_prevalence" in one["metrics"].get(metric, ()) for one in slices)
+def _have(slices: Sequence[Json], metric: str, member: str) -> bool:
+    return any(member in one["metrics"].get(metric, ()) for one in slices)
 
 
 def _table(answer: Json, metric: str) -> Table:
     """Return the slices by one metric, the largest losses first."""
-    known = [one for one in answer["slices"] if metric in one["metrics"]]
-    ordered = sorted(known, key=lambda one: _order(one["metrics"][metric]), reverse=True)
+    ordered = _ordered(answer["slices"], metric)
     # Texts of rates have their counts in place of what follows from these.
-    besides = ALL - TEXT if _are_counted(known, metric) else ALL
-    room = ALL - TEXT if _are_adjusted(known, metric) else ALL
+    besides = ALL - TEXT if _have(ordered, metric, "counts") else ALL
+    room = ALL - TEXT if _have(ordered, metric, "at_reference_prevalence") else ALL
     columns = [
         Column("slice", Kind.NAME, cut=36, style="nw"),
         Column((MetricName(metric),), Kind.DRAWN, style="big"),
@@ -123,20 +121,14 @@ def _table(answer: Json, metric: str) -> Table:
         Column("verdict"),
     ]
     rows = [_row(one, one["metrics"][metric], answer["evaluation_id"]) for one in ordered]
-    return Table(
-        f"{titled(metric)} by slice",
-        columns,
-        [Group(rows)],
-        interval_words(answer["level"]),
-        short=_SHORT,
-        rest="slices",
-    )
+    caption, interval = f"{titled(metric)} by slice", interval_words(answer["level"])
+    return Table(caption, columns, [Group(rows)], interval, short=_SHORT, rest="slices")
 
 
-def _says(answer: Json, metric: str, against: str) -> Words:
-    known = [(one, one["metrics"][metric]) for one in answer["slices"] if metric in one["metrics"]]
-    known.sort(key=lambda one: _order(one[1]), reverse=True)
-    return headings.of_slices([(slice_text(one["where"]), value) for one, value in known], metric, against)
+def _ordered(slices: Sequence[Json], metric: str) -> list[Json]:
+    """Return the slices that have a metric, the largest losses first."""
+    known = [one for one in slices if metric in one["metrics"]]
+    return sorted(known, key=lambda one: _order(one["metrics"][metric]), reverse=True)
 
 
 def _order(value: Json) -> tuple[float, float]:
@@ -148,14 +140,8 @@ def _order(value: Json) -> tuple[float, float]:
 
 def _row(one: Json, value: Json, run: str | None) -> list[Cell]:
     counts, difference, at = value.get("counts"), value["difference"], value.get("at_reference_prevalence")
-    own = Estimate(
-        value["value"],
-        value["low"],
-        value["high"],
-        note=value.get("reason", ""),
-        moves=at is not None,
-        against=value["reference"],
-    )
+    note, limits = value.get("reason", ""), (value["low"], value["high"])
+    own = Estimate(value["value"], *limits, note=note, moves=at is not None, against=value["reference"])
     name, where = slice_text(one["where"]), text_of(conditions_of(one["where"]))
     return [
         (Name(name),) if run is None else Link(name, f"ui/evaluations/{run}", {"slice": where}),

@@ -101,9 +101,7 @@ def plain(cell: Cell) -> str:
 
 def estimated(cell: Cell) -> tuple[str, str]:
     """Return the value and the interval of a cell."""
-    if isinstance(cell, Estimate):
-        return PLAIN.estimate(cell.value, cell.low, cell.high, sign=cell.sign, near=cell.near)
-    return plain(cell), PLAIN.absent
+    return cell.written(PLAIN) if isinstance(cell, Estimate) else (plain(cell), PLAIN.absent)
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------
@@ -155,18 +153,17 @@ def shortened(labels: Sequence[str], width: int) -> list[str]:
     middle = (kept + 1) // 2
     best: list[str] = []
     for head in sorted(range(kept + 1), key=lambda head: abs(head - middle)):
-        cut = [_cut(label, width, head, kept - head) for label in labels]
+        cut = [
+            label
+            if columns_of(label) <= width
+            else _fitting(label, head) + _ELLIPSIS + _fitting(label[::-1], kept - head)[::-1]
+            for label in labels
+        ]
         if len(set(cut)) > len(set(best)):
             best = cut
         if len(set(best)) == len(set(labels)):
             break
     return best
-
-
-def _cut(label: str, width: int, head: int, tail: int) -> str:
-    if columns_of(label) <= width:
-        return label
-    return _fitting(label, head) + _ELLIPSIS + _fitting(label[::-1], tail)[::-1]
 
 
 def _fitting(text: str, width: int) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from app.api.answers import write_json
 from app.api.plots import causes, classes, differences, histories, kinds, matrices, rates, samples, slices, verdicts
-from app.api.plots.registry import PLOTS, FigureData, Subject
+from app.api.plots.registry import PLOTS, FigureData, PlotFacts, Subject
 from app.domain.errors import CurveUndefined, NeedsScores, NoFigure, NoSamples
 
 # Imported for the figures that they enter into the registry. Figures are listed in this order, whichever module was
@@ -14,27 +14,7 @@ from app.domain.errors import CurveUndefined, NeedsScores, NoFigure, NoSamples
 MODULES: Final = (matrices, classes, samples, rates, kinds, differences, verdicts, histories, slices, causes)
 
 _PLACES: Final = {module.__name__: place for place, module in enumerate(MODULES)}
-_IN_ORDER: Final = sorted(
-    PLOTS.values(), key=lambda plot: ([*Subject].index(plot.needs.of), _PLACES[plot.make.__module__])
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlotFacts:
-    """A figure that can be asked for.
-
-    Attributes:
-        of: What it is of: `evaluation`, `comparison`, `check`, `history` or `slices`.
-        shows: What is seen in it.
-        needs: What it is made of.
-        parameters: Parameters of the address that it takes beside those of how it looks.
-    """
-
-    name: str
-    of: Subject
-    shows: str
-    needs: str
-    parameters: Sequence[str]
+_IN_ORDER: Final = sorted(PLOTS.values(), key=lambda plot: ([*Subject].index(plot.of), _PLACES[plot.make.__module__]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +26,12 @@ class PlotList:
 
 def plot_list() -> PlotList:
     """Return all figures, those of evaluations first."""
-    return PlotList(
-        items=[
-            PlotFacts(
-                name=plot.name,
-                of=plot.needs.of,
-                shows=plot.shows,
-                needs=plot.needs.words,
-                parameters=[*["class"] * plot.by_class, *["with"] * plot.several],
-            )
-            for plot in _IN_ORDER
-        ]
-    )
+    return PlotList(items=_IN_ORDER)
 
 
 def names_of(subject: Subject) -> list[str]:
     """The names of the figures of an evaluation, a comparison or another subject."""
-    return [plot.name for plot in _IN_ORDER if plot.needs.of is subject]
+    return [plot.name for plot in _IN_ORDER if plot.of is subject]
 
 
 def drawn_or_why(subject: Subject, names: Sequence[str], given: FigureData) -> list[bytes | str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from app.api.documents.comparison import cause_words
+from app.api.documents.comparison import cause_words, names_by_id
 from app.api.documents.document import Json
 from app.api.documents.history import LEVEL, causes_of
 from app.api.documents.slices import held_against
@@ -21,12 +21,7 @@ _ALL: Final = "all together"
 
 
 class Fall(NamedTuple):
-    """A difference with its causes.
-
-    Attributes:
-        name: What fell or rose, and between what.
-        causes: As they are answered, with parts.
-    """
+    """A difference by its name, what fell or rose and between what, with its causes as they are answered."""
 
     name: str
     causes: Json
@@ -62,7 +57,7 @@ def causes_of_gaps(given: FigureData) -> Figure:
 def falls_of_comparison(answer: Json) -> list[Fall]:
     """Return the differences that were explained."""
     runs = answer["evaluations"]
-    names = dict(zip((run["id"] for run in runs), apart(run_names(runs)), strict=True))
+    names = names_by_id(answer, apart(run_names(runs)))
     return [
         Fall(
             printable(titled(key)) + (f", {names[pair['a']]} less {names[pair['b']]}" if len(runs) > 2 else ""),
@@ -113,14 +108,13 @@ def _figure(look: Look, falls: Sequence[Fall], of: str, level: float) -> Figure:
             f"each part begins where the one before it ends; lines: {percent(level, None)} limits of a part",
             *([left] if left else []),
         ),
-        text=sentences(*(_in_words(one) for one in shown)),
+        text=sentences(*(f"{one.name}: {'; '.join(_said(part) for part in _parts(one))}." for one in shown)),
         body=marks.side_by_side([_panel(look, one) for one in shown], below=True, spacing=18),
     )
 
 
-def _in_words(fall: Fall) -> str:
-    parts = (f"{_name(one)} {PLAIN.said(one['value'], one['low'], one['high'], sign=True)}" for one in _parts(fall))
-    return f"{fall.name}: {'; '.join(parts)}."
+def _said(part: Json) -> str:
+    return f"{_name(part)} {PLAIN.said(part['value'], part['low'], part['high'], sign=True)}"
 
 
 def _parts(fall: Fall) -> list[Json]:
@@ -172,14 +166,7 @@ def _rows(fall: Fall) -> Iterator[Row]:
 
 
 def _row(cause: str, kind: str, ends: tuple[float, float], limits: tuple[float | None, float | None], said: str) -> Row:
+    (start, end), (low, high) = ends, limits
     # With the minus that the axis has.
     said = said.replace("-", "\u2212")
-    return {
-        "cause": cause,
-        "kind": kind,
-        "from": ends[0],
-        "to": ends[1],
-        "low": limits[0],
-        "high": limits[1],
-        "said": said,
-    }
+    return {"cause": cause, "kind": kind, "from": start, "to": end, "low": low, "high": high, "said": said}

@@ -1,13 +1,12 @@
 """Figures of single classes: recall and precision with limits, and closeness of probabilities to the truth (phi)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from app.api.documents.document import Json
-from app.api.documents.reading import class_word, ends_of, precision_of, recalls_of, weakest_classes
+from app.api.documents.reading import class_word, ends_of, level_of, precision_of, recalls_of, weakest_classes
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
-from app.api.plots.marks import ROW_HEIGHT, Row, apart, called, level_of, sentences
+from app.api.plots.marks import ROW_HEIGHT, Row, apart, called, sentences
 from app.api.plots.registry import FigureData, Needs, figure, needs_classes
 from app.domain.errors import NoFigure
 from app.domain.expressions.syntax import write_label
@@ -18,11 +17,12 @@ from app.domain.wording import PLAIN, numbered, share
 _MOST = 40
 
 
-def _room(report: Json) -> int:
-    return 180 + ROW_HEIGHT * min(_MOST, len(report["per_class"]))
-
-
-@figure("per_class", needs=Needs.REPORT, room=_room, broad=True)
+@figure(
+    "per_class",
+    needs=Needs.REPORT,
+    room=lambda report: 180 + ROW_HEIGHT * min(_MOST, len(report["per_class"])),
+    broad=True,
+)
 def per_class(given: FigureData) -> Figure:
     """Recall and precision of each class or label with their limits, the lowest recall first."""
     report = given.run.report
@@ -32,7 +32,12 @@ def per_class(given: FigureData) -> Figure:
         raise NoFigure("expected a class with a recall, and none has one")
     kept = order[:_MOST]
     names, word = apart(kept), class_word(report, len(order))
-    rows = [row for label, said in zip(kept, names, strict=True) for row in _rates(report, label, said)]
+    rows = [
+        {"class": said, "metric": metric, "value": value, **dict(zip(("low", "high"), limits, strict=True))}
+        for label, said in zip(kept, names, strict=True)
+        for metric, value in ((RECALL, recalls_of(report)[label]), (PRECISION, precision_of(report, label)))
+        for limits in [ends_of(report, f"{metric}@{write_label(label)}")]
+    ]
     layers = [
         *_rate_layers(RECALL, names, "stays", "interval"),
         *_rate_layers(PRECISION, names, "moves", "interval-moves"),
@@ -42,7 +47,7 @@ def per_class(given: FigureData) -> Figure:
         title=f"Recall and precision by {class_word(report)}",
         subtitle=(
             given.heading,
-            f"lowest recall first, {level_of(report['intervals'])}s{_part(order, word)}",
+            f"lowest recall first, {level_of(report)} intervals{_part(order, word)}",
             "● does not move with prevalence, ○ moves with it",
         ),
         text=sentences(_weakest(report, order[0]), f"{len(order)} {word}." if len(order) > 1 else ""),
@@ -61,15 +66,6 @@ def _part(order: Sequence[str], word: str) -> str:
 
 
 _HEADER = f"datum.value === '{RECALL}' ? '● {RECALL}' : '○ {PRECISION}'"
-
-
-def _rates(report: Json, label: str, said: str) -> list[Row]:
-    values = {RECALL: recalls_of(report)[label], PRECISION: precision_of(report, label)}
-    rows = []
-    for metric, value in values.items():
-        low, high = ends_of(report, f"{metric}@{write_label(label)}")
-        rows.append({"class": said, "metric": metric, "value": value, "low": low, "high": high})
-    return rows
 
 
 def _rate_layers(metric: str, names: Sequence[str], point: str, interval: str) -> list[Spec]:
@@ -104,7 +100,10 @@ def phi(given: FigureData) -> Figure:
     order = sorted(medians, key=medians.__getitem__)
     kept = order[:_MOST]
     names = apart(kept)
-    rows = [_box(said, boxes[label]) for label, said in zip(kept, names, strict=True)]
+    quartiles = [boxes[label]["phi_quartiles"] for label in kept]
+    rows = [
+        {"class": said, **dict(zip(_QUARTILES, own, strict=True))} for said, own in zip(names, quartiles, strict=True)
+    ]
     right, wrong = known["imcp"]["certainly_right"]["phi_above"], known["imcp"]["certainly_wrong"]["phi_below"]
     lowest = boxes[order[0]]
     return Figure(
@@ -129,11 +128,7 @@ def phi(given: FigureData) -> Figure:
     )
 
 
-def _box(said: str, one: Mapping[str, Any]) -> Row:
-    lower, median, upper = one["phi_quartiles"]
-    return {"class": said, "q1": lower, "median": median, "q3": upper}
-
-
+_QUARTILES = ("q1", "median", "q3")
 # With two classes nothing lies between, and the two bounds differ by a rounding.
 _NOTHING = 1e-9
 

@@ -10,8 +10,10 @@ from app.api.documents.comparison import (
     LITTLE_WORSE,
     OPEN,
     WORSE,
+    in_order,
     is_of_class,
     most_telling,
+    names_by_id,
     outcome,
     turned,
 )
@@ -51,9 +53,7 @@ def differences(given: FigureData) -> Figure:
     two runs it has those to the baseline, or to the best by the first metric with a value.
     """
     answer = given.answer
-    names = dict(
-        zip((run["id"] for run in answer["evaluations"]), apart(run_names(answer["evaluations"])), strict=True)
-    )
+    names = names_by_id(answer, apart(run_names(answer["evaluations"])))
     pairs = _pairs(answer)
     every = [row for a, b in pairs for row in _rows(answer, names, a, b)]
     kept, _ = most_telling([(row["of_class"], row["at"]) for row in every], _MOST_ROWS)
@@ -90,10 +90,10 @@ def _pairs(answer: Json) -> list[tuple[str, str]]:
     the first metric with a value, in the order of the runs by that.
     """
     runs = [run["id"] for run in answer["evaluations"]]
-    ranks = next((one["ranks"] for one in answer["metrics"].values() if any(one["ranks"])), [None] * len(runs))
     if len(runs) == _PAIR:
         return [(runs[0], runs[1])]
-    order = [runs[place] for place in sorted(range(len(runs)), key=lambda place: ranks[place] or len(runs) + 1)]
+    first = next((one for one in answer["metrics"].values() if any(one["ranks"])), {"ranks": [None] * len(runs)})
+    order = [runs[place] for place in in_order(first)]
     reference = answer.get("baseline_id") or order[0]
     return [(run, reference) for run in order if run != reference]
 
@@ -137,16 +137,11 @@ def _told(rows: Sequence[Row]) -> str:
     """The first rows in words, each pair named once."""
     found: dict[str, list[str]] = {}
     for row in rows[:_MOST_TOLD]:
-        found.setdefault(row["pair"], []).append(_in_words(row))
+        said = PLAIN.said(row["difference"], row["low"], row["high"], sign=True)
+        found.setdefault(row["pair"], []).append(f"{row['metric']} {row['outcome'].lower()}, {said}")
     told = [f"{pair}: {'; '.join(parts)}." for pair, parts in found.items()]
     left = len(rows) - _MOST_TOLD
     return sentences(*told, f"{left} more differences are drawn." if left > 0 else "")
-
-
-def _in_words(row: Row) -> str:
-    return (
-        f"{row['metric']} {row['outcome'].lower()}, {PLAIN.said(row['difference'], row['low'], row['high'], sign=True)}"
-    )
 
 
 def _forest(look: Look, rows: Sequence[Row], metrics: Sequence[str], rope: float, *, data_inside: bool) -> list[Spec]:
@@ -194,14 +189,8 @@ def critical_difference(given: FigureData) -> Figure:
         {"low": min(ranks[one] for one in clique), "high": max(ranks[one] for one in clique), "row": -lane}
         for lane, clique in enumerate(bars)
     ]
-    x = marks.quantity(
-        "rank",
-        "average rank, 1 is best",
-        domain=(1, max(len(names), 2)),
-        orient="top",
-        tickMinStep=1,
-        grid=True,
-    )
+    domain = (1, max(len(names), 2))
+    x = marks.quantity("rank", "average rank, 1 is best", domain=domain, orient="top", tickMinStep=1, grid=True)
     y = {"y": {**marks.field("row"), "axis": None, "scale": {"domain": [len(names) + 0.5, -lanes - 0.5]}}}
     critical = nemenyi["critical_difference"]
     at = {"x": x, **y}

@@ -92,35 +92,31 @@ def _panel(look: Look, items: Sequence[Json], metric: str, changes: Sequence[Jso
         for (start, end), (_, one) in zip(pairwise(_edges(places)), known, strict=True)
         if one["expected"] is not None
     ]
-    bottom, top = _range([end for row in [*rows, *bands] for end in (row.get("value"), row["low"], row["high"])])
+    ends = [end for row in [*rows, *bands] for end in (row.get("value"), row["low"], row["high"]) if end is not None]
+    margin = _MARGIN * (max(ends) - min(ends)) or 0.01
     x = _axis(items, titled=last)
-    y = {"y": marks.quantity("value", None, domain=(bottom, top), tickCount=4, grid=True)}
+    y = {"y": marks.quantity("value", None, domain=(min(ends) - margin, max(ends) + margin), tickCount=4, grid=True)}
     limits = [row for row in rows if row["low"] is not None and row["high"] is not None]
-    breaks = _breaks(items, [one for one in changes if one["metric"] == metric])
-    small: Spec = {"size": 16} if len(items) > _NARROW else {}
+    # Changes are between two evaluations; both levels are said.
+    edges = {one["evaluation"]: edge for one, edge in zip(items, _edges(places), strict=False)}
+    breaks: list[Row] = [
+        {"at": edges[one["to"]], "said": f"{PAGE.value(one['before'])} to {PAGE.value(one['after'])}"}
+        for one in changes
+        if one["metric"] == metric and one["to"] in edges
+    ]
     point, line = _LOOKS[moves_with_prevalence(metric)]
+    if len(items) > _NARROW:
+        point, line = point | {"size": 16}, line | {"strokeWidth": 1}
     across, at = marks.span(x, "x", "from", "to"), {"x": {**x, "field": "place"}}
+    upright, cut = marks.span(y["y"], "y", "low", "high"), {"x": {**x, "field": "at"}, **marks.FULL_HEIGHT}
     return marks.panel(
         look,
         (_WIDTH, _HEIGHT),
         [
-            marks.shade(bands, {**across, **marks.span(y["y"], "y", "low", "high")}, look.quiet, 0.2, name="expected"),
-            marks.layer(
-                "rule",
-                limits,
-                {**at, **marks.span(y["y"], "y", "low", "high")},
-                name="limits",
-                **(line | ({"strokeWidth": 1} if small else {})),
-            ),
-            marks.layer("point", rows, {**at, **y}, name="values", **point, **small),
-            marks.layer(
-                "rule",
-                breaks,
-                {"x": {**x, "field": "at"}, **marks.FULL_HEIGHT},
-                name="changes",
-                color=look.ink,
-                strokeWidth=1.5,
-            ),
+            marks.shade(bands, {**across, **upright}, look.quiet, 0.2, name="expected"),
+            marks.layer("rule", limits, {**at, **upright}, name="limits", **line),
+            marks.layer("point", rows, {**at, **y}, name="values", **point),
+            marks.layer("rule", breaks, cut, name="changes", color=look.ink, strokeWidth=1.5),
             *(layer for late in (False, True) for layer in _levels(look, breaks, x, late=late)),
         ],
         title=printable(titled(metric)),
@@ -148,23 +144,6 @@ def _edges(places: Sequence[float]) -> list[float]:
     """Return the ends of the stretches of evaluations: halfway to the ones beside them, and as far on both sides."""
     halfway = [(one + other) / 2.0 for one, other in pairwise(places)] or [places[0] + 0.5]
     return [2.0 * places[0] - halfway[0], *halfway[: len(places) - 1], 2.0 * places[-1] - halfway[-1]]
-
-
-def _breaks(items: Sequence[Json], changes: Sequence[Json]) -> list[Row]:
-    """Return where the changes are, between two evaluations, with both levels."""
-    edges = {one["evaluation"]: edge for one, edge in zip(items, _edges(_places(items)), strict=False)}
-    return [
-        {"at": edges[one["to"]], "said": f"{PAGE.value(one['before'])} to {PAGE.value(one['after'])}"}
-        for one in changes
-        if one["to"] in edges
-    ]
-
-
-def _range(ends: Sequence[float | None]) -> tuple[float, float]:
-    known = [one for one in ends if one is not None]
-    low, high = min(known), max(known)
-    margin = _MARGIN * (high - low) or 0.01
-    return low - margin, high + margin
 
 
 def _axis(items: Sequence[Json], *, titled: bool) -> Spec:

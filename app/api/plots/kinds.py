@@ -38,8 +38,12 @@ def contingency(given: FigureData) -> Figure:
         got = f"{names[0]} by {names[1]}" if all(names) else f"{given_input['kind']} without them"
         raise NoFigure(f"expected a clustering with known classes, and a table small enough to be seen, got {got}")
     classes, clusters = apart(given_input["labels"]), apart([str(one) for one in given_input["clusters"]])
-    sizes = [sum(column) for column in zip(*table, strict=True)]
-    order = _by_leading_class(table, sizes)
+    columns = [*zip(*table, strict=True)]
+    sizes = [sum(column) for column in columns]
+    # Clusters of one leading class together, the purest first; empty ones last.
+    leading = [max(range(len(column)), key=column.__getitem__) for column in columns]
+    parts = [max(column) / (size or 1.0) for column, size in zip(columns, sizes, strict=True)]
+    order = sorted(range(len(sizes)), key=lambda column: (not sizes[column], leading[column], -parts[column]))
     largest = max(len(classes), len(clusters))
     rows = [
         {"class": classes[row], "cluster": clusters[column]} | cell(table[row][column], sizes[column])
@@ -54,8 +58,8 @@ def contingency(given: FigureData) -> Figure:
         ),
         text=sentences(
             f"{len(classes)} classes in rows, {len(clusters)} clusters in columns.",
-            _least_pure(given_input, table, sizes),
-            _never_leading(given_input, table, sizes),
+            _least_pure(given_input, sizes, leading, parts),
+            _never_leading(given_input, table, {one for one, size in zip(leading, sizes, strict=True) if size}),
         ),
         body=grid(
             given.look,
@@ -68,17 +72,6 @@ def contingency(given: FigureData) -> Figure:
     )
 
 
-def _by_leading_class(table: Table, sizes: Sequence[float]) -> list[int]:
-    """Places of the clusters, those of one leading class together, the purest first; empty ones last."""
-
-    def place(column: int) -> tuple[bool, int, float]:
-        counts = [row[column] for row in table]
-        leading = max(range(len(counts)), key=counts.__getitem__)
-        return (not sizes[column], leading, -counts[leading] / (sizes[column] or 1.0))
-
-    return sorted(range(len(sizes)), key=place)
-
-
 def _layers(look: Look, count: int) -> list[Spec]:
     stroke: Spec = {"stroke": look.paper, "strokeWidth": 1} if count <= WITH_SHARES else {"stroke": None}
     colour = {"color": coloured_by_share(look, "share of the cluster")}
@@ -89,22 +82,17 @@ def _layers(look: Look, count: int) -> list[Spec]:
     return [cells, marks.texts(field, encoding={"color": ink_on_share(look)}, fontSize=size)]
 
 
-def _least_pure(given_input: Json, table: Table, sizes: Sequence[float]) -> str:
+def _least_pure(given_input: Json, sizes: Sequence[float], leading: Sequence[int], parts: Sequence[float]) -> str:
     """The cluster that its leading class has the smallest share of."""
-    held = [column for column, size in enumerate(sizes) if size]
-    parts = {column: max(row[column] for row in table) / sizes[column] for column in held}
-    worst = min(held, key=parts.__getitem__)
-    leading = max(range(len(table)), key=lambda row: table[row][worst])
+    worst = min((column for column, size in enumerate(sizes) if size), key=parts.__getitem__)
     return (
         f"The least pure cluster is {called(str(given_input['clusters'][worst]))}: {share(parts[worst])} of its "
-        f"{whole(sizes[worst])} samples are of {called(given_input['labels'][leading])}, its largest class."
+        f"{whole(sizes[worst])} samples are of {called(given_input['labels'][leading[worst]])}, its largest class."
     )
 
 
-def _never_leading(given_input: Json, table: Table, sizes: Sequence[float]) -> str:
+def _never_leading(given_input: Json, table: Table, leading: set[int]) -> str:
     """Classes of which no cluster holds more than of any other."""
-    columns = [column for column, size in zip(zip(*table, strict=True), sizes, strict=True) if size]
-    leading = {max(range(len(column)), key=column.__getitem__) for column in columns}
     without = [
         label for place, label in enumerate(given_input["labels"]) if place not in leading and sum(table[place]) > 0
     ]

@@ -33,8 +33,7 @@ class Look:
     """Theme and size of one figure.
 
     Attributes:
-        width: Of the drawing area without its labels, in pixels; the figure decides when None.
-        height: Likewise.
+        width: Of the drawing area without its labels, in pixels, as its height; the figure decides when None.
     """
 
     theme: Theme = Theme.LIGHT

@@ -1,10 +1,10 @@
 """The words that figures are described in: panels, layers of marks, axes, legends, and names that can be told apart."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from app.api.plots.look import Look, Spec
-from app.domain.wording import name, percent, printable
+from app.domain.wording import name, printable
 
 Row = dict[str, Any]
 # Width and height of a drawing area with two axes from 0 to 1, and of a broad one; the height of a row of a list.
@@ -33,7 +33,7 @@ def panel(
     Args:
         look: Its size comes before that of the figure.
         size: Width and height in pixels, or ``{"step": pixels}`` for each row or column.
-        layers: What is drawn, the first one lowest.
+        layers: The first one lies lowest.
         title: Of one panel among several.
         parts: Everything else, such as the encoding that all layers have.
     """
@@ -136,13 +136,7 @@ def data(rows: Iterable[Row]) -> Spec:
 
 
 def points(x: Iterable[Any], y: Iterable[Any], **facts: Any) -> Iterator[Row]:
-    """Yield the points of a curve in their order, without those that have no y.
-
-    Args:
-        x: Of each point.
-        y: Likewise; None where there is none.
-        facts: Said of every point.
-    """
+    """Yield the points of a curve in their order, without those that have no y; the facts are said of every point."""
     for place, (at, value) in enumerate(zip(x, y, strict=True)):
         if value is not None:
             yield {**facts, "x": at, "y": value, "point": place}
@@ -239,12 +233,6 @@ def apart(names: Sequence[str]) -> list[str]:
 def called(label: str) -> str:
     """Return a class as a sentence names it."""
     return name(printable(label))
-
-
-def level_of(intervals: Mapping[str, Mapping[str, Any]]) -> str:
-    """Name the intervals of a report by their level: `95 % interval`."""
-    level = next((float(one["level"]) for one in intervals.values()), 0.95)
-    return f"{percent(level, None)} interval"
 
 
 def sentences(*parts: str) -> str:

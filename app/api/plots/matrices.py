@@ -1,9 +1,9 @@
 """Confusion matrices, readable whatever the number of classes, and the largest mistakes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from app.api.documents.reading import Mistake, mistakes_of
 from app.api.plots import marks
 from app.api.plots.look import BREAKS, Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, Row, apart, called, clauses, sentences
@@ -21,17 +21,6 @@ _SHORT = 10
 _MOST_MISTAKES = 20
 # Text is in ink up to this share, and in the colour of the paper from there on.
 _DARK_FROM: Final = BREAKS[3]
-
-
-@dataclass(frozen=True, slots=True)
-class _Mistake:
-    """Samples of one class that were taken for another."""
-
-    actual: int
-    predicted: int
-    count: float
-    of: float
-    share: float
 
 
 @figure("confusion", needs=Needs.REPORT, room=lambda _: 1040, broad=True)
@@ -52,9 +41,8 @@ def confusion_shares(given: FigureData) -> Figure:
 def confusions(given: FigureData) -> Figure:
     """The mistakes that take the largest shares of their class."""
     run = given.run
-    matrix = matrix_of(run)
+    found = _mistakes(run)[:_MOST_MISTAKES]
     labels = apart(run.report["input"]["labels"])
-    found = _mistakes(matrix)[:_MOST_MISTAKES]
     if not found:
         raise NoFigure("there are no mistakes to be shown: every sample has the class that was predicted")
     rows: list[Row] = [
@@ -62,10 +50,10 @@ def confusions(given: FigureData) -> Figure:
             "mistake": f"{labels[one.actual]} taken for {labels[one.predicted]}",
             "actual": labels[one.actual],
             "predicted": labels[one.predicted],
-            "count": one.count,
+            "count": one.cases,
             "of": one.of,
-            "share": one.share,
-            "said": f"{whole(one.count)} of {whole(one.of)} ({share(one.share)})",
+            "share": one.cases / one.of,
+            "said": _counted(one),
         }
         for one in found
     ]
@@ -250,15 +238,13 @@ def _texts(look: Look, count: int, *, shares: bool) -> Iterator[Spec]:
         yield part
 
 
-def _mistakes(matrix: Sequence[Sequence[float]]) -> list[_Mistake]:
+def _mistakes(run: Run) -> list[Mistake]:
     """Return them by their share of their class, the largest first."""
-    found = (
-        _Mistake(actual, predicted, count, sum(row), count / sum(row))
-        for actual, row in enumerate(matrix)
-        for predicted, count in enumerate(row)
-        if actual != predicted and count > 0
-    )
-    return sorted(found, key=lambda one: -one.share)
+    return sorted(mistakes_of(matrix_of(run)), key=lambda one: -one.cases / one.of)
+
+
+def _counted(mistake: Mistake) -> str:
+    return f"{whole(mistake.cases)} of {whole(mistake.of)} ({share(mistake.cases / mistake.of)})"
 
 
 def _right(run: Run) -> str:
@@ -271,14 +257,14 @@ def _right(run: Run) -> str:
 
 def _first(run: Run) -> str:
     """The mistake that takes the largest share of its class, in words."""
-    found = _mistakes(matrix_of(run))
+    found = _mistakes(run)
     if not found:
         return "Nothing was mistaken."
     labels = run.report["input"]["labels"]
     worst = found[0]
     return (
         f"The largest share of a class that is mistaken: {called(labels[worst.actual])} taken for "
-        f"{called(labels[worst.predicted])}, {whole(worst.count)} of {whole(worst.of)} ({share(worst.share)})."
+        f"{called(labels[worst.predicted])}, {_counted(worst)}."
     )
 
 

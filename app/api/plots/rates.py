@@ -1,6 +1,6 @@
 """Figures of rates: isocurves, surfaces and spreads over the plane of two, and metrics at other recalls and shares."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.api.documents.document import Json
@@ -44,7 +44,11 @@ def isocurves(given: FigureData) -> Figure:
     for (tpr, tnr), caption in zip(points, names, strict=True):
         answer = as_answered(isocurves_through(tpr, tnr, _PLANE_STEPS))
         levels.append({key: answer[key]["level"] for key in MEANS})
-        rows += _curves(answer, caption)
+        rows += [
+            row
+            for key, (told, _) in MEANS.items()
+            for row in marks.points(answer["fpr"], answer[key]["tpr"], run=caption, mean=told)
+        ]
     look, several = given.look, len(names) > 1
     label = given.run.report["input"]["labels"][class_of(given, given.run)]
     colour = {"color": marks.by_run(names, look)}
@@ -95,31 +99,14 @@ def point_of(given: FigureData, run: Run) -> tuple[float, float]:
     return tpr, tnr
 
 
-def points_on(answer: Json, key: str) -> Iterator[tuple[float, float]]:
-    """False and true positive rate of the points of one mean, where it has any."""
-    for fpr, tpr in zip(answer["fpr"], answer[key]["tpr"], strict=True):
-        if tpr is not None:
-            yield fpr, tpr
-
-
-def _curves(answer: Json, caption: str) -> list[Row]:
-    return [
-        row
-        for key, (told, _) in MEANS.items()
-        for row in marks.points(answer["fpr"], answer[key]["tpr"], run=caption, mean=told)
-    ]
-
-
 def _told_each(given: FigureData, label: str, points: Sequence[tuple[float, float]], levels: Sequence[Json]) -> str:
     """Each run in words, by its name where there are several."""
-    runs = zip(given.names if len(points) > 1 else [""], points, levels, strict=True)
-    return sentences(f"Class {label} against the rest.", *(_told(*run) for run in runs))
-
-
-def _told(caption: str, point: tuple[float, float], level: Json) -> str:
-    before = f"{caption}: true" if caption else "True"
-    values = ", ".join(f"{told[0]} {number(level[key])}" for key, (told, _) in MEANS.items())
-    return f"{before} positive rate {number(point[0])}, true negative rate {number(point[1])}: {values}."
+    said = [f"Class {label} against the rest."]
+    for caption, (tpr, tnr), level in zip(given.names, points, levels, strict=True):
+        before = f"{caption}: true" if len(points) > 1 else "True"
+        values = ", ".join(f"{told[0]} {number(level[key])}" for key, (told, _) in MEANS.items())
+        said.append(f"{before} positive rate {number(tpr)}, true negative rate {number(tnr)}: {values}.")
+    return sentences(*said)
 
 
 _SURFACE_STEPS, _SURFACE_SIDE = 81, 180
@@ -157,7 +144,8 @@ def surfaces(given: FigureData) -> Figure:
 
 def _above(answer: Json, key: str) -> list[Row]:
     """Return the region above a level: from the upper edge along the curve, and down where it leaves the plane."""
-    band: list[Row] = [{"x": 1.0 - fpr, "y": tpr, "top": 1.0} for fpr, tpr in points_on(answer, key)]
+    curve = zip(answer["fpr"], answer[key]["tpr"], strict=True)
+    band: list[Row] = [{"x": 1.0 - fpr, "y": tpr, "top": 1.0} for fpr, tpr in curve if tpr is not None]
     first, last = (find(float(row["x"]) for row in band) for find in (min, max))
     corner = [{"x": 1.0, "y": 0.0, "top": 1.0}] if last < 1.0 else []
     return [{"x": first, "y": 1.0, "top": 1.0}, *band, *corner]
@@ -199,13 +187,16 @@ def recall_sweep(given: FigureData) -> Figure:
     swept = [_swept(one, class_of(given, one)) for one in given.runs]
     first, recall = as_answered(swept[0]), _recalls(run)[place]
     means = {told: first[key] for key, (told, _) in MEANS.items()}
-    mixes = _mixes(given, swept) | {MEANS[RANKED][0]: first[RANKED]}
+    # Accuracy of every run at its own class shares; of one alone also at equal shares.
+    found = [as_answered(one)[ACCURACY] for one in swept]
+    mixes = {caption: one[0] for caption, one in zip(given.names, found, strict=True)}
+    if len(found) == 1:
+        mixes = {"accuracy, prevalence of this data": found[0][0], "accuracy, equal prevalence": found[0][1]}
+    mixes |= {MEANS[RANKED][0]: first[RANKED]}
     legend = list(dict.fromkeys([*means, *mixes]))
     whose = "this run" if given.heading else given.names[0]
-    panels = [
-        _recall_panel(look, title, lines, first["grid"], [one for one in legend if one in lines], recall, label)
-        for title, lines in (("means of the recalls", means), (ACCURACY, mixes))
-    ]
+    drawn = (("means of the recalls", means), (ACCURACY, mixes))
+    panels = [_recall_panel(look, title, lines, legend, first["grid"], (label, recall)) for title, lines in drawn]
     return Figure(
         title=f"If the recall of class {called(label)} were different",
         subtitle=(
@@ -224,17 +215,12 @@ def recall_sweep(given: FigureData) -> Figure:
 
 
 def _recalls(run: Run) -> list[float]:
-    """The recall of every class.
-
-    Raises:
-        NoFigure: a class has none.
-    """
-    per_class, found = run.report["per_class"], []
+    """The recall of every class; raises NoFigure where one has none."""
+    known, found = recalls_of(run.report), []
     for label in run.report["input"]["labels"]:
-        value = next((group[RECALL] for group in per_class[label].values() if RECALL in group), None)
-        if value is None:
+        if (value := known.get(label)) is None:
             raise NoFigure(f"class {called(label)} has no recall, and so there are no means of the recalls")
-        found.append(float(value))
+        found.append(value)
     return found
 
 
@@ -244,29 +230,21 @@ def _swept(run: Run, place: int) -> RecallSweep:
     return recalls_swept(_recalls(run), [place], RecallGrid(start=0.0, end=1.0, steps=_STEPS, shares=mixes))
 
 
-def _mixes(given: FigureData, swept: Sequence[RecallSweep]) -> dict[str, Sequence[float | None]]:
-    """Accuracy of every run at its own class shares; of one alone also at equal shares."""
-    found = [as_answered(one)[ACCURACY] for one in swept]
-    if len(found) == 1:
-        return {"accuracy, prevalence of this data": found[0][0], "accuracy, equal prevalence": found[0][1]}
-    return {caption: one[0] for caption, one in zip(given.names, found, strict=True)}
+Lines = Mapping[str, Sequence[float | None]]
 
 
 def _recall_panel(
-    look: Look,
-    title: str,
-    lines: Mapping[str, Sequence[float | None]],
-    grid: Sequence[float],
-    names: Sequence[str],
-    recall: float,
-    label: str,
+    look: Look, title: str, lines: Lines, legend: Sequence[str], grid: Sequence[float], of: tuple[str, float]
 ) -> Spec:
+    (label, recall), names = of, [one for one in legend if one in lines]
     rows = [row for told, values in lines.items() for row in marks.points(grid, values, line=told)]
     colours = {told: look.series[place] for place, (told, _) in enumerate(MEANS.values())}
     spare = [one for one in look.series if one not in colours.values()]
     others = [told for told in names if told not in colours]
     colours |= {told: spare[place % len(spare)] for place, told in enumerate(others)}
-    dashes = _DASHES | {told: DASHES[place // len(spare) % len(DASHES)] for place, told in enumerate(others)}
+    dashes = dict(MEANS.values()) | {
+        told: DASHES[place // len(spare) % len(DASHES)] for place, told in enumerate(others)
+    }
     x, y = marks.rate("x", f"recall of class {label}"), marks.rate("y", None)
     line: Spec = {"x": x, "y": y}
     for channel, shown_as in (("color", colours), ("strokeDash", dashes)):
@@ -277,9 +255,6 @@ def _recall_panel(
         marks.curves(rows, line, strokeWidth=1.75, strokeCap="butt"),
     ]
     return marks.panel(look, (_SIDE, _SIDE), layers, title=title)
-
-
-_DASHES: Final = dict(MEANS.values())
 
 
 _POINTS: Final = 81
@@ -420,10 +395,11 @@ def prevalence(given: FigureData) -> Figure:
     single, label = len(given.runs) == 1, given.run.sweep["sweep"]["class"]
     what = "metrics of one run" if single else ACCURACY
     lines = [titled(key) for key in given.run.sweep["metrics"]] if single else given.names
-    rows = [
-        row
+    rows: list[Row] = [
+        {**row, **{end: None if values[end] is None else values[end][row["point"]] for end in ("low", "high")}}
         for line, run in zip(given.names, given.runs, strict=True)
-        for row in _share_rows(run, None if single else line)
+        for key, values in run.sweep["metrics"].items()
+        for row in marks.points(run.sweep["grid"], values["value"], run=titled(key) if single else line)
     ]
     if not rows:
         raise NoFigure("there is nothing to be shown: no metric has a value at these shares of the class")
@@ -432,13 +408,12 @@ def prevalence(given: FigureData) -> Figure:
         {"x": sweep["observed"], "said": "this data"},
         {"x": sweep["equal"], "said": "equal prevalence"},
     ]
-    low = min([0.0, *(row["low"] for row in rows if row["low"] is not None), *(row["y"] for row in rows)])
+    limited = [row for row in rows if row["low"] is not None and row["high"] is not None]
+    ends = {**marks.span(marks.field("low"), "y", "low", "high"), "color": marks.by_run(lines, given.look)}
+    low = min([0.0, *(row["low"] for row in limited), *(row["y"] for row in rows)])
     return Figure(
         title=f"If class {called(label)} were rarer, or more frequent",
-        subtitle=(
-            given.heading,
-            f"{what}; shaded: limits; level lines do not move with class prevalence",
-        ),
+        subtitle=(given.heading, f"{what}; shaded: limits; level lines do not move with class prevalence"),
         text=sentences(
             f"{'Metrics' if single else 'Accuracy'} at shares of class {called(label)} from "
             f"{said_share(rows[0]['x'])} to {said_share(rows[-1]['x'])}.",
@@ -447,22 +422,17 @@ def prevalence(given: FigureData) -> Figure:
         body=marks.panel(
             given.look,
             (BROAD[0] + 60, BROAD[1]),
-            [*_marks(marked), *_lines(rows, marks.lines_by_run(lines, given.look))],
+            [
+                *_marks(marked),
+                marks.layer("area", limited, ends, name="limits", opacity=0.13),
+                marks.curves(rows, marks.lines_by_run(lines, given.look)),
+            ],
             encoding={
                 "x": marks.rate("x", f"share of class {printable(label)}", ticks=_SHARES, format="~%"),
                 "y": marks.quantity("y", None, domain=(low, 1), tickCount=3),
             },
         ),
     )
-
-
-def _share_rows(run: Run, caption: str | None) -> list[Row]:
-    sweep: Json = run.sweep
-    return [
-        {**row, **{end: None if values[end] is None else values[end][row["point"]] for end in ("low", "high")}}
-        for key, values in sweep["metrics"].items()
-        for row in marks.points(sweep["grid"], values["value"], run=caption or titled(key))
-    ]
 
 
 def _marks(marked: list[Row]) -> list[Spec]:
@@ -487,15 +457,6 @@ def _marks(marked: list[Row]) -> list[Spec]:
     ]
 
 
-def _lines(rows: list[Row], colour: Spec) -> list[Spec]:
-    limited = (row for row in rows if row["low"] is not None and row["high"] is not None)
-    ends = {**marks.span(marks.field("low"), "y", "low", "high"), "color": colour["color"]}
-    return [marks.layer("area", limited, ends, name="limits", opacity=0.13), marks.curves(rows, colour)]
-
-
 def _share_told(line: str, rows: list[Row]) -> str:
-    mine = [row for row in rows if row["run"] == line]
-    if not mine:
-        return ""
-    first, last = mine[0], mine[-1]
-    return f"{line}: {number(first['y'])} at {said_share(first['x'])}, {number(last['y'])} at {said_share(last['x'])}."
+    ends = [(number(row["y"]), said_share(row["x"])) for row in rows if row["run"] == line]
+    return "" if not ends else f"{line}: {ends[0][0]} at {ends[0][1]}, {ends[-1][0]} at {ends[-1][1]}."

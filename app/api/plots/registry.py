@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, Final
 
-import orjson
 from numpy.typing import NDArray
 
-from app.api.answers import write_json
 from app.api.documents.document import Json
 from app.api.documents.reading import has_classes
 from app.api.plots.look import Figure, Look
@@ -21,6 +19,7 @@ from app.api.plots.marks import apart
 from app.domain.errors import NoFigure, UnknownClass
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.members import HIDDEN, as_json
 from app.domain.wording import nearest_labels, run_names, run_title
 from app.services.decide.curves import CurveQuestion, curve_of
 
@@ -122,36 +121,35 @@ class FigureData:
         return self.run.title if len(self.runs) == 1 else ""
 
 
-def as_answered(answer: Any) -> Json:
-    """The JSON of an answer, read again: numbers that do not exist are null here too."""
-    found: Json = orjson.loads(write_json(answer))
-    return found
+as_answered: Callable[[Any], Json] = as_json
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """One figure of the registry.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlotFacts:
+    """A figure that can be asked for.
 
     Attributes:
+        of: What it is of: `evaluation`, `comparison`, `check`, `history` or `slices`.
         shows: What is seen in it.
-        several: Can further runs be drawn with it?
-        by_class: Does `class` choose what is drawn?
+        needs: What it is made of.
+        parameters: Parameters of the address that it takes beside those of how it looks.
         room: Pixels of height that a page keeps for it and its words, by the answer that it is of: the page has its
             length before the figure is drawn. 0 where a page comes with it.
         broad: No other figure has room beside it on a page.
     """
 
     name: str
+    of: Subject
     shows: str
-    needs: Needs
-    several: bool
-    by_class: bool
-    make: Callable[[FigureData], Figure]
-    room: Callable[[Json], int]
-    broad: bool
+    needs: str
+    parameters: Sequence[str]
+    data: Needs = field(metadata=HIDDEN)
+    make: Callable[[FigureData], Figure] = field(metadata=HIDDEN)
+    room: Callable[[Json], int] = field(metadata=HIDDEN)
+    broad: bool = field(metadata=HIDDEN)
 
 
-PLOTS: Final[dict[tuple[Subject, str], Plot]] = {}
+PLOTS: Final[dict[tuple[Subject, str], PlotFacts]] = {}
 
 
 def figure(
@@ -163,22 +161,29 @@ def figure(
     room: Callable[[Json], int] = lambda _: 540,
     broad: bool = False,
 ) -> Callable[[Callable[[FigureData], Figure]], Callable[[FigureData], Figure]]:
-    """Enter a function into the registry, with what `Plot` says of it."""
+    """Enter a function into the registry; ``several``: further runs can be drawn with it, ``by_class``: `class` chooses
+    what is drawn, and the rest as of `PlotFacts`.
+    """
 
     def entered(make: Callable[[FigureData], Figure]) -> Callable[[FigureData], Figure]:
-        shows = " ".join((make.__doc__ or "").split())
-        PLOTS[needs.of, str(name)] = Plot(str(name), shows, needs, several, by_class, make, room, broad)
+        PLOTS[needs.of, str(name)] = PlotFacts(
+            name=str(name),
+            of=needs.of,
+            shows=" ".join((make.__doc__ or "").split()),
+            needs=needs.words,
+            parameters=[*["class"] * by_class, *["with"] * several],
+            data=needs,
+            make=make,
+            room=room,
+            broad=broad,
+        )
         return make
 
     return entered
 
 
 def matrix_of(run: Run) -> list[list[float]]:
-    """The confusion matrix of a report.
-
-    Raises:
-        NoFigure: it has none.
-    """
+    """The confusion matrix of a report; raises NoFigure where it has none."""
     matrix: list[list[float]] | None = run.report["input"].get("confusion_matrix")
     if matrix is None:
         raise NoFigure(f"expected an evaluation with a confusion matrix, got {run.report['input']['kind']}")
@@ -187,11 +192,8 @@ def matrix_of(run: Run) -> list[list[float]]:
 
 def class_of(given: FigureData, run: Run) -> int:
     """The place in a run of the class that was asked for, else of the positive one of the first run, else of its one
-    with the lowest recall: all runs of a figure show the same class.
-
-    Raises:
-        NoFigure: there are no classes.
-        UnknownClass: there is no such class.
+    with the lowest recall: all runs of a figure show the same class. Raises NoFigure where there are no classes, and
+    UnknownClass where there is none of this name.
     """
     needs_classes(run.report)
     label = given.label
@@ -204,11 +206,7 @@ def class_of(given: FigureData, run: Run) -> int:
 
 
 def place_in(labels: Sequence[str], label: str) -> int:
-    """The place of a class.
-
-    Raises:
-        UnknownClass: there is no such class.
-    """
+    """The place of a class; raises UnknownClass where there is none."""
     if label not in labels:
         near = nearest_labels(label, labels)
         raise UnknownClass(f"expected one of {listed(labels)}, got {shown(label)}", suggestions=near)
@@ -225,10 +223,7 @@ def hits_of(source: MatrixInput) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
 
 def weakest_first(source: MatrixInput) -> list[int]:
     """Places of the classes that have samples, or of the labels that some have and others have not, that of the lowest
-    recall first.
-
-    Raises:
-        NoFigure: there is no such label.
+    recall first; raises NoFigure where there is no such label.
     """
     found, actual, _ = hits_of(source)
     present = [place for place, one in enumerate(actual) if one and (source.task is None or one < source.n_samples)]
@@ -238,10 +233,6 @@ def weakest_first(source: MatrixInput) -> list[int]:
 
 
 def needs_classes(report: Json) -> None:
-    """Refuse what has no classes.
-
-    Raises:
-        NoFigure: it has none.
-    """
+    """Refuse what has no classes; raises NoFigure."""
     if not has_classes(report):
         raise NoFigure(f"expected an evaluation of classes or labels, got {report['input']['kind']}")

@@ -31,6 +31,7 @@ class _Style:
         references: Which companions are drawn, and what they are called.
         x: The domain of that axis; what the data have when None.
         area: What its area is called; None where it says nothing.
+        normal: Its rates are drawn as normal deviates.
     """
 
     curve: CurveName
@@ -40,6 +41,7 @@ class _Style:
     y: tuple[float, float] | None = _UNIT
     area: str | None = "area"
     size: tuple[int, int] = SQUARE
+    normal: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,47 +70,42 @@ class _Line:
             yield {**row, "threshold": answer["thresholds"][row["point"]]}
 
 
-def _curve(given: FigureData, style: _Style) -> Figure:
-    lines, hint = _lines(given, style)
-    return _figure(given, style, lines, hint)
-
-
 @figure(CurveName.ROC, needs=Needs.SAMPLES, several=True, by_class=True)
 def roc(given: FigureData) -> Figure:
     """The ROC curve: how many of a class are found at each share of false alarms."""
-    return _curve(given, _Style(CurveName.ROC, "ROC curve", {"diagonal": "by chance"}))
+    return _figure(given, _Style(CurveName.ROC, "ROC curve", {"diagonal": "by chance"}))
 
 
 @figure(CurveName.PR, needs=Needs.SAMPLES, several=True, by_class=True)
 def pr(given: FigureData) -> Figure:
     """The precision-recall curve, which moves with the share of the class."""
-    return _curve(given, _Style(CurveName.PR, "Precision-recall curve", {"prevalence": "share of the class"}))
+    return _figure(given, _Style(CurveName.PR, "Precision-recall curve", {"prevalence": "share of the class"}))
 
 
 @figure(CurveName.GAIN, needs=Needs.SAMPLES, several=True, by_class=True)
 def gain(given: FigureData) -> Figure:
     """The gain curve: how many of a class are among those with the highest scores."""
-    return _curve(given, _Style(CurveName.GAIN, "Gain curve", {"perfect": "perfect order", "random": "by chance"}))
+    return _figure(given, _Style(CurveName.GAIN, "Gain curve", {"perfect": "perfect order", "random": "by chance"}))
 
 
 @figure(CurveName.LIFT, needs=Needs.SAMPLES, several=True, by_class=True)
 def lift(given: FigureData) -> Figure:
     """The lift curve: how many times more of a class are found than by chance."""
-    return _curve(given, _Style(CurveName.LIFT, "Lift curve", {"random": "by chance"}, y=None, area=None, size=BROAD))
+    return _figure(given, _Style(CurveName.LIFT, "Lift curve", {"random": "by chance"}, y=None, area=None, size=BROAD))
 
 
 @figure(CurveName.DECISION, needs=Needs.SAMPLES, several=True, by_class=True)
 def decision(given: FigureData) -> Figure:
     """The decision curve: the net benefit of acting on the model, beside acting always and never."""
     always = {"treat_all": "act always", "treat_none": "act never"}
-    return _curve(given, _Style(CurveName.DECISION, "Decision curve", always, None, None, area=None, size=BROAD))
+    return _figure(given, _Style(CurveName.DECISION, "Decision curve", always, None, None, area=None, size=BROAD))
 
 
 @figure(CurveName.COST, needs=Needs.SAMPLES, several=True, by_class=True)
 def cost(given: FigureData) -> Figure:
     """The cost curve: the expected cost of the best threshold at each mix of costs and class prevalence."""
     always = {"always_positive": "always positive", "always_negative": "always negative"}
-    return _curve(given, _Style(CurveName.COST, "Cost curve", always, y=(0.0, 0.5), size=BROAD))
+    return _figure(given, _Style(CurveName.COST, "Cost curve", always, y=(0.0, 0.5), size=BROAD))
 
 
 # From this lift on its axis is logarithmic, and has these ticks.
@@ -119,13 +116,7 @@ _LIFTS: Final = (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000)
 @figure(CurveName.DET, needs=Needs.SAMPLES, several=True, by_class=True)
 def det(given: FigureData) -> Figure:
     """The DET curve: misses against false alarms, on axes of normal deviates, where normal scores make a line."""
-    style = _Style(CurveName.DET, "DET curve", {}, _DET_RANGE, _DET_RANGE)
-    lines, hint = _lines(given, style)
-    scaled = [replace(line, answer=_deviates(line.answer), decided=_deviate(line.decided)) for line in lines]
-    drawn = _figure(given, style, scaled, hint)
-    for channel in drawn.body["encoding"].values():
-        channel["axis"] |= {"values": [_probit(one) for one in _DET_TICKS], "labelExpr": _DET_LABELS}
-    return replace(drawn, subtitle=(*drawn.subtitle, "axes of normal deviates"))
+    return _figure(given, _Style(CurveName.DET, "DET curve", {}, _DET_RANGE, _DET_RANGE, normal=True))
 
 
 _DET_TICKS: Final = (0.01, 0.05, 0.2, 0.5, 0.8, 0.95)
@@ -136,18 +127,16 @@ _DET_LABELS: Final = (
 )
 
 
-def _deviates(answer: Json) -> Json:
-    """Return the curve on normal deviates, without rates of 0 and 1, which have none."""
+def _as_deviates(line: _Line) -> _Line:
+    """Return the line on normal deviates, without rates of 0 and 1, which have none."""
+    answer, decided = line.answer, line.decided
     points = zip(answer["x"], answer["y"], answer["thresholds"], strict=True)
     kept = [(_probit(x), _probit(y), threshold) for x, y, threshold in points if 0 < x < 1 and 0 < y < 1]
     x, y, thresholds = zip(*kept, strict=True) if kept else ((), (), ())
-    return {**answer, "x": x, "y": y, "thresholds": thresholds, "references": {}}
-
-
-def _deviate(point: tuple[float, float] | None) -> tuple[float, float] | None:
-    if point is None or not all(0 < one < 1 for one in point):
-        return None
-    return _probit(point[0]), _probit(point[1])
+    if decided is not None:
+        decided = (_probit(decided[0]), _probit(decided[1])) if all(0 < one < 1 for one in decided) else None
+    of = {**answer, "x": x, "y": y, "thresholds": thresholds, "references": {}}
+    return replace(line, answer=of, decided=decided)
 
 
 def _lines(given: FigureData, style: _Style) -> tuple[list[_Line], str]:
@@ -159,16 +148,17 @@ def _lines(given: FigureData, style: _Style) -> tuple[list[_Line], str]:
         label = given.label
         if label is None and positive is None:
             label = labels[weakest_first(run.samples)[0]]
-        found = [_line(one, caption, style.curve, label) for one, caption in zip(given.runs, given.names, strict=True)]
-        return [replace(one, legend=_legend(one)) for one in found], _class_hint(found[0].answer)
+        found = [_line(one, caption, style, label) for one, caption in zip(given.runs, given.names, strict=True)]
+        areas = ["" if one.answer["area"] is None else f": {number(one.answer['area'])}" for one in found]
+        named = [replace(one, legend=one.title + area) for one, area in zip(found, areas, strict=True)]
+        return named, _class_hint(found[0].answer)
     if given.label is not None or positive is not None:
-        line = _line(run, run.title, style.curve, given.label)
+        line = _line(run, run.title, style, given.label)
         return [line], _class_hint(line.answer)
     order = weakest_first(run.samples)[:_MOST_CLASSES]
     caption = apart([labels[place] for place in order])
     found = [
-        _line(run, one, style.curve, labels[place], points=_POINTS_EACH)
-        for place, one in zip(order, caption, strict=True)
+        _line(run, one, style, labels[place], points=_POINTS_EACH) for place, one in zip(order, caption, strict=True)
     ]
     one, several = ("class", "classes") if run.samples.task is None else ("label", "labels")
     hint = f"each {one} against the rest; {caption[0]}, of the lowest recall, in colour"
@@ -177,18 +167,14 @@ def _lines(given: FigureData, style: _Style) -> tuple[list[_Line], str]:
     return found, hint
 
 
-def _legend(line: _Line) -> str:
-    area = line.answer["area"]
-    return line.title if area is None else f"{line.title}: {number(area)}"
-
-
 def _class_hint(answer: Json) -> str:
     return "" if answer["class"] is None else f"class {called(answer['class'])}"
 
 
-def _line(run: Run, caption: str, curve: CurveName, label: str | None, points: int = 1000) -> _Line:
-    answer = run.curve(CurveQuestion(name=curve, label=label, max_points=points))
-    return _Line(caption, answer, *_decided(run.samples, curve, answer["class"]))
+def _line(run: Run, caption: str, style: _Style, label: str | None, points: int = 1000) -> _Line:
+    answer = run.curve(CurveQuestion(name=style.curve, label=label, max_points=points))
+    line = _Line(caption, answer, *_decided(run.samples, style.curve, answer["class"]))
+    return _as_deviates(line) if style.normal else line
 
 
 def _decided(source: MatrixInput, curve: CurveName, label: str | None) -> tuple[tuple[float, float] | None, str]:
@@ -214,7 +200,8 @@ def _decided(source: MatrixInput, curve: CurveName, label: str | None) -> tuple[
     return points.get(curve), "" if source.is_weighted else said.get(curve, "")
 
 
-def _figure(given: FigureData, style: _Style, lines: Sequence[_Line], hint: str) -> Figure:
+def _figure(given: FigureData, style: _Style) -> Figure:
+    lines, hint = _lines(given, style)
     look, of_classes = given.look, len(given.runs) == 1 and len(lines) > 1
     axes = {axis: _axis(axis, title, style, lines) for axis, title in lines[0].answer["axes"].items()}
     area = "" if style.area is None or len(lines) > 1 else _area(style, lines[0])
@@ -228,7 +215,11 @@ def _figure(given: FigureData, style: _Style, lines: Sequence[_Line], hint: str)
     says = lines[0].says if len(lines) == 1 else ""
     return Figure(
         title=says or style.title,
-        subtitle=(given.heading, clauses(style.title if says else "", hint, area, dashed, logarithmic)),
+        subtitle=(
+            given.heading,
+            clauses(style.title if says else "", hint, area, dashed, logarithmic),
+            *(["axes of normal deviates"] if style.normal else []),
+        ),
         text=_told(style, lines, of_classes=of_classes),
         body=marks.panel(look, style.size, layers, encoding=axes),
     )
@@ -237,9 +228,14 @@ def _figure(given: FigureData, style: _Style, lines: Sequence[_Line], hint: str)
 def _axis(axis: str, title: str, style: _Style, lines: Sequence[_Line]) -> Spec:
     domain = style.x if axis == "x" else style.y
     if domain is None:
-        low, high = _span(lines, axis)
-        # Thresholds end at 1.
+        # From 0, or a little below, to the highest value; curves without a lower end are cut off. Thresholds end at 1.
+        values = [value for line in lines for value in line.answer[axis] if value is not None]
+        highest = max(values, default=1.0)
+        low, high = 0.0 if min(values, default=0.0) >= 0.0 else -0.2 * highest or -1.0, 1.05 * highest or 1.0
         domain = (low, min(high, 1.0)) if axis == "x" else (low, high)
+    if style.normal:
+        ticks = [_probit(one) for one in _DET_TICKS]
+        return marks.quantity(axis, title, domain=domain, ticks=ticks, labelExpr=_DET_LABELS)
     if domain == _UNIT:
         return marks.rate(axis, title)
     if style.curve is CurveName.LIFT and axis == "y" and domain[1] > _STEEP:
@@ -248,15 +244,6 @@ def _axis(axis: str, title: str, style: _Style, lines: Sequence[_Line]) -> Spec:
         found["scale"] |= {"type": "symlog", "constant": 1}
         return found
     return marks.quantity(axis, title, domain=domain)
-
-
-def _span(lines: Sequence[_Line], axis: str) -> tuple[float, float]:
-    """Return the ends of an axis: 0, or a little below, to the highest value; curves without a lower end are
-    cut off.
-    """
-    values = [value for line in lines for value in line.answer[axis] if value is not None]
-    highest = max(values, default=1.0)
-    return (0.0 if min(values, default=0.0) >= 0.0 else -0.2 * highest or -1.0), (1.05 * highest or 1.0)
 
 
 _DIAGONAL: Final[Sequence[Row]] = ({"x": 0, "y": 0}, {"x": 1, "y": 1})
@@ -365,7 +352,10 @@ def scores(given: FigureData) -> Figure:
     source = given.run.samples
     if source.task is not None:
         raise NoFigure(f"expected an evaluation of classes, got {source.kind}")
-    place = _place(source, given.label)
+    if given.label is not None:
+        place = place_in(source.labels, given.label)
+    else:
+        place = weakest_first(source)[0] if source.positive is None else source.positive
     label = called(source.labels[place])
     found = histogram_of(source, place, _BINS)
     what = f"{'probability' if found.are_probabilities else 'score'} of class {label}"
@@ -385,12 +375,6 @@ def scores(given: FigureData) -> Figure:
         ),
         body=marks.side_by_side(panels, below=True),
     )
-
-
-def _place(source: MatrixInput, label: str | None) -> int:
-    if label is not None:
-        return place_in(source.labels, label)
-    return weakest_first(source)[0] if source.positive is None else source.positive
 
 
 def _cut_in_words(source: MatrixInput, place: int, found: Histogram) -> str:
@@ -428,14 +412,18 @@ def _panel(look: Look, found: Histogram, *, inside: bool, title: str, what: str,
 @figure(CurveName.CALIBRATION, needs=Needs.SAMPLES, several=True, by_class=True, room=lambda _: 580)
 def calibration(given: FigureData) -> Figure:
     """Reliability: how often the stated probabilities come true, with limits, and how many samples state them."""
-    answers = [_reliability(run, given.label) for run in given.runs]
+    bands = [BandForm.POINTWISE if has_band(run.samples) else None for run in given.runs]
+    answers = [
+        run.curve(CurveQuestion(name=CurveName.CALIBRATION, label=given.label, band=band))
+        for run, band in zip(given.runs, bands, strict=True)
+    ]
     rows = [row for answer, caption in zip(answers, given.names, strict=True) for row in _bins(answer, caption)]
     first, several, band = answers[0], len(given.runs) > 1, answers[0].get("band")
     of = f"class {called(first['class'])}" if first["class"] is not None else "the predicted class"
     colour = {"color": marks.by_run(given.names, given.look)}
     x, y = (marks.rate(axis, title) for axis, title in first["axes"].items())
     weight = {**marks.field("weight"), "scale": {"domain": [0, 1], "range": [16, 400]}, "legend": None}
-    limits = [row for row in rows if row["low"] is not None]
+    limits, ends = [row for row in rows if row["low"] is not None], {**marks.span(y, "y", "low", "high"), **colour}
     name = "Reliability of the probabilities"
     reading = f"{of}; dashed: as stated; the size of a dot is its share of the samples"
     gap = None if several else first["area"]
@@ -457,14 +445,7 @@ def calibration(given: FigureData) -> Figure:
             SQUARE,
             [
                 marks.reference(_DIAGONAL),
-                marks.layer(
-                    "rule",
-                    limits,
-                    {**marks.span(y, "y", "low", "high"), **colour},
-                    name="limits",
-                    strokeWidth=2,
-                    opacity=0.55,
-                ),
+                marks.layer("rule", limits, ends, name="limits", strokeWidth=2, opacity=0.55),
                 marks.curves(rows, colour, strokeWidth=1.5),
                 marks.dots(rows, {**colour, "size": weight}, opacity=1),
             ],
@@ -473,17 +454,10 @@ def calibration(given: FigureData) -> Figure:
     )
 
 
-def _reliability(run: Run, label: str | None) -> Json:
-    band = BandForm.POINTWISE if has_band(run.samples) else None
-    return run.curve(CurveQuestion(name=CurveName.CALIBRATION, label=label, band=band))
-
-
 def _bins(answer: Json, caption: str) -> Iterator[Row]:
-    size = len(answer["x"])
-    members = {"low": "low", "high": "high", "weight": "weights"}
-    beside = {name: answer.get(member) or [None] * size for name, member in members.items()}
+    beside = {"low": answer.get("low"), "high": answer.get("high"), "weight": answer.get("weights")}
     for row in marks.points(answer["x"], answer["y"], run=caption):
-        yield {**row, **{name: values[row["point"]] for name, values in beside.items()}}
+        yield row | {name: values and values[row["point"]] for name, values in beside.items()}
 
 
 def _calibration_told(answer: Json, caption: str) -> str:

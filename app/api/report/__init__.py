@@ -43,7 +43,7 @@ from app.api.documents.reading import in_names, key_of, with_minus, with_signs
 from app.api.documents.text import plain
 from app.api.plots.look import BREAKS, Theme, colours_of
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
-from app.api.plots.registry import FigureData, Plot
+from app.api.plots.registry import FigureData, PlotFacts
 from app.domain.catalogue import spoken, titled
 from app.domain.wording import PAGE, printable, sentence, share, whole, written_day
 
@@ -85,7 +85,7 @@ def inlined(svg: str, place: int) -> Markup:
     text = _PROLOGUE.sub("", svg).strip()
     text = _TAG.sub(lambda found: _OF_MARKS.sub("", found[0]), text)
     text = _ID.sub(lambda found: found[0].replace(found[1] or found[2], f"f{place}-{found[1] or found[2]}"), text)
-    text = _COLOUR.sub(lambda found: f'{found[1]}="{_themed(found[2])}"', text)
+    text = _COLOUR.sub(_themed, text)
     # It shrinks with the page as long as its texts can be read; what is beside it keeps that width.
     text = text.replace(' class="marks"', "", 1)
     width = _SIZE.match(text)
@@ -95,28 +95,13 @@ def inlined(svg: str, place: int) -> Markup:
     return Markup(f'<svg width="{least:.0f}" height="0" aria-hidden="true"></svg>{text}')  # noqa: S704 - see above
 
 
-def _themed(colour: str) -> str:
-    return f"var(--{_variables()[colour.lower()]})" if colour.lower() in _variables() else colour
+def _themed(found: re.Match[str]) -> str:
+    """Return a colour of the light theme as what it is called in the styles of a page."""
+    colour = found[2].lower()
+    return f'{found[1]}="var(--c{colour[1:]})"' if colour in colours_of(Theme.LIGHT) else found[0]
 
 
-@cache
-def _variables() -> dict[str, str]:
-    """Colours of the light theme, and what they are called in the styles of a page."""
-    return {light: f"c{light[1:]}" for light, _ in _pairs()}
-
-
-@cache
-def _pairs() -> tuple[tuple[str, str], ...]:
-    return tuple(dict(zip(colours_of(Theme.LIGHT), colours_of(Theme.DARK), strict=True)).items())
-
-
-def colour_styles() -> str:
-    """Return the colours of pictures as custom properties, for both themes."""
-    pairs = "".join(f"--c{light[1:]}:light-dark({light},{dark});" for light, dark in _pairs())
-    return f":root{{{pairs}}}"
-
-
-def picture_of(plot: Plot, specification: bytes, svg: bytes | None, place: int, given: FigureData) -> Picture:
+def picture_of(plot: PlotFacts, specification: bytes, svg: bytes | None, place: int, given: FigureData) -> Picture:
     """Return a figure for a page, at a place among its figures. Whose it is the page says."""
     found = orjson.loads(specification)
     subtitle = found["usermeta"]["subtitle"]
@@ -173,7 +158,9 @@ def _day(text: str) -> str:
 def styles() -> Markup:
     """Return the styles of all pages, with the colours of figures."""
     own = files(__package__).joinpath("templates", "style.css").read_text()
-    return Markup(own + colour_styles())  # noqa: S704 - its own file; nothing of a request is in it
+    pairs = dict(zip(colours_of(Theme.LIGHT), colours_of(Theme.DARK), strict=True))
+    colours = "".join(f"--c{light[1:]}:light-dark({light},{dark});" for light, dark in pairs.items())
+    return Markup(f"{own}:root{{{colours}}}")  # noqa: S704 - its own file; nothing of a request is in it
 
 
 # The page runs nothing and loads nothing; its styles and pictures are inside.
@@ -191,13 +178,7 @@ At = Callable[[str], str] | None
 
 
 def write_page(document: Document, pictures: Sequence[Picture] = (), theme: Theme | None = None) -> bytes:
-    """Return a document as one file.
-
-    Args:
-        document: Its contents.
-        pictures: In the order of the page.
-        theme: That of the reader's system when None.
-    """
+    """Return a document as one file, pictures in the order of the page, in the theme of the reader's system or this."""
     drawn = all(one.svg is not None or one.reason for one in pictures)
     values = {"layout": "base.html", "web": None, "theme": theme, "styles": styles()}
     page = templates().get_template("document.html")
@@ -279,12 +260,13 @@ def table_view(table: Table, at: At = None, *, later: bool | None = None) -> dic
         "rest": [] if later is False else written(others.groups),
         "others": len(others.rows),
         # Values that move with class prevalence are drawn beside those at equal shares.
-        "marked": table.style == "hl" and any(_is_marked(cell) for row in kept.rows for cell in row),
+        "marked": table.style == "hl"
+        and any(
+            isinstance(cell, Estimate) and cell.twin is not None and cell.moves is not None
+            for row in kept.rows
+            for cell in row
+        ),
     }
-
-
-def _is_marked(cell: Cell) -> bool:
-    return isinstance(cell, Estimate) and cell.twin is not None and cell.moves is not None
 
 
 def _heads(column: Column, table: Table, at: At) -> Iterator[dict[str, Any]]:
@@ -311,7 +293,7 @@ _STYLES: Final = {Kind.NUMBER: "r", Kind.VALUE: "num", Kind.ESTIMATE: "num", Kin
 def _cells(column: Column, cell: Cell, at: At) -> Iterator[tuple[str, str, bool]]:
     """Yield what stands in a column, its style, and whether it names the row: an estimate fills two or three cells."""
     one = cell if isinstance(cell, Estimate) else None
-    value, interval = (_cell(cell, at), "") if one is None else _estimated(one)
+    value, interval = (_cell(cell, at), "") if one is None else one.written(PAGE)
     style = f"{_STYLES.get(column.kind, '')} {column.style}".strip()
     if column.kind is Kind.VALUE and interval:
         value = escape(value) + _IN_LINE + interval + _LINE_ENDS
@@ -328,17 +310,13 @@ def _cells(column: Column, cell: Cell, at: At) -> Iterator[tuple[str, str, bool]
         yield "" if one is None else _track(one), "sc", False
 
 
-def _estimated(one: Estimate) -> tuple[str, str]:
-    return PAGE.estimate(one.value, one.low, one.high, sign=one.sign, near=one.near)
-
-
 def _cell(cell: Cell, at: At) -> Markup:
     """Return a cell as a part of a page. This is where everything that came with a request is escaped."""
     match cell:
         case None | "-":
             return escape(PAGE.absent)
         case Estimate():
-            return escape(_estimated(cell)[0])
+            return escape(cell.written(PAGE)[0])
         case Tag():
             return _macro("tag", cell.kind, cell.word, cell.icon or None)
         case Link() if at is not None:
@@ -428,7 +406,7 @@ def _matrix_cell(row: Sequence[float], actual: int, predicted: int, *, small: bo
 
 def _rule(rule: Rule) -> dict[str, Any]:
     one = rule.estimate
-    text, interval = _estimated(one) if isinstance(one, Estimate) else (one, "")
+    text, interval = one.written(PAGE) if isinstance(one, Estimate) else (one, "")
     return {
         "verdict": rule.verdict,
         "title": printable(rule.title),
@@ -444,7 +422,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 def _axis(rule: Rule, one: Estimate) -> dict[str, Any]:
     """Return where limit, value and interval lie, in per cent of the axis, and which side of the limit is wrong."""
-    text, interval = _estimated(one)
+    text, interval = one.written(PAGE)
     value, ends = one.value or 0.0, [end for end in (one.low, one.high) if end is not None]
     known = [value, *ends, *(at for at, _ in rule.limits)]
     start, end = axis_of(known, sign=one.sign)

@@ -22,7 +22,6 @@ from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kinds import KINDS, task_of
 from app.domain.named_metrics import COMPARED, RANKED, RECALL
 from app.domain.wording import PAGE, dataset_name, percent, printable, run_names, sentence, whole
-from app.services.compare.comparison_answer import Besides
 from app.services.compare.comparisons import NewComparison
 
 router = page_routes()
@@ -54,11 +53,11 @@ async def show_compared(
         evaluations=tuple(run),
         metrics=(*COMPARED, *of_classes) if of_classes else (),
         # Tests of counts are not shown.
-        besides=Besides(paired_tests=False),
+        paired_tests=False,
     )
     answer = as_answered(await context.services.comparisons.computed(context.project, new))
-    made = _Compared(answer, reports, of_classes)
-    return respond(await context.services.compute.run(partial(_written, made, Web.of(request, "comparisons"))))
+    written = partial(_Compared(answer, reports, of_classes).written, Web.of(request, "comparisons"))
+    return respond(await context.services.compute.run(written))
 
 
 def _of_classes(reports: Sequence[Json]) -> dict[str, str]:
@@ -73,10 +72,6 @@ def _of_classes(reports: Sequence[Json]) -> dict[str, str]:
                 lowest[label] = min(lowest.get(label, 1.0), value)
     weakest = sorted(lowest, key=lowest.__getitem__)[:_CLASSES]
     return {f"{RECALL}@{write_label(label)}": label for label in weakest}
-
-
-def _written(made: "_Compared", web: Web) -> bytes:
-    return write("compare.html", web, page=made.page(web))
 
 
 class _Compared:
@@ -101,13 +96,20 @@ class _Compared:
         lowest = min((one for key in self._metrics for drawn in self._drawn(key) for one in drawn), default=0.0)
         self._start = min(0.9, floor(10 * lowest) / 10)
 
-    def page(self, web: Web) -> dict[str, Any]:
-        """Return what the template writes."""
+    def written(self, web: Web) -> bytes:
+        """Return the page."""
         answer, design, pair = self._answer, self._answer["design"], len(self._order) == _PAIR
         datasets = list(dict.fromkeys(dataset_name(one["dataset"], version=True) for one in self._reports))
         said = [*(answer.get("findings") or ()), *answer["disagreements"][:_DISAGREEMENTS]]
         axis = sorted({self._start, round((self._start + 1.0) / 2, 2), 1.0})
-        return {
+        verdicts = [self._difference(key, *each)["verdict"] for key in self._metrics for each in self._pairs]
+        rows = {key: self._row(key) for key in self._metrics}
+        groups = [("", [*rows.values()])]
+        if self._of_classes:
+            # By what prevalence does to them.
+            kinds = (("stays", False), ("moves", True))
+            groups = [(name, [row for key, row in rows.items() if self._moves(key) is kind]) for name, kind in kinds]
+        page = {
             "title": f"{self._names[0]} against {self._names[1]}" if pair else f"{len(self._order)} runs",
             "on": f"on {datasets[0]}" if len(datasets) == 1 else f"on {len(datasets)} datasets",
             "say": best_said(answer, self._first, self._task),
@@ -122,11 +124,11 @@ class _Compared:
                 }
                 for each in self._pairs
             ],
-            "groups": self._groups(),
-            "axis": [{"at": self._place(one), "said": f"{one:g}"} for one in axis],
+            "groups": groups,
+            "axis": [{"at": self._at(one), "said": f"{one:g}"} for one in axis],
             "height": _LANE * len(self._order) + _LANE,
             "level": percent(design["level"], None).replace(" ", "\u00a0"),
-            "signs": [(*_SIGNS[verdict], count) for verdict, count in self._counted().items()],
+            "signs": [(*sign, verdicts.count(verdict)) for verdict, sign in _SIGNS.items()],
             "classes": self._classes(),
             "full": self._in_full(web) if pair else None,
             "design": f"{'Paired' if design['paired'] else 'Not paired'}: {printable(design['reason'])}.",
@@ -134,15 +136,7 @@ class _Compared:
             "method": sentence(design["multiplicity"]["method"]),
             "remarks": [in_names(naming(sentence(one), answer["metrics"])) for one in answer["notes"]],
         }
-
-    # --- in words
-
-    def _called(self, key: str) -> str:
-        return titled(key, self._task)
-
-    def _counted(self) -> dict[str, int]:
-        verdicts = [self._difference(key, *pair)["verdict"] for key in self._metrics for pair in self._pairs]
-        return {verdict: verdicts.count(verdict) for verdict in _SIGNS}
+        return write("compare.html", web, page=page)
 
     # --- one metric
 
@@ -181,13 +175,6 @@ class _Compared:
 
     # --- the table
 
-    def _groups(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        """Return the rows by what prevalence does to them; those of other tasks than classes are one group."""
-        if not self._of_classes:
-            return [("", [self._row(key) for key in self._metrics])]
-        stays = [self._row(key) for key in self._metrics if not self._moves(key)]
-        return [("stays", stays), ("moves", [self._row(key) for key in self._metrics if self._moves(key)])]
-
     def _row(self, key: str) -> dict[str, Any]:
         values, ranks = self._values(key), self._metrics[key]["ranks"]
         best = next((place for place, at in enumerate(self._order) if ranks[at] == 1), None)
@@ -196,22 +183,22 @@ class _Compared:
             for place, (name, value) in enumerate(zip(self._names, values, strict=True))
         ]
         return {
-            "name": self._called(key),
+            "name": titled(key, self._task),
             "lower": self._metrics[key]["better"] == "lower",
             "best": best,
             "value": PAGE.absent if best is None else PAGE.value(values[best]),
             "alike": [place for place in self._may_be_best(key) if place != best],
             "equal": self._at_equal_shares(key),
-            "lanes": [self._lane(place, drawn) for place, drawn in enumerate(self._drawn(key)) if drawn],
+            "lanes": [
+                {"mark": place, "at": self._at(one[0]), "ends": [*map(self._at, one[1:])], "y": _LANE * (place + 1)}
+                for place, one in enumerate(self._drawn(key))
+                if one
+            ],
             "said": "; ".join(said),
             "verdicts": [_SIGNS[self._difference(key, *pair)["verdict"]] for pair in self._pairs],
         }
 
-    def _lane(self, place: int, drawn: Sequence[float]) -> dict[str, Any]:
-        at, *ends = (self._place(one) for one in drawn)
-        return {"mark": place, "at": at, "ends": ends, "y": _LANE * (place + 1)}
-
-    def _place(self, value: float) -> str:
+    def _at(self, value: float) -> str:
         return f"{100 * (value - self._start) / (1.0 - self._start):.2f}%"
 
     def _at_equal_shares(self, key: str) -> tuple[int, str] | None:

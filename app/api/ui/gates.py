@@ -22,7 +22,7 @@ from app.api.ui.web import Web, page_routes, render
 from app.api.v1.gates import tried
 from app.api.v1.requests.decisions import TrialRequest
 from app.api.v1.requests.fields import SOUGHT, GateName
-from app.domain.decisions import CheckFilter, CheckSummary
+from app.domain.decisions import CheckFilter
 from app.domain.rules import Demand
 from app.domain.wording import PAGE, dataset_name, printable, run_name, run_title
 
@@ -58,7 +58,11 @@ async def show_gate(
     versions = [_gate(one) for one in answers]
     read = partial(context.services.gates.checks, context.project, CheckFilter(gate=name))
     found = await read_page(read, _ON_A_PAGE, cursor, {"list": "checks", "gate": name}, UUID)
-    about = _tried_on(answers[0], found.items)
+    # The model and the dataset whose evaluations rules are tried on: those the gate is for, or is used for.
+    applies: Json = answers[0].get("applies_to") or {}
+    if not applies and found.items:
+        applies = {"dataset": as_answered(found.items[0])["evaluation"]["dataset"]}
+    about = {name: one for name in ("model", "dataset") if (one := applies.get(name)) is not None}
     page = {
         "title": name,
         "edit": {
@@ -71,7 +75,15 @@ async def show_gate(
         "trial": None if rules is None else await _trial(context, answers[0], about, rules, baseline),
         "gate": versions[0],
         "earlier": versions[1:],
-        "checks": [_checked(one) for one in found.items],
+        # Runs have the names that they had when they were checked.
+        "checks": [
+            {
+                **as_answered(one),
+                "run": run_title(one.evaluation),
+                "against": "" if one.baseline is None else run_title(one.baseline),
+            }
+            for one in found.items
+        ],
         "next": found.next_cursor,
         "first": cursor is None,
         "history": _history(await context.services.gates.history(context.project, name, _IN_A_HISTORY)),
@@ -125,13 +137,6 @@ def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
     }
 
 
-def _value_of(one: Json) -> str:
-    found = estimate_of(one)
-    if isinstance(found, str):
-        return found
-    return PAGE.said(found.value, found.low, found.high, sign=found.sign)
-
-
 _WORST: Final = ("fail", "inconclusive", "pass")
 # Where values stand in a strip of this height, in per cent of its width and in pixels.
 _FROM, _TOP, _BOTTOM = 12.0, 8.0, 64.0
@@ -142,6 +147,9 @@ _APART = 13.0
 def _strip(results: Sequence[Json | None]) -> dict[str, Any]:
     """Return the values of a rule over the checks with their limits, and the limits of the rule, as they are drawn."""
     *_, last = known = [one for one in results if one is not None]
+    said = estimate_of(last)
+    if not isinstance(said, str):
+        said = PAGE.said(said.value, said.low, said.high, sign=said.sign)
     told = [one[end] for one in known for end in ("value", "low", "high") if one[end] is not None]
     limits, sign = limits_of(last), last.get("quantity") == "difference"
     start, end = axis_of([*told, *(at for at, _ in limits)], sign=sign)
@@ -175,20 +183,13 @@ def _strip(results: Sequence[Json | None]) -> dict[str, Any]:
             if below is not None
         ],
         "ticks": [(height(at), tick(at, sign=sign)) for at in ticks],
-        "last": (last["verdict"], _value_of(last)),
+        "last": (last["verdict"], said),
     }
 
 
 # --- edited rules ----------------------------------------------------------------------------------------------------
 
 _COMPARED: Final = tuple(one for one in Demand if one.needs_baseline)
-
-
-def _tried_on(gate: Json, checks: Sequence[CheckSummary]) -> dict[str, Any]:
-    """Return the model and the dataset whose evaluations rules are tried on: those the gate is for, or is used for."""
-    applies: Json = gate.get("applies_to") or {}
-    used = {} if applies or not checks else {"dataset": as_answered(checks[0])["evaluation"]["dataset"]}
-    return {name: one for name in ("model", "dataset") if (one := {**used, **applies}.get(name)) is not None}
 
 
 async def _trial(context: Context, gate: Json, about: Json, edited: str, baseline: str | None) -> dict[str, Any]:
@@ -259,13 +260,4 @@ def _gate(gate: Json) -> dict[str, Any]:
         "created_at": gate["created_at"],
         "description": printable(gate.get("description") or ""),
         "rules": rules,
-    }
-
-
-def _checked(check: CheckSummary) -> dict[str, Any]:
-    """A check in the history; runs have the names that they had when it was made."""
-    return {
-        **as_answered(check),
-        "run": run_title(check.evaluation),
-        "against": "" if check.baseline is None else run_title(check.baseline),
     }

@@ -78,11 +78,11 @@ async def show_runs(
     ranked = filters.dataset and cursor is None
     choices = _choices(found["items"] if filters.dataset else [])
     metric = asked or choices[0]
-    at = Web.of(request).at
-    board = await _ranked(context, filters, metric) if ranked else None
+    dataset = DatasetRef(filters.dataset or "", filters.dataset_version, filters.split)
+    board = await _ranked(context, filters, dataset, metric) if ranked else None
     home = not _given(filters, None) and cursor is None and sort == "-created_at"
     page = {
-        "title": dataset_name(_dataset(filters), version=True) if filters.dataset else "Home" if home else "Runs",
+        "title": dataset_name(asdict(dataset), version=True) if filters.dataset else "Home" if home else "Runs",
         "sets": _newest_datasets(found["items"]) if home else [],
         "block": None if board is None or not board["items"] else await _block(context, board),
         "filters": filters,
@@ -100,20 +100,15 @@ async def show_runs(
         "next": found["next_cursor"],
         "sort": sort,
         "first": cursor is None,
-        "board": None if board is None else _board(board, at),
+        "board": None if board is None else _board(board, Web.of(request).at),
     }
     return render(request, "runs.html", "runs", page=page)
 
 
-def _dataset(filters: Filters) -> dict[str, Any]:
-    return {"name": filters.dataset, "version": filters.dataset_version, "split": filters.split}
-
-
 def _choices(runs: Sequence[Json]) -> Sequence[str]:
     """Return what runs of the kind of the first one are ranked by, the usual metric first."""
-    units = KINDS[runs[0]["input"]["kind"]].units if runs else None
-    known = [listed(metric)[0] for metric in units.ranked] if units is not None else []
-    return known if known and known[0] != RANKED else [RANKED, *(key for key in HEADLINE if key != RANKED)]
+    known = [key for key, _ in _ranked_by(runs[0]["input"]["kind"])] if runs else [RANKED]
+    return known if known[0] != RANKED else [RANKED, *(key for key in HEADLINE if key != RANKED)]
 
 
 def _columns(runs: Sequence[Json]) -> list[tuple[str, str]]:
@@ -172,7 +167,8 @@ def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID,
     finding = findings.get(UUID(item["id"]))
     said = None
     if finding is not None:
-        said = finding.severity.value, in_names(naming(_first_sentence(finding.message), metrics))
+        first = finding.message.partition(". ")[0].rstrip(".") + "."
+        said = finding.severity.value, in_names(naming(first, metrics))
     # Among runs of other tasks it has its own value in words.
     own = [] if any(key in metrics for key, _ in columns) else _ranked_by(given["kind"])
     return {
@@ -183,26 +179,16 @@ def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID,
         "model": item["model"]["name"],
         "on": dataset_name(item["dataset"], version=True),
         "dataset": item["dataset"],
-        "values": [(key, _value(metrics, key)) for key, _ in columns],
+        # Empty for a kind of input that has not the metric.
+        "values": [(key, PAGE.value(metrics[key]) if key in metrics else "") for key, _ in columns],
         "kind": given["kind"].replace("_", " "),
         "tags": [(printable(name), printable(value)) for name, value in item["tags"].items()],
         "created_at": item["created_at"],
     }
 
 
-def _value(metrics: Json, key: str) -> str:
-    """A value without an interval; empty for a kind of input that has not the metric."""
-    return PAGE.value(metrics[key]) if key in metrics else ""
-
-
-def _first_sentence(text: str) -> str:
-    return text.partition(". ")[0].rstrip(".") + "."
-
-
-async def _ranked(context: Context, filters: Filters, metric: str) -> Json:
-    dataset = DatasetRef(filters.dataset or "", filters.dataset_version, filters.split)
-    conditions = filters.query().where
-    query = LeaderboardQuery(dataset=dataset, metric=metric, where=conditions, limit=_IN_A_LEADERBOARD)
+async def _ranked(context: Context, filters: Filters, dataset: DatasetRef, metric: str) -> Json:
+    query = LeaderboardQuery(dataset=dataset, metric=metric, where=filters.query().where, limit=_IN_A_LEADERBOARD)
     try:
         return as_answered(await context.services.leaderboards.rank(context.project, query))
     except (InvalidExpression, OutOfReach) as error:
@@ -257,7 +243,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
 def _facts(report: Json, by_date: Sequence[Json]) -> list[str]:
     given = report["input"]
     units = KINDS[given["kind"]].units
-    unit = "samples" if units is None or units.unit is None else units.unit
+    unit = (units and units.unit) or "samples"
     classes = whole(given["n_classes"]) + f" {class_word(report, given['n_classes'])}" if has_classes(report) else ""
     size = "" if given.get("n_samples") is None else f"{whole(given['n_samples'])} {unit}"
     count = len(by_date)

@@ -93,7 +93,7 @@ def _written_run(evaluation: Evaluation, web: Web, *, kept: tuple[bool, bool], w
     # Curves of data by reference, and of what is merged of it, are kept without its samples.
     drawn = kept[0] or not answer["input"].keys().isdisjoint((DATA_FACT, MERGED_FACT))
     every = figures_shown(Subject.EVALUATION, answer)
-    names = [one for one in every if drawn or PLOTS[Subject.EVALUATION, one].needs not in (Needs.SAMPLES, Needs.UNITS)]
+    names = [one for one in every if drawn or PLOTS[Subject.EVALUATION, one].data not in (Needs.SAMPLES, Needs.UNITS)]
     said["places"] = _places(Subject.EVALUATION, names, answer) + [(UNKEPT_ROOM, False)] * (names != every)
     return write("run.html", web, **view(document, web.at, later=False if later else None), **said)
 
@@ -123,15 +123,15 @@ async def show_figures(identifier: UUID, request: Request, context: UseSlice) ->
     # No figure shows more of the report than what follows from the matrix.
     (read,) = await context.services.evaluations.read_matrices(context.project, [identifier])
     answer = as_answered(read)
-    page = {
-        "path": f"evaluations/{identifier}",
-        "of": "The run",
-        "title": run_name(answer["model"]),
-        "on": f"on {dataset_name(answer['dataset'])}",
-    }
+    title, on = run_name(answer["model"]), f"on {dataset_name(answer['dataset'])}"
+    page = {"path": f"evaluations/{identifier}", "of": "The run", "title": title, "on": on}
     pictures = await pictures_of_evaluation(context, identifier, answer)
-    query = {SLICE: _slice_of(request)}
-    return render(request, "figures.html", "runs", page=page, **_pictured(pictures), query=query)
+    return _figures(request, "runs", page, pictures, query={SLICE: _slice_of(request)})
+
+
+def _figures(request: Request, current: str, page: Json, pictures: Sequence[Picture], **values: Any) -> Response:
+    """Return the page of figures alone, with a link to what they are of."""
+    return render(request, "figures.html", current, page=page, **_pictured(pictures), **values)
 
 
 def _pictured(pictures: Sequence[Picture]) -> dict[str, Any]:
@@ -161,11 +161,11 @@ async def show_slices(
         "metric": metrics[0] if metrics else "",
         "references": [(one, words, one == reference) for one, words in (("rest", "the rest"), ("overall", "overall"))],
     }
-    compute = context.services.compute
-    answer = as_answered(await compute.run(partial(judge_slices, source, asked, identifier)))
+    answer = as_answered(await context.services.compute.run(partial(judge_slices, source, asked, identifier)))
     pictures = await pictures_of_answer(context, Subject.SLICES, answer)
     of = run_title(as_answered(await context.services.evaluations.names(context.project, identifier)))
-    return respond(await compute.run(partial(_written_slices, answer, of, form, Web.of(request, "runs"), pictures)))
+    written = partial(_written_slices, answer, of, form, Web.of(request, "runs"), pictures)
+    return respond(await context.services.compute.run(written))
 
 
 def _written_slices(answer: Json, of: str, form: Json, web: Web, pictures: Sequence[Picture]) -> bytes:
@@ -224,20 +224,22 @@ def _item(one: ComparisonSummary) -> dict[str, Any]:
 async def show_comparison(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Show a comparison: who is better by what, values, differences with intervals."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
-    web = Web.of(request, "comparisons")
-    return respond(await context.services.compute.run(partial(_written_comparison, answer, web)))
+    written = partial(_written, "document.html", Subject.COMPARISON, answer, Web.of(request, "comparisons"))
+    return respond(await context.services.compute.run(written))
 
 
-def _written_comparison(answer: Json, web: Web) -> bytes:
-    subject = Subject.COMPARISON
+_DOCUMENTS: Final = {Subject.COMPARISON: comparison_document, Subject.HISTORY: history_document}
+
+
+def _written(template: str, subject: Subject, answer: Json, web: Web, **values: Any) -> bytes:
+    """Return the page of an answer whose figures are loaded behind everything else."""
     places = _places(subject, figures_shown(subject, answer), answer)
-    return write("document.html", web, **view(comparison_document(answer), web.at), places=places)
+    return write(template, web, **view(_DOCUMENTS[subject](answer), web.at), places=places, answer=answer, **values)
 
 
 def _places(subject: Subject, names: Sequence[str], answer: Json) -> list[tuple[int, bool]]:
     """Return the height of each figure to come, and whether it is broad."""
-    plots = [PLOTS[subject, name] for name in names]
-    return [(plot.room(answer), plot.broad) for plot in plots]
+    return [(PLOTS[subject, name].room(answer), PLOTS[subject, name].broad) for name in names]
 
 
 @router.get("/comparisons/{identifier}/figures")
@@ -245,8 +247,7 @@ async def show_comparison_figures(identifier: UUID, request: Request, context: U
     """Show the figures of a comparison. Its page loads them behind everything else."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
     page = {"path": f"comparisons/{identifier}", "of": "The comparison", "title": "Figures"}
-    pictures = await pictures_of_answer(context, Subject.COMPARISON, answer)
-    return render(request, "figures.html", "comparisons", page=page, **_pictured(pictures))
+    return _figures(request, "comparisons", page, await pictures_of_answer(context, Subject.COMPARISON, answer))
 
 
 @router.get("/comparisons/{identifier}/report")
@@ -259,62 +260,42 @@ _Model = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]
 
 
 @router.get("/history")
-async def show_history(
-    request: Request,
-    context: UseContext,
-    model: _Model,
-    asked: AskedHistory,
-) -> Response:
+async def show_history(request: Request, context: UseContext, model: _Model, asked: AskedHistory) -> Response:
     """Show a model over time: did it change, when, and is it the model or the world?"""
     answer = await _history_of(context, model, asked)
-    written = partial(_written_history, answer, _asked_again(request), Web.of(request, "runs"))
-    return respond(await context.services.compute.run(written))
+    written = partial(_written, "history.html", Subject.HISTORY, answer, Web.of(request, "runs"))
+    again = {"path": "history", "query": _asked_again(request)}
+    asked_for = list(answer["items"][0]["metrics"])
+    return respond(await context.services.compute.run(partial(written, **again, asked=asked_for)))
 
 
 @router.get("/history/figures")
 async def show_history_figures(request: Request, context: UseContext, model: _Model, asked: AskedHistory) -> Response:
     """Show the figures of a history. Its page loads them behind everything else."""
     answer = await _history_of(context, model, asked)
-    page = {
-        "path": "history",
-        "of": "The history",
-        "title": printable(model),
-        "on": f"on {dataset_name(answer['dataset'], version=True)}",
-    }
-    pictured = _pictured(await pictures_of_answer(context, Subject.HISTORY, answer))
-    above = headed(section_of_figures(answer))
-    return render(request, "figures.html", "runs", page=page, **pictured, **above, query=_asked_again(request))
+    on = f"on {dataset_name(answer['dataset'], version=True)}"
+    page = {"path": "history", "of": "The history", "title": printable(model), "on": on}
+    pictures, above = await pictures_of_answer(context, Subject.HISTORY, answer), headed(section_of_figures(answer))
+    return _figures(request, "runs", page, pictures, **above, query=_asked_again(request))
 
 
 async def _history_of(context: Context, model: str, asked: HistoryQuery) -> Json:
-    metrics = asked.metrics or await _usual_metrics(context, model, asked)
+    metrics = asked.metrics
+    if not metrics:
+        # Of two classes what is found, what alerts are worth, and the share.
+        wanted = EvaluationQuery(model=model, dataset=asked.dataset.name, limit=1)
+        found = (await context.services.evaluations.page(context.project, wanted)).items
+        positive = found[0].input.positive if found else None
+        metrics = () if positive is None else tuple(f"{key}@{write_label(positive)}" for key in _USUAL)
     return as_answered(await newest_of(context, replace(asked, model=model, metrics=metrics)))
+
+
+_USUAL: Final = (RECALL, PRECISION, SHARE)
 
 
 def _asked_again(request: Request) -> dict[str, list[str]]:
     """Return the parameters of a page, for one of the same thing."""
     return {name: request.query_params.getlist(name) for name in request.query_params}
-
-
-async def _usual_metrics(context: Context, model: str, asked: HistoryQuery) -> tuple[str, ...]:
-    """Return what is shown where nobody says: of two classes what is found, what alerts are worth, and the share."""
-    wanted = EvaluationQuery(model=model, dataset=asked.dataset.name, limit=1)
-    found = (await context.services.evaluations.page(context.project, wanted)).items
-    positive = found[0].input.positive if found else None
-    return () if positive is None else tuple(f"{key}@{write_label(positive)}" for key in (RECALL, PRECISION, SHARE))
-
-
-def _written_history(answer: Json, query: Json, web: Web) -> bytes:
-    return write(
-        "history.html",
-        web,
-        **view(history_document(answer), web.at),
-        path="history",
-        query=query,
-        places=_places(Subject.HISTORY, figures_shown(Subject.HISTORY, answer), answer),
-        answer=answer,
-        asked=list(answer["items"][0]["metrics"]),
-    )
 
 
 # Words are one text, not a row of letters; what the converter has no name for is an operator by its name.
@@ -324,11 +305,7 @@ _UNKNOWN: Final = re.compile(r"\\arg(?![a-zA-Z])")
 
 @cache
 def formula(latex: str, *, inline: bool = False) -> Markup:
-    """A formula of a card.
-
-    Raises:
-        ValueError: it is written in a way that is not understood.
-    """
+    """A formula of a card; raises ValueError where it is written in a way that is not understood."""
     # Whoever never shows a formula does not load the table of all signs.
     convert = import_module("latex2mathml.converter").convert
     text = _UNKNOWN.sub(lambda _: r"\operatorname{arg}", _WORD.sub(r"\\text{\1}", latex))
@@ -355,11 +332,12 @@ async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
         (words, [_line(metric.key, metric.card.tasks[0]) for metric in found if metric.card.prevalence == kind])
         for kind, words in _PREVALENCE.items()
     ]
+    combined: Any = as_answered(combinations()) if filters == MetricFilters() else []
     page = {
         "title": "Metrics",
         "count": len(found),
         "groups": [(words, lines) for words, lines in groups if lines],
-        "combinations": _combinations() if filters == MetricFilters() else [],
+        "combinations": [{**one, "drawn": formula(one["formula"], inline=True)} for one in combined],
         "q": filters.text or "",
         "choices": [
             ("prevalence", "With prevalence", filters.prevalence, _PREVALENCE),
@@ -368,11 +346,6 @@ async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
         ],
     }
     return render(request, "metrics.html", "metrics", page=page)
-
-
-def _combinations() -> list[dict[str, Any]]:
-    answered: Any = as_answered(combinations())
-    return [{**one, "drawn": formula(one["formula"], inline=True)} for one in answered]
 
 
 def _line(key: str, task: str) -> dict[str, Any]:
@@ -389,7 +362,11 @@ async def show_questions(
     """Ask one question after the other, and recommend metrics at the end."""
     page: dict[str, Any] = {"title": "Which metric?", "task": task, "tasks": list(WORDS["task"].items())}
     if task is not None:
-        given = dict(_answer(one) for one in answers or ())
+        given = {}
+        for about, colon, said in (one.partition(":") for one in answers or ()):
+            if not colon:
+                raise InvalidQuery.at("answer", "invalid_answer", _WANTED)
+            given[about] = said
         path, question = walk(task, given)
         page |= {
             "judged": WORDS["task"][task],
@@ -399,20 +376,12 @@ async def show_questions(
             "given": [f"{one.about}:{one.answer}" for one in path],
             "question": question,
             "advice": None if question is not None else as_answered(recommended(task, given)),
-            "names": _names,
+            "names": lambda key: describe_metric(metric_by_name(key)).name,
         }
     return render(request, "choose.html", "metrics", page=page)
 
 
-def _answer(text: str) -> tuple[str, str]:
-    about, colon, answer = text.partition(":")
-    if not colon:
-        raise InvalidQuery.at("answer", "invalid_answer", "expected what it is about and the answer: balanced:yes")
-    return about, answer
-
-
-def _names(key: str) -> str:
-    return describe_metric(metric_by_name(key)).name
+_WANTED: Final = "expected what it is about and the answer: balanced:yes"
 
 
 @router.get("/metrics/{key}")
@@ -420,10 +389,12 @@ async def show_metric(key: str, request: Request, task: Task = None) -> Response
     """Show everything that is declared of a metric."""
     metric = metric_by_name(key, task)
     card = as_answered(describe_metric(metric))
+    symbol = card["symbol"] or ""
     page = {
         "title": card["name"],
         "card": card,
-        "symbol": _symbol(card["symbol"]),
+        # A formula if it is more than letters.
+        "symbol": formula(symbol, inline=True) if re.search(r"[\\_^]", symbol) else symbol,
         "formula": formula(card["formula"]),
         "range": f"{_end(card['range']['minimum'], '−∞')} to {_end(card['range']['maximum'], '∞')}",
         "better": card["orientation"].removesuffix("_is_better").replace("_", " "),
@@ -432,11 +403,6 @@ async def show_metric(key: str, request: Request, task: Task = None) -> Response
         "scope": _SCOPES[card["scope"]],
     }
     return render(request, "metric.html", "metrics", page=page)
-
-
-def _symbol(text: str | None) -> str:
-    """Write a symbol, as a formula if it is more than letters."""
-    return formula(text, inline=True) if text and re.search(r"[\\_^]", text) else text or ""
 
 
 def _end(value: float | None, without: str) -> str:

@@ -8,7 +8,6 @@ from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from app.api.deps import Context, UseContext
-from app.api.documents.document import Json
 from app.api.documents.reading import in_names, moves_with_prevalence, naming, with_minus
 from app.api.plots.registry import as_answered
 from app.api.ui.web import Web, page_routes, render
@@ -109,20 +108,16 @@ def _told(rates: Simulated, place: int, label: str, share: float, cost_fp: float
     alerts = "no alert is raised" if precision is None else f"{100 * (1 - precision):.0f} of 100 alerts are false"
     cut = "" if rates.thresholds is None else f" and a threshold of {significant(rates.thresholds[place], 3)}"
     at = f"At {_percent(share)} {called(label)}{with_minus(cut)}"
-    said = f"{at}, {alerts} and {100 * recall[0]:.0f} of 100 cases are caught."
+    ends = [one for one in found.cost[1:] if one is not None]
+    raised = _many(found.caught + found.false)
     return {
-        "say": said,
+        "say": f"{at}, {alerts} and {100 * recall[0]:.0f} of 100 cases are caught.",
         "facts": [
-            (
-                "alerts",
-                f"Alerts per {_PER:,}",
-                _many(found.caught + found.false),
-                f"{_many(found.false)} of them false",
-            ),
+            ("alerts", f"Alerts per {_PER:,}", raised, f"{_many(found.false)} of them false"),
             ("caught", f"Caught per {_PER:,}", _many(found.caught), f"recall {PAGE.said(*recall)}"),
             ("missed", f"Missed per {_PER:,}", _many(found.missed), f"of {_many(share)} cases"),
             (PRECISION, "○ Precision", *PAGE.estimate(*found.precision)),
-            ("cost", f"Expected cost per {_PER:,}", _many(found.cost[0]), _between(found.cost)),
+            ("cost", f"Expected cost per {_PER:,}", _many(found.cost[0]), " to ".join(_many(one) for one in ends)),
         ],
     }
 
@@ -152,11 +147,6 @@ def _many(part: float) -> str:
     return whole(float(rounded(number, 0))) if number >= 100 else rounded(number, 1 if number >= 1 else 2)
 
 
-def _between(cost: tuple[float, float | None, float | None]) -> str:
-    _, low, high = cost
-    return "" if low is None or high is None else f"{_many(low)} to {_many(high)}"
-
-
 async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, Any]:
     """Return the usual metrics at some shares of the class, with their limits, or why there are none."""
     sweep = Sweep(label=label, start=_LOWEST, end=_HIGHEST, steps=2, at=(*_SHARES[1:-1], *Marked))
@@ -173,12 +163,15 @@ async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, 
         "names": [titled(key) for key in metrics],
         "level": percent(found["design"]["level"], None).replace(" ", "\u00a0"),
         "rows": [
-            (_percent(share), named.get(share, ""), _cells(metrics, place)) for place, share in enumerate(found["grid"])
+            (
+                _percent(share),
+                named.get(share, ""),
+                [PAGE.said(*(one[end] and one[end][place] for end in _ENDS)) for one in metrics.values()],
+            )
+            for place, share in enumerate(found["grid"])
         ],
         "notes": [in_names(naming(sentence(note), {*SHOWN, *found["metrics"]})) for note in found["notes"]],
     }
 
 
-def _cells(metrics: Json, place: int) -> list[str]:
-    ends = ("value", "low", "high")
-    return [PAGE.said(*(None if one[end] is None else one[end][place] for end in ends)) for one in metrics.values()]
+_ENDS: Final = ("value", "low", "high")

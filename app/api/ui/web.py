@@ -199,8 +199,12 @@ class PageRoute(StrictRoute):
         handle = super().get_route_handler()
 
         async def page_or_why(request: Request) -> Response:
-            if any(value == "" for _, value in request.query_params.multi_items()):
-                return _without_empty_fields(request)
+            asked = request.query_params.multi_items()
+            if any(value == "" for _, value in asked):
+                # Without the fields of a form that were left empty; without a path it leads to the page itself,
+                # whatever its address looks like.
+                given = urlencode([(name, value) for name, value in asked if value != ""])
+                return RedirectResponse(f"?{given}", HTTPStatus.SEE_OTHER)
             try:
                 return await handle(request)
             except RequestValidationError as error:
@@ -223,32 +227,17 @@ def refused(request: Request, problem: Problem) -> Response:
     request.scope["state"]["code"] = problem.code
     web = Web.of(request)
     title = _TITLES.get(problem.status, problem.code.replace("_", " ").capitalize())
+    shown: dict[str, Any]
     if problem.status is HTTPStatus.UNAUTHORIZED:
+        with_key = KEY_COOKIE in request.cookies or "authorization" in request.headers
         # What was asked for is shown after signing in.
-        page = write("sign_in.html", web, page={"title": title, "reason": _why(request), "next": web.here})
+        shown = {"title": title, "reason": NOT_GOOD if with_key else "", "next": web.here}
+        page = write("sign_in.html", web, page=shown)
     else:
-        shown = {
-            "title": title,
-            "problem": problem,
-            "status": problem.status.value,
-            "request_id": request_id(request),
-        }
+        status, identifier = problem.status.value, request_id(request)
+        shown = {"title": title, "problem": problem, "status": status, "request_id": identifier}
         page = write("refused.html", web, page=shown)
     return respond(page, problem.status, problem.headers)
-
-
-def _why(request: Request) -> str:
-    """Return the reason to ask for a key."""
-    if KEY_COOKIE in request.cookies or "authorization" in request.headers:
-        return NOT_GOOD
-    return ""
-
-
-def _without_empty_fields(request: Request) -> Response:
-    """Redirect to the page by an address without the fields of a form that were left empty."""
-    given = [(name, value) for name, value in request.query_params.multi_items() if value != ""]
-    # Without a path it leads to the page itself, whatever its address looks like.
-    return RedirectResponse(f"?{urlencode(given)}", HTTPStatus.SEE_OTHER)
 
 
 _LONGEST_FORM: Final = 8192
@@ -258,7 +247,8 @@ async def sign_in(request: Request) -> Response:
     """Take a key and a project from the form, and keep them in cookies when they are good."""
     given = await _form(request)
     if given is None:
-        return _refused_form(request)
+        detail = "expected the form of a page of this service: reload the page and try again"
+        return refused(request, Problem(status=HTTPStatus.FORBIDDEN, code="foreign_form", detail=detail))
     # Without another key another project is shown by the same one.
     key = given.get("key", "").strip() or request.cookies.get(KEY_COOKIE)
     project, after = given.get("project", "").strip() or None, given.get("next", "")
@@ -273,7 +263,10 @@ async def sign_in(request: Request) -> Response:
     answer = RedirectResponse(f"../{_own_page(after)}", HTTPStatus.SEE_OTHER)
     for name, value in ((KEY_COOKIE, key), (PROJECT_COOKIE, project)):
         if value:
-            _keep(request, answer, name, value)
+            # Without a path it is good for the folder of this address, whatever prefix the service is behind. It comes
+            # along when a link from elsewhere is followed, but with no form of another page.
+            secure = request.url.scheme == "https"
+            answer.set_cookie(name, value, path=None, httponly=True, samesite="lax", secure=secure)
         else:
             _drop(answer, name)
     return answer
@@ -291,20 +284,14 @@ async def sign_out(_: Request) -> Response:
     return answer
 
 
-def _keep(request: Request, answer: Response, name: str, value: str) -> None:
-    # Without a path it is good for the folder of this address, whatever prefix the service is behind. It comes along
-    # when a link from elsewhere is followed, but with no form of another page.
-    secure = request.url.scheme == "https"
-    answer.set_cookie(name, value, path=None, httponly=True, samesite="lax", secure=secure)
-
-
 def _drop(answer: Response, name: str) -> None:
     answer.set_cookie(name, "", max_age=0, path=None, httponly=True, samesite="lax")
 
 
 async def _form(request: Request) -> dict[str, str] | None:
     """The fields of a form; None for anything else."""
-    if not _is_form(request):
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
         return None
     body = b""
     async for part in request.stream():
@@ -318,22 +305,11 @@ async def _form(request: Request) -> dict[str, str] | None:
     return {name: values[0] for name, values in fields.items()}
 
 
-def _is_form(request: Request) -> bool:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind == "application/x-www-form-urlencoded"
-
-
 def _own_page(after: str) -> str:
     """An address below the root of the service, decoded and written again: its page, or else the first one."""
     path, mark, asked = after.partition("?")
     parts = unquote(path).split("/")
     return quote("/".join(parts)) + mark + asked if parts[0] == "ui" and not {".", ".."}.intersection(parts) else "ui"
-
-
-def _refused_form(request: Request) -> Response:
-    detail = "expected the form of a page of this service: reload the page and try again"
-    problem = Problem(status=HTTPStatus.FORBIDDEN, code="foreign_form", detail=detail)
-    return refused(request, problem)
 
 
 def install_forms(app: FastAPI) -> None:

@@ -13,12 +13,11 @@ from app.api.bodies.received import answered_apart
 from app.api.deps import UseContext, UseSlice, routes
 from app.api.documentation import NO_SAMPLES
 from app.api.jobs import deferrable
+from app.api.problems import InvalidQuery
 from app.api.v1.requests import questions as requests
-from app.api.v1.requests.fields import SOUGHT, Level
+from app.api.v1.requests.fields import SOUGHT
 from app.domain.errors import UnknownClass
 from app.services.decide.curves import (
-    BandForm,
-    CalibrationForm,
     CurveName,
     CurvePoints,
     CurveQuestion,
@@ -36,54 +35,18 @@ async def get_curve(
     identifier: UUID,
     curve: CurveName,
     context: UseSlice,
+    asked: requests.AskedCurve,
     label: Annotated[
         str | None,
-        Query(
-            alias="class",
-            max_length=256,
-            description="The class, or `micro`, `macro` or `predicted` (calibration, of the predicted class). When "
-            "left out all together where that makes sense, else the positive class; calibration is that of the "
-            "positive class of two and of the predicted class of more.",
-        ),
+        Query(alias="class", max_length=256, description=requests.CURVE_OF),
         SOUGHT,
     ] = None,
-    max_points: Annotated[int, Query(ge=2, le=requests.MOST_POINTS, description="Points at most.")] = 1000,
-    prevalence: Annotated[
-        float | None,
-        Query(
-            gt=0,
-            lt=1,
-            description="Decision curves: share of the class where it is used; as observed by default.",
-        ),
-    ] = None,
-    form: Annotated[
-        CalibrationForm | None,
-        Query(description="Calibration curves: in `bins` of equal width, or `isotonic`, without bins."),
-    ] = None,
-    bins: Annotated[
-        int | None, Query(ge=1, le=1000, description="Calibration curves: how many bins, 15 by default.")
-    ] = None,
-    band: Annotated[
-        BandForm | None, Query(description="Limits around the curve: point by point, or of the curve as a whole.")
-    ] = None,
-    level: Annotated[Level | None, Query(description="Level of the band, 0.95 by default.")] = None,
-    seed: Annotated[int | None, Query(ge=0, lt=2**63, description="Seed of the band's resamples.")] = None,
     others: requests.AskedOthers = None,
 ) -> Response:
     """Read a curve of an evaluation of probabilities or scores. The area is that of the full curve."""
-    question = requests.refuse_misfits(
-        CurveQuestion(
-            name=curve,
-            label=label,
-            max_points=max_points,
-            prevalence=prevalence,
-            form=form,
-            bins=bins,
-            band=band,
-            level=level,
-            seed=seed,
-        )
-    )
+    question = asked.filled(CurveQuestion, name=curve, label=label)
+    if faults := question.faults():
+        raise InvalidQuery(faults)
     evaluations = context.services.evaluations
     source = await evaluations.with_curves(context.project, identifier)
     named = requests.identifiers_in(others)

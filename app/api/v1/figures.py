@@ -21,7 +21,7 @@ from app.api.plots.causes import falls_of_comparison, falls_of_history, falls_of
 from app.api.plots.look import Look, Theme
 from app.api.plots.matrices import WITH_SHARES
 from app.api.plots.rates import HIGHEST_SHARE, LOWEST_SHARE, STEPS, swept_metrics
-from app.api.plots.registry import PLOTS, FigureData, Needs, Plot, Run, Subject, as_answered, class_of, matrix_of
+from app.api.plots.registry import PLOTS, FigureData, Needs, PlotFacts, Run, Subject, as_answered, class_of, matrix_of
 from app.api.presentation import Media
 from app.api.problems import InvalidQuery, near
 from app.api.report import HEADERS, Picture, picture_of, without_title, write_page
@@ -145,7 +145,7 @@ async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Jso
     names, source, without = figures_shown(Subject.EVALUATION, answer), None, list[Picture]()
     evaluations = context.services.evaluations
     for needs, read in ((Needs.SAMPLES, evaluations.with_curves), (Needs.UNITS, evaluations.units)):
-        of_samples = [name for name in names if PLOTS[Subject.EVALUATION, name].needs is needs]
+        of_samples = [name for name in names if PLOTS[Subject.EVALUATION, name].data is needs]
         if of_samples:
             try:
                 source = await read(context.project, identifier)
@@ -240,14 +240,14 @@ async def _look(
 class Drawing:
     """A figure as an address asks for it."""
 
-    plot: Plot
+    plot: PlotFacts
     form: Form
     look: Look
 
     async def answer(self, context: Context, given: FigureData) -> Response:
         """The figure of this. It is made where heavy arithmetic is made, and drawn where pictures are."""
         plot, seen = self.plot, replace(given, look=self.look)
-        specification = await context.services.compute.run(partial(drawn, plot.needs.of, plot.name, seen))
+        specification = await context.services.compute.run(partial(drawn, plot.of, plot.name, seen))
         if self.form is Form.JSON:
             return Response(specification, media_type=_MEDIA[self.form])
         picture = await context.services.renderer.picture(specification, PictureFormat(self.form.value))
@@ -295,12 +295,12 @@ async def get_evaluation_plot(
 ) -> Response:
     """Read a figure of an evaluation."""
     plot, named = drawing.plot, identifiers_in(others)
-    if label is not None and not plot.by_class:
+    if label is not None and "class" not in plot.parameters:
         raise InvalidQuery.at("class", "not_for_this_plot", f"expected none for {plot.name}, which shows all classes")
-    if named and not plot.several:
+    if named and "with" not in plot.parameters:
         raise InvalidQuery.at("with", "not_for_this_plot", f"expected none for {plot.name}, which shows one run")
-    given = FigureData(label=label, runs=[await run_of(context, one, plot.needs) for one in (identifier, *named)])
-    return await drawing.answer(context, await swept(context, given) if plot.needs is Needs.SWEEP else given)
+    given = FigureData(label=label, runs=[await run_of(context, one, plot.data) for one in (identifier, *named)])
+    return await drawing.answer(context, await swept(context, given) if plot.data is Needs.SWEEP else given)
 
 
 @router.get("/comparisons/{identifier}/plots/{name}.{form}", responses=FIGURE | NOT_INSTALLED)
@@ -309,7 +309,7 @@ async def get_comparison_plot(
 ) -> Response:
     """Read a figure of a comparison."""
     answer, plot = as_answered(await context.services.comparisons.read(context.project, identifier)), drawing.plot
-    if ("average_ranks" in answer) != (plot.needs is Needs.TOURNAMENT):
+    if ("average_ranks" in answer) != (plot.data is Needs.TOURNAMENT):
         raise NoFigure(f"{plot.name} is a figure of another kind of comparison: GET /v1/plots says of which")
     return await drawing.answer(context, FigureData(answer=answer))
 

@@ -28,7 +28,7 @@ async def list_jobs(
     status: Annotated[JobStatus | None, Query(description="Only those of this status.")] = None,
 ) -> Response:
     """List the jobs of the project, latest first."""
-    read = partial(context.services.jobs.page, context.project, status)
+    read = partial(context.services.jobs.store.page, context.project, status)
     return await paging.page(read, {"list": "jobs", "status": status}, UUID)
 
 

@@ -38,7 +38,7 @@ async def create_key(request: Request, context: UseContext) -> Response:
 @router.get("/keys", responses=answers(Listing[KeyFacts], name="KeyPage"))
 async def list_keys(context: UseContext, paging: Annotated[Paging, paging_of(KeyFacts)]) -> Response:
     """List the keys of the project, latest first, revoked ones too."""
-    return await paging.page(partial(context.services.keys.page, context.project), {"list": "keys"}, UUID)
+    return await paging.page(partial(context.services.keys.store.page, context.project), {"list": "keys"}, UUID)
 
 
 @router.get("/keys/{identifier}", responses=answers(KeyFacts))
@@ -66,4 +66,4 @@ async def revoke_key(identifier: UUID, context: UseContext) -> None:
 @router.get("/audit", responses=answers(Listing[AuditEntry], name="AuditPage"))
 async def list_audit_entries(context: UseContext, paging: Annotated[Paging, paging_of(AuditEntry)]) -> Response:
     """List who created, changed and deleted what in the project, latest first."""
-    return await paging.page(partial(context.services.keys.audit, context.project), {"list": "audit"}, UUID)
+    return await paging.page(partial(context.services.keys.store.audit, context.project), {"list": "audit"}, UUID)

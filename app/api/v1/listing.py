@@ -81,12 +81,8 @@ UseFilters = Annotated[Filters, parameters_of(Filters)]
 
 
 def stored_metric(name: str, parameter: str, *others: str) -> str:
-    """The key of an overall metric whose values are stored.
-
-    Args:
-        name: Of the metric, or one of its aliases.
-        parameter: Where it stands.
-        others: What may stand there in place of a metric.
+    """The key of an overall metric whose values are stored, by a name that stands in this parameter; ``others`` may
+    stand there in place of a metric.
 
     Raises:
         InvalidQuery: there is none of that name, or its values are not stored.

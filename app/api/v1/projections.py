@@ -19,7 +19,7 @@ from app.api.jobs import deferrable
 from app.api.v1.requests import questions as requests
 from app.services.consistency import ConsistencyAnswer, check_report
 from app.services.project import what_if
-from app.services.project.prevalence_estimate import PrevalenceEstimate
+from app.services.project.prevalence_estimate import PrevalenceEstimate, Unlabelled
 from app.services.project.projection import Projection
 
 router = routes("what-if")
@@ -59,7 +59,7 @@ async def estimate_prevalence(identifier: UUID, request: Request, context: UseCo
     return json_response(await context.services.what_if.estimate(context.project, identifier, seen))
 
 
-def _read_unlabelled(read: Callable[..., requests.EstimateRequest], file: BinaryIO) -> what_if.Unlabelled:
+def _read_unlabelled(read: Callable[..., requests.EstimateRequest], file: BinaryIO) -> Unlabelled:
     return read(file, requests.EstimateRequest).to_domain()
 
 

@@ -1,18 +1,19 @@
 """Comparisons of runs whose samples are read again, where their data was named: taken as jobs, as the runs were."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
-import orjson
 from fastapi import Request
 from starlette.responses import Response
 
 from app.api.bodies.parsing import Body
-from app.api.bodies.referenced import Asked, PartsOfData, ReadData, copied, of_rows, read_data
-from app.api.deps import CARRIED_OUT_BY, Context
+from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading, check_data, of_rows, read_data
+from app.api.deps import CARRIED_OUT_BY, Context, NamedData
 from app.api.jobs import put_aside
 from app.api.presentation import View
 from app.api.v1.requests.referenced import with_columns
@@ -26,13 +27,21 @@ from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import taken
 from app.domain.inputs.matrices import MatrixInput, with_weights
 from app.domain.inputs.merging import together
+from app.domain.members import as_json
 from app.services.compare.comparisons import AskedComparison
 from app.services.compare.elsewhere import Rereading
-from app.services.ports import DataSource, Engine
+from app.services.ports import DataSource
 from app.services.processes.worker import as_step, each_as_step
 
 
-def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool = False, sliced: bool = False) -> Asked:
+def asked_again(
+    record: EvaluationRecord,
+    memory_bytes: int,
+    *,
+    in_parts: bool = False,
+    sliced: bool = False,
+    decided: bool = True,
+) -> Asked:
     """A request for the columns of data that was evaluated once; it has to be the same files.
 
     Args:
@@ -40,6 +49,7 @@ def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool =
         memory_bytes: That columns may take.
         in_parts: Are the rows to be read in parts, with their ids?
         sliced: And with their attributes?
+        decided: Is a threshold that was assumed kept? Else all rows say again which it is.
 
     Raises:
         ValueError: it did not come by a reference.
@@ -59,6 +69,7 @@ def asked_again(record: EvaluationRecord, memory_bytes: int, *, in_parts: bool =
         in_parts,
         labels_digest=labels and labels["digest"],
         sliced=sliced,
+        request=as_json({"input": {"kind": record.kind, **_options(record, decided=decided)}}),
     )
 
 
@@ -70,15 +81,13 @@ def _reference(data: DataFacts | LabelFacts) -> DataReference:
     return DataReference(data["uri"], form, named, data.get("filter"), version, attributes=attributes)
 
 
-def request_of(record: EvaluationRecord, *, decided: bool = True) -> bytes:
-    """The request that makes the same samples of the same columns, as far as what is saved of it says; unless
-    ``decided`` all of them say again which threshold is assumed.
-    """
+def _options(record: EvaluationRecord, *, decided: bool) -> dict[str, Any]:
+    """Options that make the same samples of the same columns, as far as what is saved of an evaluation says."""
     positive = {} if record.positive is None else {"positive": record.labels[record.positive]}
     options = KINDS[record.kind].options_of({**record.facts, "labels": record.labels, **positive})
     if not decided and "threshold_assumed" in record.facts:
         options = {name: option for name, option in options.items() if name not in _THRESHOLDS}
-    return orjson.dumps({"input": {"kind": record.kind, **options}})
+    return options
 
 
 def in_parts(record: EvaluationRecord) -> list[EvaluationRecord]:
@@ -107,28 +116,16 @@ _WEIGHT: Final = "sample_weight"
 _TRUTH: Final = "y_true"
 
 
-@dataclass(frozen=True, slots=True)
-class DataAgain:
-    """The port `app.services.ports.SamplesElsewhere` for whatever the operator allows now.
-
-    Attributes:
-        engine: Joins labels that lie in other files.
-        folder: Where it makes files.
-        file_bytes: That one of them may take.
-    """
-
-    source: DataSource
-    engine: Engine
-    folder: Path
-    file_bytes: int = 1 << 40
+class DataAgain(Reading):
+    """The port `app.services.ports.SamplesElsewhere` for whatever the operator allows now."""
 
     def whole(self, record: EvaluationRecord, memory_bytes: int, *, sliced: bool = False) -> MatrixInput:
         """The input with its samples, and with their attributes if it is to be ``sliced``; raises as the port says."""
         parts, found = record.elsewhere, []
         for place, part in enumerate(parts):
             with as_step(place, len(parts)):
-                read = read_data(self.source, self.asked(asked_again(part, memory_bytes // len(parts), sliced=sliced)))
-                found.append(with_columns(request_of(part, decided=False), read).source)
+                asked = asked_again(part, memory_bytes // len(parts), sliced=sliced, decided=False)
+                found.append(with_columns(asked.request, read_data(self.source, self.at_hand(asked))).source)
         return together(found)
 
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
@@ -138,23 +135,17 @@ class DataAgain:
             yield from each_as_step(place, len(parts), self._parts(part, outputs=outputs))
 
     def _parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
-        data = PartsOfData(self.source, self.asked(asked_again(record, 0, in_parts=True)))
-        body, ignored = request_of(record), tuple(record.facts.get(IGNORED_FACT, ()))
+        data = PartsOfData(self.source, self.at_hand(asked_again(record, 0, in_parts=True)))
+        ignored = tuple(record.facts.get(IGNORED_FACT, ()))
         for read in data.read():
             try:
-                found = _weighted(with_columns(body, _unweighted(read)).source, read, ignored)
+                found = _weighted(with_columns(data.asked.request, _unweighted(read)).source, read, ignored)
             except NothingLeft:
                 # Rows of no weight at all, and ignored ones, are no fault of a part.
                 continue
             if found.samples is not None and not outputs:
                 found = replace(found, samples=replace(found.samples, outputs=None))
             yield found
-
-    def asked(self, asked: Asked) -> Asked:
-        """Return the request, of the file that columns were joined in where some are."""
-        if not asked.is_copied:
-            return asked
-        return copied(self.source, replace(asked, file_bytes=self.file_bytes), self.engine, self.folder)[0]
 
 
 def _unweighted(read: ReadData) -> ReadData:
@@ -172,6 +163,26 @@ def _weighted(source: MatrixInput, read: ReadData, ignored: tuple[str, ...]) -> 
         return with_weights(source, weights, f"/input/{_WEIGHT}")
 
 
+@contextmanager
+def reading_again(data: NamedData) -> Iterator[DataAgain]:
+    """Reading in a folder that goes with the request."""
+    with data.room() as folder:
+        yield DataAgain(data.source, data.engine, Path(folder), data.spill_bytes)
+
+
+async def admit(context: Context, asked: Asked) -> None:
+    """Refuse what can be refused without reading a row.
+
+    Raises:
+        InvalidInput: the data does not fit, and lies on this machine.
+        DataNotAllowed: it does not lie where the operator allows it.
+    """
+    source = context.services.data.source
+    here = [source.check(part.uri) for part in asked.reference.parts]
+    if all(here):
+        await context.services.compute.run(partial(check_data, source, asked))
+
+
 async def compare_elsewhere(
     http: Request, context: Context, body: Body, asked: AskedComparison, view: View
 ) -> Response:
@@ -186,8 +197,7 @@ async def compare_elsewhere(
     if CARRIED_OUT_BY not in http.scope["state"]:
         check_allowed(data.source, asked.elsewhere)
         return await put_aside(http, context, body)
-    with data.room() as folder:
-        again = DataAgain(data.source, data.engine, Path(folder), data.spill_bytes)
-        reading = Rereading(again, data.memory_bytes, Path(folder), data.engine)
-        answer = await context.services.comparisons.answer_elsewhere(context.project, asked, reading, data.compute)
+    with reading_again(data) as again:
+        reading = Rereading(again, data.memory_bytes, again.folder, data.engine)
+        answer = await context.services.comparisons.answer(context.project, asked, reading, data.compute)
     return view.answer(answer, HTTPStatus.CREATED, {"Location": f"/v1/comparisons/{answer.id}"})

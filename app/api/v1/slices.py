@@ -1,9 +1,7 @@
 """Routes of the slices of a run. Samples that lie elsewhere are read by a job."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path as Folder
 from typing import Annotated, Final
 from uuid import UUID
 
@@ -13,7 +11,7 @@ from starlette.responses import Response
 
 from app.api.bodies.parsing import Body, parse_body, read_body
 from app.api.bodies.received import LargeBody, computed_apart, receive
-from app.api.bodies.referenced import Asked, check_data, copied
+from app.api.bodies.referenced import Asked
 from app.api.deps import CARRIED_OUT_BY, Context, UseContext, routes
 from app.api.documentation import NO_SAMPLES, NOT_INSTALLED
 from app.api.jobs import deferrable, put_aside
@@ -24,11 +22,10 @@ from app.api.v1.figures import FIGURE, Drawing, drawing_of
 from app.api.v1.requests import slices as requests
 from app.api.v1.requests.fields import Expression, Name
 from app.api.v1.requests.referenced import asked_of, names_data
-from app.api.v1.reread import DataAgain, asked_again, request_of
+from app.api.v1.reread import DataAgain, admit, asked_again, reading_again
 from app.domain.errors import BeyondMemory, TooLarge
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.matrices import MatrixInput
-from app.services.ports import DataSource, Engine
 from app.services.slices.slices import SlicesQuestion, judge_slices
 
 router = routes("what-if")
@@ -50,8 +47,7 @@ async def slice_evaluation(
     record = await context.services.evaluations.sliced_elsewhere(context.project, identifier)
     if record is not None:
         again = asked_again(record.elsewhere[0], context.services.data.memory_bytes, sliced=True)
-        samples = _Elsewhere(again, request_of(record), record if record.parts else None)
-        return await _elsewhere(request, context, body, samples, view, judged)
+        return await _elsewhere(request, context, body, again, view, judged, record if record.parts else None)
     source = await context.services.evaluations.sliceable(context.project, identifier)
     return view.response(await context.services.compute.run(partial(judged, source)))
 
@@ -72,7 +68,7 @@ async def get_slices_plot(
     return await drawing.answer(context, FigureData(answer=answer))
 
 
-async def admit_slices(context: Context, body: Body) -> "_Elsewhere | None":
+async def admit_slices(context: Context, body: Body) -> Asked | None:
     """Return the data that a request names, and refuse at once what can be; None if it names nothing.
 
     Raises:
@@ -81,9 +77,9 @@ async def admit_slices(context: Context, body: Body) -> "_Elsewhere | None":
     """
     if not names_data(body):
         return None
-    named = _named(context, body, parse_body(body, requests.ReferencedSlicesRequest))
-    await named.check(context)
-    return named
+    asked = _named(context, body, parse_body(body, requests.ReferencedSlicesRequest))
+    await admit(context, asked)
+    return asked
 
 
 @router.post("/slices", responses=written_as(SLICES))
@@ -114,58 +110,38 @@ def _judged(question: SlicesQuestion, view: View, identifier: UUID | None, sourc
 # --- samples that lie elsewhere --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Elsewhere:
-    """Samples that are read where they lie.
-
-    Attributes:
-        asked: How their columns are read.
-        body: A request for the input of them.
-        merged: Whose parts all have such columns, and are in memory together.
-    """
-
-    asked: Asked
-    body: bytes
-    merged: EvaluationRecord | None = None
-
-    async def check(self, context: Context) -> None:
-        """Refuse what can be refused without reading a row. Raises as `admit_slices`."""
-        source = context.services.data.source
-        here = [source.check(part.uri) for part in self.asked.reference.parts]
-        if all(here):
-            await context.services.compute.run(partial(check_data, source, self.asked))
-
-    def judged(self, source: DataSource, engine: Engine, folder: str, write: Callable[[MatrixInput], bytes]) -> bytes:
-        """The answer, once they are read. Raises as `new_evaluation`."""
-        place = Folder(folder)
-        one = copied(source, self.asked, engine, place)[0] if self.asked.is_copied else self.asked
-        try:
-            if self.merged is not None:
-                return write(DataAgain(source, engine, place).whole(self.merged, one.memory_bytes, sliced=True))
-            return write(new_evaluation(self.body, source, one, engine, place).source)
-        except BeyondMemory as error:
-            raise TooLarge(_BEYOND, pointer=error.pointer) from None
-
-
-def _named(context: Context, body: Body, form: requests.ReferencedSlicesRequest) -> _Elsewhere:
-    data = context.services.data
-    asked = asked_of(form.input, data.memory_bytes, data.spill_bytes, sliced=True)
-    return _Elsewhere(asked, orjson.dumps({"input": orjson.loads(body)["input"]}))
+def _named(context: Context, body: Body, form: requests.ReferencedSlicesRequest) -> Asked:
+    request = {"input": orjson.loads(body)["input"]}
+    return asked_of(form.input, context.services.data.memory_bytes, request, sliced=True)
 
 
 async def _elsewhere(
     http: Request,
     context: Context,
     body: Body,
-    samples: _Elsewhere,
+    asked: Asked,
     view: View,
     judged: Callable[[MatrixInput], bytes],
+    merged: EvaluationRecord | None = None,
 ) -> Response:
-    """202, or the answer when a job carries the request out."""
+    """202, or the answer when a job carries the request out.
+
+    ``merged`` is an evaluation whose parts all have such columns, and are in memory together.
+    """
     if CARRIED_OUT_BY not in http.scope["state"]:
-        await samples.check(context)
+        await admit(context, asked)
         return await put_aside(http, context, body)
     data = context.services.data
-    with data.room() as folder:
-        work = partial(samples.judged, data.source, data.engine, folder, judged)
-        return view.response(await data.compute.run(work))
+    with reading_again(data) as reading:
+        return view.response(await data.compute.run(partial(_judged_elsewhere, reading, asked, merged, judged)))
+
+
+def _judged_elsewhere(
+    reading: DataAgain, asked: Asked, merged: EvaluationRecord | None, write: Callable[[MatrixInput], bytes]
+) -> bytes:
+    try:
+        if merged is not None:
+            return write(reading.whole(merged, asked.memory_bytes, sliced=True))
+        return write(new_evaluation(reading, reading.at_hand(asked)).source)
+    except BeyondMemory as error:
+        raise TooLarge(_BEYOND, pointer=error.pointer) from None

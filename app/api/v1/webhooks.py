@@ -47,7 +47,7 @@ async def put_webhook(name: WebhookName, request: Request, context: UseContext) 
 @router.get("/webhooks", responses=answers(Listing[WebhookFacts], name="WebhookPage"))
 async def list_webhooks(context: UseContext, paging: Annotated[Paging, paging_of(WebhookFacts)]) -> Response:
     """List the webhooks of the project, by name."""
-    return await paging.page(partial(context.services.webhooks.page, context.project), {"list": "webhooks"}, str)
+    return await paging.page(partial(context.services.webhooks.store.page, context.project), {"list": "webhooks"}, str)
 
 
 @router.get("/webhooks/{name}", responses=answers(WebhookFacts))

@@ -16,9 +16,10 @@ from app.kernel.metrics.card import MatrixOf
 
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _QUOTED: Final = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
-# All up to a comma that stands outside of quotes.
-_ITEM: Final = re.compile(rf"""(?:[^,"']|{_QUOTED})*""", re.DOTALL)
-_IS_QUOTED: Final = re.compile(_QUOTED, re.DOTALL)
+# A weight, perhaps behind a class and a colon, up to a comma that stands outside of quotes.
+_ITEM: Final = re.compile(
+    rf"""(?:\s*(?P<quoted>{_QUOTED})\s*:|(?P<label>[^,"']*):)?(?P<weight>[^,"':]*)(?:,|$)""", re.DOTALL
+)
 _EXAMPLES: Final = 'weights="2,1" by position, or weights="A:2,B:1" by class'
 
 
@@ -112,38 +113,24 @@ def write_number(value: float) -> str:
 
 
 def _items(function: str, literal: Literal) -> list[tuple[str | None, float]]:
-    return [_item(function, literal, text, number) for number, text in enumerate(_split(function, literal), start=1)]
-
-
-def _split(function: str, literal: Literal) -> list[str]:
-    """Split a quoted list at its commas, but not at those inside of quotes."""
-    found: list[str] = []
+    """Classes, None where there is none, and their weights."""
+    found: list[tuple[str | None, float]] = []
     place = 0
-    while True:
-        text = _ITEM.match(literal.text, place)
-        end = place if text is None else text.end()
-        found.append(literal.text[place:end])
-        if end == len(literal.text):
-            return found
-        if literal.text[end] != ",":
-            raise _wrong(literal, f"weight {len(found)} of {function} has a quote that is not closed")
-        place = end + 1
-
-
-def _item(function: str, literal: Literal, text: str, number: int) -> tuple[str | None, float]:
-    """The class, None where there is none, and its weight."""
-    written, colon, weight_text = text.rpartition(":")
-    written = written.strip()
-    label = written if colon else None
-    if _IS_QUOTED.fullmatch(written):
-        label = unquoted(written, literal.position)
-    elif '"' in written or "'" in written:
-        raise _wrong(literal, f"weight {number} of {function} cannot be read: write {_EXAMPLES}")
-    where = f"weight {number}" + ("" if label is None else f", of class {shown(label)},")
-    weight = _number(function, literal, weight_text, where)
-    if weight <= 0.0:
-        raise _wrong(literal, f"{where} of {function} is a number above 0, not {shown(weight_text.strip())}")
-    return label, weight
+    while not found or literal.text[place - 1 : place] == ",":
+        number, item = len(found) + 1, _ITEM.match(literal.text, place)
+        if item is None:
+            what = f"weight {number} of {function} cannot be read, or has a quote that is not closed"
+            raise _wrong(literal, f"{what}: write {_EXAMPLES}")
+        label = item["label"] and item["label"].strip()
+        if item["quoted"] is not None:
+            label = unquoted(item["quoted"], literal.position)
+        where = f"weight {number}" + ("" if label is None else f", of class {shown(label)},")
+        weight = _number(function, literal, item["weight"], where)
+        if weight <= 0.0:
+            raise _wrong(literal, f"{where} of {function} is a number above 0, not {shown(item['weight'].strip())}")
+        found.append((label, weight))
+        place = item.end()
+    return found
 
 
 def _number(name: str, literal: Literal, text: str, where: str) -> float:

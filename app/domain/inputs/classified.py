@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.attributes import read_attributes
-from app.domain.inputs.columns import BESIDE, Rows, check_finite, check_lengths, facts_beside, samples_of
+from app.domain.inputs.columns import Rows, check_finite, check_lengths, design_facts, samples_of
 from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, Content
 from app.domain.inputs.ignored import IGNORED, at_their_places, samples_left
 from app.domain.inputs.kind import (
@@ -44,11 +44,11 @@ from app.domain.inputs.matrices import (
     check_found_labels,
     check_labels,
     check_total,
+    class_counts,
     names_of,
     positive_index,
 )
 from app.domain.inputs.samples import DecidedBy, Tally
-from app.kernel.matrix.table import confusion_counts
 
 SUM_TOLERANCE = 1e-6
 MOST_TOLERANCE = 0.1
@@ -131,32 +131,24 @@ class ClassifiedInput(Input):
         pointer: str,
         outputs: NDArray[np.float64] | None = None,
     ) -> MatrixInput:
-        weighed, tally = read.get("sample_weight"), self.tally
-        # Whole numbers, and sums of them, are exact as doubles.
-        each = tally.times.astype(np.float64) if weighed is None and tally is not None else weighed
-        counts = confusion_counts(truth, predicted, len(labels), each)
-        where = f"{pointer}/sample_weight"
-        if weighed is None:
-            counts = counts.astype(np.int64, copy=False)
-        elif self.part:
+        attributes = read_attributes(self.attributes, truth.size, f"{pointer}/attributes") if self.attributes else None
+        samples = samples_of(read, truth, predicted, outputs, tally=self.tally, attributes=attributes)
+        counts, where = class_counts(samples, len(labels)), f"{pointer}/sample_weight"
+        if samples.weights is not None and self.part:
             check_total(float(counts.sum()), where)
-        else:
+        elif samples.weights is not None:
             check_entries(counts, where, lambda *_: where)
         # How many groups there are, and what weights are worth, is known of all parts together.
-        beside = facts_beside(read, tally) if not self.part else {GROUPS_FACT: 0} if "group_ids" in read else {}
-        samples = None
-        if outputs is not None or self.attributes or not read.keys().isdisjoint(BESIDE):
-            samples = samples_of(read, truth, predicted, outputs, tally)
-        if samples is not None and self.attributes:
-            samples = replace(samples, attributes=read_attributes(self.attributes, truth.size, f"{pointer}/attributes"))
+        beside = design_facts(samples) if not self.part else {GROUPS_FACT: 0} if samples.groups is not None else {}
+        known = outputs is not None or attributes is not None or samples.labels is not None
         return MatrixInput(
             kind=self.kind,
             labels=labels,
             positive=positive,
-            content=Content.counts if weighed is None else Content.weights,
+            content=Content.counts if samples.weights is None else Content.weights,
             counts=counts,
             facts={**facts, **beside},
-            samples=samples,
+            samples=samples if known else None,
         )
 
 

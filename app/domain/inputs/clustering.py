@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.findings import Finding
 from app.domain.inputs.columns import (
-    BESIDE,
     Rows,
     check_range,
-    facts_beside,
-    group_facts,
+    design_facts,
     read_table,
     refuse_first,
     samples_of,
-    weight_facts,
 )
 from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
@@ -136,19 +133,23 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
 
 
 def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
-    some = source.known_samples.taken(places)
     facts = {name: source.facts[name] for name in (CLUSTERS_FACT, FEATURES_FACT) if name in source.facts}
-    facts |= {**weight_facts(some.weights), **group_facts(some.groups)}
-    return replace(source, counts=tallied(some.truth, some.predicted), facts=facts, samples=some)
+    return _of_samples(source.labels, facts, source.known_samples.taken(places))
+
+
+def _of_samples(classes: tuple[str, ...], facts: Facts, samples: Samples) -> MatrixInput:
+    """The canonical form of samples; those that nothing is known of but their classes and clusters are forgotten."""
+    counts = tallied(samples.truth, samples.predicted)
+    known = samples.outputs is not None or samples.labels is not None
+    facts = {**facts, **design_facts(samples)}
+    return MatrixInput(
+        Clustering.kind, classes, None, Content.counts, counts, facts=facts, samples=samples if known else None
+    )
 
 
 def tallied(classes: NDArray[Any], clusters: NDArray[Any], times: NDArray[Any] | None = None) -> NDArray[np.int64]:
-    """Cells (C, 3) of a table that are not empty, in order: class, cluster, how many samples.
-
-    Args:
-        classes: (n) class of each sample.
-        clusters: (n) its cluster.
-        times: (n) samples that each entry stands for; None is 1 each.
+    """Cells (C, 3) of a table that are not empty, in order: class, cluster, how many samples. Each entry of classes (n)
+    and clusters (n) stands for ``times`` (n) samples, None is 1 each.
     """
     width = int(clusters.max()) + 1
     found, cell = np.unique(classes.astype(np.int64) * width + clusters, return_inverse=True)
@@ -285,7 +286,8 @@ class Clustering(Input):
         clusters = names_of(self.clusters, m, f"names for {m} columns", f"{pointer}/clusters", fewest=1)
         found = Contingency.of_table(table)
         cells = np.stack([found.places.classes, found.places.clusters, found.counts], axis=1)
-        return self._made(classes, clusters, cells.astype(np.int64), None, {})
+        facts = {CLUSTERS_FACT: list(clusters)}
+        return MatrixInput(self.kind, classes, None, Content.counts, cells.astype(np.int64), facts=facts)
 
     def _of_samples(self, pointer: str) -> MatrixInput:
         read = self.read_columns(pointer)
@@ -307,7 +309,7 @@ class Clustering(Input):
             read = {name: taken(column, used) for name, column in read.items()}
         clusters, predicted = _coded(read, "y_pred", pointer)
         classes, truth = _coded(read, "y_true", pointer) if "y_true" in read else ((), np.zeros_like(predicted))
-        facts, samples = facts_beside(read), None
+        facts: dict[str, Any] = {CLUSTERS_FACT: list(clusters)}
         if features is not None:
             _check_features(features, f"{pointer}/features")
             facts[FEATURES_FACT] = features.shape[1]
@@ -316,20 +318,7 @@ class Clustering(Input):
             facts[FEATURES_FACT] = 0
             # Where a sample stands among all is known of any part of them.
             features = np.column_stack([np.arange(len(distances)), distances])
-        if features is not None or not read.keys().isdisjoint(BESIDE):
-            samples = samples_of(read, truth, predicted, features)
-        return self._made(classes, clusters, tallied(truth, predicted), samples, facts)
-
-    def _made(
-        self,
-        classes: tuple[str, ...],
-        clusters: tuple[str, ...],
-        counts: NDArray[np.int64],
-        samples: Samples | None,
-        facts: Facts,
-    ) -> MatrixInput:
-        facts = {**facts, CLUSTERS_FACT: list(clusters)}
-        return MatrixInput(self.kind, classes, None, Content.counts, counts, facts=facts, samples=samples)
+        return _of_samples(classes, facts, samples_of(read, truth, predicted, features))
 
 
 def _coded(read: Mapping[str, Any], name: str, pointer: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:

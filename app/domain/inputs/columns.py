@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
+from app.domain.inputs.attributes import Attributes
 from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
 from app.domain.inputs.labels import (
     LONGEST_NAME,
@@ -76,9 +77,14 @@ def read_numbers(
 def read_weights(column: Numbers, pointer: str) -> NDArray[np.float64]:
     """Return weights (n), finite and 0 or more. Raises InvalidInput."""
     weights = _doubles(column, pointer)
-    bad = ~np.isfinite(weights) | (weights < 0)
-    refuse_first(weights, bad, pointer, "bad_weight", "expected a finite weight of 0 or more")
+    refuse_bad_weights(weights, pointer)
     return weights
+
+
+def refuse_bad_weights(weights: NDArray[np.float64], pointer: str, where: Callable[..., str] | None = None) -> None:
+    """Refuse the first weight that is below 0 or not finite. Raises InvalidInput as `refuse_first`."""
+    bad = ~np.isfinite(weights) | (weights < 0)
+    refuse_first(weights, bad, pointer, "bad_weight", "expected a finite weight of 0 or more", where)
 
 
 def _doubles(column: Numbers, pointer: str) -> NDArray[np.float64]:
@@ -169,18 +175,9 @@ def refuse_first(
     expected: str,
     where: Callable[..., str] | None = None,
 ) -> None:
-    """Refuse the first of some values (...) that is bad.
+    """Refuse the first of some values (...) that is ``bad`` (...): the message begins with what was expected.
 
-    Args:
-        values: The values.
-        bad: (...) which of them are.
-        pointer: JSON pointer to all of them.
-        code: Of the fault.
-        expected: Begins the message, which tells the value too.
-        where: Gives the pointer to one from its indices, where these are not its last parts.
-
-    Raises:
-        InvalidInput: one is bad.
+    ``where`` gives the pointer to one from its indices, where these are not its last parts. Raises InvalidInput.
     """
     if bad.any():
         first = tuple(np.argwhere(bad)[0].tolist())
@@ -276,28 +273,32 @@ def _is_id(value: Any) -> bool:
 
 # --- what stands beside that by which samples are judged -------------------------------------------------------------
 
-BESIDE = ("sample_ids", "sample_weight", "group_ids")
-
 
 def samples_of(
     read: Mapping[str, Any],
     truth: NDArray[Any],
     predicted: NDArray[np.int64],
     outputs: NDArray[np.float64] | None = None,
+    *,
     tally: Tally | None = None,
+    attributes: Attributes | None = None,
 ) -> Samples:
     """Return samples with the ids, weights and groups that are among columns."""
-    ids, weights, groups = map(read.get, BESIDE)
-    return Samples(truth, predicted, outputs, ids, weights, groups=groups, tally=tally)
+    ids, weights, groups = map(read.get, ("sample_ids", "sample_weight", "group_ids"))
+    return Samples(truth, predicted, outputs, ids, weights, groups=groups, tally=tally, attributes=attributes)
 
 
-def facts_beside(read: Mapping[str, Any], tally: Tally | None = None) -> dict[str, Any]:
-    """Return the facts that weights and groups among columns make."""
-    return {**weight_facts(read.get("sample_weight"), tally), **group_facts(read.get("group_ids"))}
+def design_facts(samples: Samples | None) -> dict[str, Any]:
+    """Return the facts that weights and groups of samples make: what these are worth, and how many there are."""
+    if samples is None or not samples.has_design:
+        return {}
+    groups = {} if samples.groups is None else {GROUPS_FACT: len(np.unique(samples.groups))}
+    return {**weight_facts(samples), **groups}
 
 
-def weight_facts(weights: NDArray[Any] | None, tally: Tally | None = None) -> dict[str, Any]:
+def weight_facts(samples: Samples) -> dict[str, Any]:
     """Return the effective number of samples where two or more have a weight: Kish's (sum w)^2 / sum w^2."""
+    weights, tally = samples.weights, samples.tally
     if weights is not None and tally is not None and tally.weights is not None:
         worth = math.fsum(weights) ** 2 / math.fsum(tally.weights.squares)
         return {WEIGHTS_FACT: worth} if tally.used.sum() > 1 else {}
@@ -306,8 +307,3 @@ def weight_facts(weights: NDArray[Any] | None, tally: Tally | None = None) -> di
     # Of weights between the ends of what doubles hold no square is lost.
     relative = weights / weights.max()
     return {WEIGHTS_FACT: float(math.fsum(relative) ** 2 / math.fsum(relative * relative))}
-
-
-def group_facts(groups: NDArray[Any] | None) -> dict[str, Any]:
-    """Return the number of groups, where samples come in groups."""
-    return {} if groups is None else {GROUPS_FACT: len(np.unique(groups))}

@@ -41,7 +41,7 @@ from app.kernel.metrics.card import INPUTS_OF, Task, constant_costs, relative_co
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.intervals import wilson
-from app.kernel.uncertainty.units import DecisionUnits
+from app.kernel.uncertainty.units import TableUnits
 
 _COUNT_NAMES = (("tn", "fp"), ("fn", "tp"))
 # With fewer samples of a class little is known of what is decided about it.
@@ -287,7 +287,7 @@ DECISIONS = UnitKind(
     shape=lambda n_classes, facts: (n_classes, len(facts[DECISIONS_FACT])),
     needs_samples=lambda _: False,
     inputs=lambda _: INPUTS_OF[Task.DECISIONS],
-    units=lambda source: DecisionUnits(source.counts.astype(np.float64)),
+    units=lambda source: TableUnits(source.counts.astype(np.float64)),
     restricted=lambda source, places: replace(source, samples=source.known_samples.taken(places)),
     shown=lambda source: {"decision_matrix": source.counts.tolist()},
     findings=_findings,

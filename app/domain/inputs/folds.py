@@ -3,15 +3,14 @@
 Raises InvalidInput with pointers relative to the ``input`` object it was given a pointer for.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.columns import group_facts, weight_facts
+from app.domain.inputs.columns import design_facts
 from app.domain.inputs.content import IGNORED_FACT, LARGEST_TOTAL, MIXED_FACT, REPEATS_FACT, Content
 from app.domain.inputs.kind import Input, Limits, option
 from app.domain.inputs.labels import listed
@@ -60,12 +59,8 @@ def pooled(
 ) -> MatrixInput:
     """The sum of folds of one kind and one set of labels. They are taken one by one, so that a fault ends it early.
 
-    Args:
-        folds: In their order.
-        pointer: JSON pointer to the input.
-        repeats: How often all samples were cross-validated; where it is not given the ids of samples may say it.
-        repeat_of_fold: The repetition of each fold, in place of ``repeats``.
-        places: JSON pointer to the list of the folds, where it is no member of the input.
+    Without ``repeats`` and ``repeat_of_fold`` the ids of samples may say how often all were cross-validated. ``places``
+    is the JSON pointer to the list of the folds, where it is no member of the input.
 
     Raises:
         InvalidInput: the folds do not fit each other, or the repetitions do not fit the folds.
@@ -101,8 +96,7 @@ def pooled(
             **_repeat_facts(taken, repeats, repeat_of_fold, pointer),
             **_fold_facts(taken, places),
             **ignored_facts(taken),
-            **weight_facts(None if together is None else together.weights),
-            **group_facts(None if together is None else together.groups),
+            **design_facts(together),
         },
         samples=together,
     )
@@ -111,58 +105,44 @@ def pooled(
 def _repeat_facts(
     folds: Sequence[MatrixInput], given: int | None, told: Sequence[int] | None, pointer: str
 ) -> dict[str, int]:
-    """Number of repetitions of the cross-validation, as given or as ids of samples repeat; nothing where it is unknown.
+    """Number of repetitions of the cross-validation, as given or told or as ids of samples repeat, and whether the
+    folds of each do not follow each other; nothing where it is unknown.
 
     A repetition has at least two folds: with one there is nothing left to train on.
     """
+    where = f"{pointer}/repeats" if told is None else f"{pointer}/repeat_of_fold"
+    if told is not None and given is not None:
+        raise InvalidInput.at(
+            f"{pointer}/repeats", "repeats_given_twice", "expected repeats or repeat_of_fold, not both"
+        )
+    ids = [fold.unit_ids for fold in folds]
+    seen = times_seen(ids)
+    repeats = given or seen
     if told is not None:
-        if given is not None:
-            raise InvalidInput.at(
-                f"{pointer}/repeats", "repeats_given_twice", "expected repeats or repeat_of_fold, not both"
-            )
-        return _told_facts(folds, told, f"{pointer}/repeat_of_fold")
-    if given is not None and (len(folds) % given or len(folds) == given > 1):
-        raise InvalidInput.at(
-            f"{pointer}/repeats",
-            "repeats_do_not_fit",
-            f"expected two folds or more in every repetition, and as many in each; there are {len(folds)} folds",
-        )
-    ids = [fold.samples.ids for fold in folds if fold.samples is not None and fold.samples.ids is not None]
-    seen = times_seen(ids) if len(ids) == len(folds) else None
-    if given is None:
-        known = seen is not None and len(folds) % seen == 0 and (seen == 1 or len(folds) > seen)
-        return _known_by_ids(ids, seen) if seen is not None and known else {}
-    if seen is not None and seen != given:
-        raise InvalidInput.at(
-            f"{pointer}/repeats", "repeats_do_not_fit", f"expected {seen}: so often every sample id comes in the folds"
-        )
-    return {REPEATS_FACT: given} if seen is None else _known_by_ids(ids, given)
-
-
-def _told_facts(folds: Sequence[MatrixInput], told: Sequence[int], pointer: str) -> dict[str, int]:
-    """Number of repetitions, and whether they are mixed, where every fold says to which one it belongs."""
-    names, counts = np.unique(np.asarray(told), return_counts=True)
-    if len(told) != len(folds) or (counts != counts[0]).any() or (counts[0] == 1 and len(folds) > 1):
-        raise InvalidInput.at(
-            pointer,
-            "repeats_do_not_fit",
-            f"expected the repetition of each of the {len(folds)} folds, as many folds in each, and two or more",
-        )
-    members = [np.flatnonzero(np.asarray(told) == name) for name in names]
-    ids = [None if fold.samples is None else fold.samples.ids for fold in folds]
-    for own in members:
-        known = [one for index in own if (one := ids[index]) is not None]
-        if len(known) == own.size and times_seen(known) != 1:
-            raise InvalidInput.at(pointer, "repeats_do_not_fit", "expected every sample id once in every repetition")
-    mixed = any(own[-1] - own[0] >= own.size for own in members)
-    return {REPEATS_FACT: len(names)} | ({MIXED_FACT: True} if mixed else {})
-
-
-def _known_by_ids(ids: Sequence[NDArray[Any]], repeats: int) -> dict[str, int]:
-    """Number of repetitions and, by the ids in each fold, whether they are mixed."""
-    size = len(ids) // repeats
-    mixed = any(times_seen(ids[start : start + size]) != 1 for start in range(0, len(ids), size))
-    return {REPEATS_FACT: repeats} | ({MIXED_FACT: True} if mixed else {})
+        places = np.asarray(told)
+    elif repeats is not None:
+        places = np.arange(len(folds)) * repeats // len(folds)
+    else:
+        return {}
+    names, sizes = np.unique(places, return_counts=True)
+    even = (sizes == sizes[0]).all() and (sizes[0] > 1 or len(folds) == 1)
+    if places.size != len(folds) or not even or given not in (None, names.size):
+        if told is None and given is None:
+            return {}
+        detail = f"expected as many folds in every repetition, two or more, of the {len(folds)} folds that there are"
+        raise InvalidInput.at(where, "repeats_do_not_fit", detail)
+    if given is not None and seen not in (None, given):
+        detail = f"expected {seen}: so often every sample id comes in the folds"
+        raise InvalidInput.at(where, "repeats_do_not_fit", detail)
+    members = [np.flatnonzero(places == name) for name in names]
+    of_each = [[ids[fold] for fold in own] for own in members]
+    once = all(times_seen(own) == 1 for own in of_each if all(one is not None for one in own))
+    if told is not None and not once:
+        raise InvalidInput.at(where, "repeats_do_not_fit", "expected every sample id once in every repetition")
+    # What is told may be in any order; else samples that come again in a repetition show that they are.
+    apart = any(own[-1] - own[0] >= own.size for own in members)
+    mixed = apart if told is not None else seen is not None and not once
+    return {REPEATS_FACT: names.size} | ({MIXED_FACT: True} if mixed else {})
 
 
 def _fold_facts(folds: Sequence[MatrixInput], places: str) -> dict[str, Any]:
@@ -193,14 +173,23 @@ def ignored_facts(folds: Sequence[MatrixInput]) -> dict[str, dict[str, float]]:
     return {IGNORED_FACT: {text: sum(one.get(text, 0) for one in found) for text in texts}} if found else {}
 
 
-def _columns(fold: MatrixInput) -> int | None:
-    """1 where there is one score per sample, 2 where there is one number per class."""
+def output_axes(fold: MatrixInput) -> int | None:
+    """1 where there is one score per sample, 2 where there is one number per class; None without any."""
     return None if fold.samples is None or fold.samples.outputs is None else fold.samples.outputs.ndim
 
 
-def _attribute_names(fold: MatrixInput) -> frozenset[str]:
+def attribute_names(fold: MatrixInput) -> frozenset[str]:
+    """Names of the attributes of the samples."""
     known = None if fold.samples is None else fold.samples.attributes
     return frozenset(() if known is None else known.by_name)
+
+
+# Members by which all folds are alike.
+_IN_COMMON: Final[tuple[tuple[str, Callable[[MatrixInput], Any], str], ...]] = (
+    ("group_ids", lambda fold: fold.is_grouped, "expected group_ids in every fold or in none"),
+    ("scores", output_axes, "expected one score per sample in every fold, or one per class in every fold"),
+    ("attributes", attribute_names, "expected the attributes of the first fold"),
+)
 
 
 def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
@@ -208,16 +197,9 @@ def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
         raise InvalidInput.at(
             f"{where}/kind", "mixed_folds", f"expected folds of one kind, {first.kind!r}, got {fold.kind!r}"
         )
-    if fold.is_grouped != first.is_grouped:
-        raise InvalidInput.at(f"{where}/group_ids", "mixed_folds", "expected group_ids in every fold or in none")
-    if _columns(fold) != _columns(first):
-        raise InvalidInput.at(
-            f"{where}/scores",
-            "mixed_folds",
-            "expected one score per sample in every fold, or one per class in every fold",
-        )
-    if _attribute_names(fold) != _attribute_names(first):
-        raise InvalidInput.at(f"{where}/attributes", "mixed_folds", "expected the attributes of the first fold")
+    for member, value, detail in _IN_COMMON:
+        if value(fold) != value(first):
+            raise InvalidInput.at(f"{where}/{member}", "mixed_folds", detail)
     if fold.content is Content.rates:
         raise InvalidInput.at(
             where, "rates_cannot_be_pooled", "expected counts: rates of folds of unknown size cannot be added"

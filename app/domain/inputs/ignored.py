@@ -1,13 +1,14 @@
 """Samples that are left out because of their actual class, such as "void" or "not annotated"."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import Fault, InvalidInput, moved_faults
 from app.domain.inputs.labels import MOST_CLASSES, Coded, Label, encode, label_text, listed, unknown_label
 
 IGNORED = (
@@ -33,13 +34,8 @@ class NothingLeft(InvalidInput):
 def samples_left(
     ignore: Sequence[Label], truth: Any, times: NDArray[np.int64] | None, pointer: str
 ) -> tuple[NDArray[np.intp], dict[str, int]]:
-    """Places of the samples whose actual class is not ignored, and how many of each ignored class are left out.
-
-    Args:
-        ignore: Labels; none of them has to occur.
-        truth: Actual classes (n).
-        times: How many samples each entry stands for (n); None is 1 each.
-        pointer: JSON pointer to the input.
+    """Places of the samples whose actual class (n) is not ignored, and how many of each ignored class are left out;
+    each entry stands for ``times`` (n) samples, None is 1 each.
 
     Raises:
         InvalidInput: an entry is no label.
@@ -66,21 +62,17 @@ def _kept(ignore: Sequence[Label], truth: Any, pointer: str) -> tuple[Coded, NDA
     return coded, np.flatnonzero(kept[coded.codes[_TRUTH]])
 
 
-@contextmanager
-def at_their_places(rows: NDArray[np.intp], columns: Collection[str], pointer: str) -> Iterator[None]:
+def at_their_places(rows: NDArray[np.intp], columns: Collection[str], pointer: str) -> AbstractContextManager[None]:
     """Faults of entries that are left, told by where the entries stand among all."""
-    try:
-        yield
-    except InvalidInput as error:
-        faults = []
-        for fault in error.faults:
-            name, _, rest = fault.pointer.removeprefix(f"{pointer}/").partition("/")
-            place, _, inner = rest.partition("/")
-            moved = fault.pointer
-            if name in columns and place.isdigit():
-                moved = "/".join([pointer, name, str(rows[int(place)]), *([inner] if inner else [])])
-            faults.append(Fault(moved, fault.code, fault.detail))
-        raise InvalidInput(faults) from None
+
+    def moved(fault: Fault) -> Fault:
+        name, _, rest = fault.pointer.removeprefix(f"{pointer}/").partition("/")
+        place, slash, inner = rest.partition("/")
+        if name not in columns or not place.isdigit():
+            return fault
+        return replace(fault, pointer=f"{pointer}/{name}/{rows[int(place)]}{slash}{inner}")
+
+    return moved_faults(moved)
 
 
 def classes_left(

@@ -334,14 +334,7 @@ class Input(Columns, ABC):
 
     @abstractmethod
     def read(self, pointer: str) -> MatrixInput:
-        """The canonical form.
-
-        Args:
-            pointer: JSON pointer to this input, for faults.
-
-        Raises:
-            InvalidInput, TooLarge: it cannot be evaluated.
-        """
+        """The canonical form, with faults told from this JSON pointer. Raises InvalidInput, TooLarge."""
 
     @classmethod
     def file(cls) -> dict[str, File]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.domain.inputs.classified import Predictions, Probabilities, Scores, decide
 from app.domain.inputs.clustering import Clustering
-from app.domain.inputs.columns import group_facts, weight_facts
+from app.domain.inputs.columns import design_facts
 from app.domain.inputs.confusion import DECISIONS, BinaryCounts, ConfusionMatrix
 from app.domain.inputs.content import (
     DECISIONS_FACT,
@@ -21,12 +21,11 @@ from app.domain.inputs.content import (
 )
 from app.domain.inputs.folds import Folds
 from app.domain.inputs.kind import Input, UnitKind
-from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.matrices import MatrixInput, class_counts
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import DecidedBy
 from app.domain.inputs.sets import Sets
-from app.kernel.matrix.table import confusion_counts
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs, Task
 
 KINDS: Final[Mapping[str, type[Input]]] = {
@@ -90,12 +89,8 @@ def restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
     if source.task is not None:
         return UNIT_KINDS[source.task].restricted(source, places)
     some = source.known_samples.taken(places)
-    masses = some.masses
-    # Whole numbers, and sums of them, are exact as doubles.
-    weights = None if masses is None else masses.astype(np.float64, copy=False)
-    counts = confusion_counts(some.truth, some.predicted, len(source.labels), weights)
     facts: dict[str, Any] = {name: fact for name, fact in source.facts.items() if name not in _OF_ALL}
-    facts |= {**weight_facts(some.weights, some.tally), **group_facts(some.groups)}
+    facts |= design_facts(some)
     if "rows" in facts:
         facts["rows"] = some.size if some.times is None else int(some.times.sum())
     if facts.get("rule") == DecidedBy.ARGMAX and some.outputs is not None:
@@ -103,7 +98,7 @@ def restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
     return replace(
         source,
         kind=source.facts.get("fold_kind", source.kind),
-        counts=counts if some.weights is not None else counts.astype(np.int64, copy=False),
+        counts=class_counts(some, len(source.labels)),
         fold_counts=None,
         facts=facts,
         samples=some,

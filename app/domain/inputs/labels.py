@@ -183,13 +183,9 @@ def _spelled(value: str | int, declared: Sequence[str] | None) -> str:
 def as_labels(column: Column, pointer: str, *, code: str = "not_a_label") -> Labelled:
     """Return a column of labels or ids as int64, booleans or texts.
 
-    Args:
-        column: As it came.
-        pointer: JSON pointer to it.
-        code: Of the fault when an entry is something else.
-
     Raises:
-        InvalidInput: an entry is neither string, integer, whole number nor boolean, or they are of several types.
+        InvalidInput: an entry is neither string, integer, whole number nor boolean, with this code, or they are of
+            several types.
     """
     if isinstance(column, pa.Array):
         return column

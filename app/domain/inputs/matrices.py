@@ -4,7 +4,7 @@ Functions raise InvalidInput with pointers relative to the ``input`` object that
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ class MatrixInput:
     @property
     def as_input(self) -> dict[str, Any]:
         """The members of an input by name, without what a class says besides."""
-        return {one.name: getattr(self, one.name) for one in fields(MatrixInput)}
+        return {name: getattr(self, name) for name in MatrixInput.__slots__}
 
     @property
     def known_samples(self) -> Samples:
@@ -178,12 +178,8 @@ def positive_index(positive: Label | None, labels: Sequence[str], pointer: str) 
 
 
 def check_entries(entries: NDArray[np.float64], pointer: str, where: Callable[..., str] | None = None) -> None:
-    """Entries non-negative, within the range that keeps the arithmetic exact, not all zero.
-
-    Args:
-        entries: Of any shape.
-        pointer: JSON pointer to all of them.
-        where: As in `refuse_first`.
+    """Raises InvalidInput: entries (...) are negative, beyond what keeps the arithmetic exact, or all zero; ``where``
+    as in `refuse_first`.
     """
     if entries.min() < 0:
         refuse_first(entries, entries < 0, pointer, "negative_entry", "expected 0 or more", where)
@@ -207,6 +203,15 @@ def whole_or_weights(matrix: NDArray[np.float64]) -> Content:
     return Content.counts if (matrix == np.floor(matrix)).all() else Content.weights
 
 
+def class_counts(samples: Samples, n_classes: int) -> NDArray[Any]:
+    """The matrix (K, K) of samples: int64 where none has a weight, else float64."""
+    masses = samples.masses
+    # Whole numbers, and sums of them, are exact as doubles.
+    each = None if masses is None else masses.astype(np.float64, copy=False)
+    counts = confusion_counts(samples.truth, samples.predicted, n_classes, each)
+    return counts if samples.weights is not None else counts.astype(np.int64, copy=False)
+
+
 def with_weights(source: MatrixInput, column: Numbers, pointer: str) -> MatrixInput:
     """An input that came without weights, with those of its samples (n), of which all may be 0.
 
@@ -214,9 +219,8 @@ def with_weights(source: MatrixInput, column: Numbers, pointer: str) -> MatrixIn
         InvalidInput: one is no weight.
         ValueError: there are no samples.
     """
-    samples, weights = source.known_samples, read_weights(column, pointer)
-    counts = confusion_counts(samples.truth, samples.predicted, len(source.labels), weights)
-    weighted = replace(samples, weights=weights)
+    weighted = replace(source.known_samples, weights=read_weights(column, pointer))
+    counts = class_counts(weighted, len(source.labels))
     return replace(source, content=Content.weights, counts=counts, samples=weighted)
 
 

@@ -3,7 +3,7 @@
 The result is what one request of all samples would have given.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from app.domain.inputs.content import (
     Content,
     why_not_saved,
 )
-from app.domain.inputs.folds import Folds, ignored_facts, pooled
+from app.domain.inputs.folds import Folds, attribute_names, ignored_facts, output_axes, pooled
 from app.domain.inputs.kinds import KINDS, restricted, units_of
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_class_count
@@ -44,11 +44,8 @@ _Facts = dict[str, Any]
 
 
 def merged(parts: Sequence[MatrixInput], *, as_folds: bool = False) -> MatrixInput:
-    """Return several inputs as one; faults name the place of a part in ``/evaluations``.
-
-    Args:
-        parts: Inputs with their samples, as far as these are kept.
-        as_folds: Is each part to be a fold, beside the sum of all?
+    """Return several inputs as one, or ``as_folds`` each beside the sum; faults name the place of a part in
+    ``/evaluations``.
 
     Raises:
         IncomparableRuns, IncomparableLabels: they are of different kinds, or samples were judged differently.
@@ -110,13 +107,16 @@ def _check_alike(parts: Sequence[MatrixInput], *, as_folds: bool) -> None:
 # What samples were judged by, which all parts have to agree in.
 _IN_COMMON: Final[tuple[tuple[str, Callable[[MatrixInput], Any]], ...]] = (
     ("group_ids in all or in none", lambda part: GROUPS_FACT in part.facts),
-    ("sample_weight in all or in none", lambda part: part.is_weighted or _has_weights(part.samples)),
+    (
+        "sample_weight in all or in none",
+        lambda part: part.is_weighted or (part.samples is not None and part.samples.weights is not None),
+    ),
     ("the decisions", lambda part: part.facts.get(DECISIONS_FACT)),
     ("the number of features", lambda part: part.facts.get(FEATURES_FACT)),
     ("the rule of decision", lambda part: part.facts.get("rule")),
     ("the cutoffs", lambda part: part.facts.get("cutoffs")),
     ("relevant_from", lambda part: part.facts.get(RELEVANT_FROM)),
-    ("the attributes", lambda part: sorted(_attributes(part))),
+    ("the attributes", lambda part: sorted(attribute_names(part))),
     ("classes in all or in none", lambda part: bool(part.labels)),
 )
 
@@ -153,15 +153,6 @@ def _check_samples(samples: Sequence[Samples]) -> None:
             raise TooLarge(f"expected at most {most} {unit} together, there are {count}", pointer=_PLACE)
 
 
-def _has_weights(samples: Samples | None) -> bool:
-    return samples is not None and samples.weights is not None
-
-
-def _attributes(part: MatrixInput) -> Collection[str]:
-    known = None if part.samples is None else part.samples.attributes
-    return () if known is None else known.by_name
-
-
 def _has_outputs(part: MatrixInput) -> bool:
     """Has each sample a number for each class or label?"""
     of_classes = part.task in (None, Task.MULTILABEL)
@@ -171,15 +162,11 @@ def _has_outputs(part: MatrixInput) -> bool:
 def _check_outputs(parts: Sequence[MatrixInput]) -> None:
     """Refuse parts of which some have outputs for other labels than the first."""
     first = parts[0]
-    _agree(parts, "one output or one for each label", lambda part: _has_outputs(part) and _columns(part.samples))
+    _agree(parts, "one output or one for each label", lambda part: _has_outputs(part) and output_axes(part))
     for place, part in enumerate(parts):
         if set(part.labels) != set(first.labels):
             detail = f"expected the labels of the first evaluation, {listed(first.labels)}, got {listed(part.labels)}"
             raise IncomparableLabels(detail, pointer=f"{_PLACE}/{place}")
-
-
-def _columns(samples: Samples | None) -> int:
-    return 0 if samples is None or samples.outputs is None else samples.outputs.ndim
 
 
 def needs_samples(part: MatrixInput) -> bool:

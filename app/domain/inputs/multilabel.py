@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import Fault, InvalidInput, TooLarge, UnknownClass
+from app.domain.errors import Fault, InvalidInput, TooLarge, UnknownClass, moved_faults
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import read_attributes
 from app.domain.inputs.classified import Probabilities, Scores, assumed_threshold
@@ -16,10 +17,8 @@ from app.domain.inputs.columns import (
     Rows,
     check_finite,
     check_range,
-    facts_beside,
-    group_facts,
+    design_facts,
     samples_of,
-    weight_facts,
 )
 from app.domain.inputs.content import GROUPS_FACT, OUTPUTS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
@@ -45,9 +44,8 @@ from app.domain.inputs.kind import (
 )
 from app.domain.inputs.labels import Column, Numbers, encode, listed, shown
 from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
-from app.domain.inputs.samples import DecidedBy
+from app.domain.inputs.samples import DecidedBy, Samples
 from app.domain.wording import described, names, nearest_labels, number, share
-from app.kernel.matrix.table import LabelTable
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.label_sets import hamming_loss
@@ -66,10 +64,6 @@ _FEW = 10
 # Labels that are found less often than this are weak, where nearly all answers are right.
 _WEAK, _NEARLY_ALL = 0.5, 0.9
 _MOST_NAMED = 20
-
-
-def _inputs(source: MatrixInput) -> frozenset[Inputs]:
-    return INPUTS_OF[Task.MULTILABEL] if source.is_ordered else _WITHOUT_SCORES
 
 
 def _label_units(source: MatrixInput) -> LabelUnits:
@@ -94,13 +88,20 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
 def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
     some = source.known_samples.taken(places)
     facts = {name: fact for name, fact in source.facts.items() if name not in (WEIGHTS_FACT, GROUPS_FACT)}
-    facts |= {
-        **weight_facts(some.weights),
-        **group_facts(some.groups),
-        **({"rows": some.size} if "rows" in facts else {}),
-    }
-    counts = _counts(some.truth.astype(np.bool_), some.predicted.astype(np.bool_), some.weights)
-    return replace(source, counts=counts, facts=facts, samples=some)
+    return _of_samples(source.labels, {**facts, **({"rows": some.size} if "rows" in facts else {})}, some)
+
+
+def _of_samples(labels: tuple[str, ...], facts: Facts, samples: Samples) -> MatrixInput:
+    """The canonical form of samples, with a table (2, 2) of each label: actual rows, absent before present."""
+    truth, predicted, weights = samples.truth.astype(np.bool_), samples.predicted.astype(np.bool_), samples.weights
+    if weights is None:
+        counts: NDArray[Any] = LabelPairs(truth, predicted).counts
+    else:
+        cells = (~(truth | predicted), predicted & ~truth, truth & ~predicted, truth & predicted)
+        counts = np.stack([weights @ cell for cell in cells], axis=-1)
+    content = Content.counts if weights is None else Content.weights
+    facts = {**facts, **design_facts(samples)}
+    return MatrixInput(Multilabel.kind, labels, None, content, counts.reshape(-1, 2, 2), facts=facts, samples=samples)
 
 
 def as_classes(source: MatrixInput, label: str) -> MatrixInput:
@@ -131,15 +132,6 @@ def as_classes(source: MatrixInput, label: str) -> MatrixInput:
             outputs=present if source.has_scores else np.stack([1.0 - present, present], axis=1),
         ),
     )
-
-
-def _shown(source: MatrixInput) -> Mapping[str, Any]:
-    return {"label_matrices": dict(zip(source.labels, source.counts.tolist(), strict=True))}
-
-
-def _twin(subject: Subject) -> Subject:
-    table: LabelTable = subject.parts[Inputs.MATRIX]
-    return Subject({Inputs.MATRIX: table.balanced()})
 
 
 def _findings(source: MatrixInput, _: Subject, values: Values, per_class: PerClass) -> Iterator[Finding]:
@@ -192,13 +184,13 @@ _UNITS = UnitKind(
     # Of each label a table of two by two: actual rows, absent before present.
     shape=lambda n_labels, _: (n_labels, 2, 2),
     size=lambda counts: counts[0].sum().item(),
-    inputs=_inputs,
+    inputs=lambda source: INPUTS_OF[Task.MULTILABEL] if source.is_ordered else _WITHOUT_SCORES,
     ranked=(h_mean,),
     units=_label_units,
     reordered=_reordered,
     restricted=_restricted,
-    shown=_shown,
-    twin=_twin,
+    shown=lambda source: {"label_matrices": dict(zip(source.labels, source.counts.tolist(), strict=True))},
+    twin=lambda subject: Subject({Inputs.MATRIX: subject.parts[Inputs.MATRIX].balanced()}),
     balanced="were every label in half of the samples",
     findings=_findings,
     figure="per_class",
@@ -330,18 +322,9 @@ class Multilabel(Input):
             facts = {"rows": len(truth), **facts}
             if weighed.any() or not self.part:
                 check_entries(weighed, where)
-        samples = samples_of(read, truth.view(np.uint8), predicted.view(np.uint8), outputs)
-        if self.attributes:
-            samples = replace(samples, attributes=read_attributes(self.attributes, len(truth), f"{pointer}/attributes"))
-        return MatrixInput(
-            kind=self.kind,
-            labels=labels,
-            positive=None,
-            content=Content.counts if weighed is None else Content.weights,
-            counts=_counts(truth, predicted, weighed),
-            facts={**facts, **facts_beside(read)},
-            samples=samples,
-        )
+        attributes = read_attributes(self.attributes, len(truth), f"{pointer}/attributes") if self.attributes else None
+        samples = samples_of(read, truth.view(np.uint8), predicted.view(np.uint8), outputs, attributes=attributes)
+        return _of_samples(labels, facts, samples)
 
 
 def _as_columns(rows: Rows, labels: Sequence[str] | None, pointer: str) -> Members | None:
@@ -402,10 +385,8 @@ def _encoded(
     codes: dict[str, NDArray[np.int64]] = dict.fromkeys(flat, np.zeros(0, dtype=np.int64))
     labels = declared or ()
     if filled:
-        try:
+        with moved_faults(partial(_in_row, lengths, pointer)):
             coded = encode(filled, declared, pointer)
-        except InvalidInput as error:
-            raise _in_rows(error, lengths, pointer) from None
         codes |= coded.codes
         labels = coded.labels if declared is not None else check_labels(coded.labels, f"{pointer}/labels")
     return labels, {name: _table(codes[name], lengths[name], labels, f"{pointer}/{name}") for name in columns}
@@ -426,18 +407,14 @@ def _table(codes: NDArray[np.int64], lengths: NDArray[np.int64], labels: Sequenc
     return members
 
 
-def _in_rows(error: InvalidInput, lengths: dict[str, NDArray[np.int64]], pointer: str) -> InvalidInput:
-    """Faults of entries one after another, told by their places in rows."""
-    faults = []
-    for fault in error.faults:
-        name, _, place = fault.pointer.removeprefix(f"{pointer}/").partition("/")
-        if name in lengths and place.isdigit():
-            ends = np.cumsum(lengths[name])
-            row = int(np.searchsorted(ends, int(place), side="right"))
-            column = int(place) - int(ends[row] - lengths[name][row])
-            fault = Fault(f"{pointer}/{name}/{row}/{column}", fault.code, fault.detail)
-        faults.append(fault)
-    return InvalidInput(faults)
+def _in_row(lengths: Mapping[str, NDArray[np.int64]], pointer: str, fault: Fault) -> Fault:
+    """A fault of an entry one after another, told by its place in a row."""
+    name, _, place = fault.pointer.removeprefix(f"{pointer}/").partition("/")
+    if name not in lengths or not place.isdigit():
+        return fault
+    ends = np.cumsum(lengths[name])
+    row = int(np.searchsorted(ends, int(place), side="right"))
+    return replace(fault, pointer=f"{pointer}/{name}/{row}/{int(place) - int(ends[row] - lengths[name][row])}")
 
 
 def _check_size(n_samples: int, n_labels: int, pointer: str) -> None:
@@ -445,11 +422,3 @@ def _check_size(n_samples: int, n_labels: int, pointer: str) -> None:
         raise TooLarge(
             f"expected at most {MOST_ENTRIES} samples times labels, got {n_samples} times {n_labels}", pointer=pointer
         )
-
-
-def _counts(truth: Members, predicted: Members, weighed: NDArray[np.float64] | None) -> NDArray[Any]:
-    """Tables (L, 2, 2): actual rows, absent before present."""
-    if weighed is None:
-        return LabelPairs(truth, predicted).counts.reshape(-1, 2, 2)
-    cells = (~(truth | predicted), predicted & ~truth, truth & ~predicted, truth & predicted)
-    return np.stack([weighed @ cell for cell in cells], axis=-1).reshape(-1, 2, 2)

@@ -39,7 +39,7 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.retrieval import ndcg_at_k
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.units import QueryUnits
+from app.kernel.uncertainty.units import ItemUnits
 from app.kernel.units.queries import NOT_RETRIEVED, UNJUDGED, Queries
 
 CUTOFFS: Final = (1, 3, 5, 10, 20, 100)
@@ -95,11 +95,12 @@ class QueryValues(TypedDict):
     lowest: Sequence[LowQuery]
 
 
-def _query_units(source: MatrixInput) -> QueryUnits:
+def _query_units(source: MatrixInput) -> ItemUnits:
     """The queries with their items. Raises ValueError where they are not known."""
     samples = source.known_samples
     grades, least = samples.truth.astype(np.float64), source.facts.get(RELEVANT_FROM)
-    return QueryUnits(samples.predicted.astype(np.intp), grades, samples.known_outputs, least)
+    queries = Queries(samples.predicted.astype(np.intp), grades, samples.known_outputs, relevant_from=least)
+    return ItemUnits(queries, Inputs.QUERIES)
 
 
 def variants(cutoffs: tuple[int, ...], metric: AnyMetric) -> tuple[Reported, ...]:

@@ -175,8 +175,8 @@ def joined(folds: Sequence[Samples]) -> Samples:
     )
 
 
-def times_seen(ids: Sequence[NDArray[Any]]) -> int | None:
-    """Return the number of folds that every sample is in, by their ids; None if it differs between samples."""
+def times_seen(ids: Sequence[NDArray[Any] | None]) -> int | None:
+    """Return the number of folds that every sample is in, by their ids; None if it differs, or they have none."""
     together = one_column(ids)
     counts = np.unique(together, return_counts=True)[1] if together is not None else np.zeros(0)
     return int(counts[0]) if counts.size and (counts == counts[0]).all() else None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
-from app.domain.inputs.columns import group_facts, samples_of
+from app.domain.inputs.columns import design_facts, samples_of
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import (
     FLAGS,
@@ -36,7 +36,8 @@ from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.label_sets import samples_f1, samples_jaccard
 from app.kernel.metrics.families.overlaps import pooled_jaccard
-from app.kernel.uncertainty.units import OverlapUnits
+from app.kernel.uncertainty.units import ItemUnits
+from app.kernel.units.overlaps import Overlaps
 
 # Sums of so many larger ones are not exact.
 LARGEST_SIZE = 1e15
@@ -50,15 +51,13 @@ _MOST_NAMED = 20
 _OF_SIZES, _OF_LISTS = ("n_true", "n_predicted", "n_common"), ("y_true", "y_pred")
 
 
-def _inputs(source: MatrixInput) -> frozenset[Inputs]:
-    return INPUTS_OF[Task.SETS] if source.labels else _WITHOUT_CLASSES
-
-
-def _overlap_units(source: MatrixInput) -> OverlapUnits:
+def _overlap_units(source: MatrixInput) -> ItemUnits:
     """The items with their sizes. Raises ValueError where they are not known."""
     samples = source.known_samples
     codes = samples.truth.astype(np.intp, copy=False) if source.labels else None
-    return OverlapUnits(samples.known_outputs, np.asarray(samples.predicted, dtype=bool), codes, len(source.labels))
+    exact = np.asarray(samples.predicted, dtype=bool)
+    items = Overlaps(*samples.known_outputs.T, exact=exact, codes=codes, n_classes=len(source.labels))
+    return ItemUnits(items, Inputs.LABELS, Inputs.OVERLAPS, *[Inputs.CLASS_OVERLAPS] * bool(source.labels))
 
 
 def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> Iterator[Finding]:
@@ -92,7 +91,7 @@ def _made(labels: tuple[str, ...], samples: Samples) -> MatrixInput:
         positive=None,
         content=Content.counts,
         counts=np.bincount(2 * samples.truth + samples.predicted, minlength=2 * n_rows).reshape(n_rows, 2),
-        facts={"rows": samples.size, **group_facts(samples.groups)},
+        facts={"rows": samples.size, **design_facts(samples)},
         samples=samples,
     )
 
@@ -109,7 +108,7 @@ _UNITS = UnitKind(
     judged="sets",
     # Of each class of items, or of all in one row: how many are not exactly what was predicted, and how many are.
     shape=lambda n_classes, _: (max(n_classes, 1), 2),
-    inputs=_inputs,
+    inputs=lambda source: INPUTS_OF[Task.SETS] if source.labels else _WITHOUT_CLASSES,
     ranked=(samples_f1,),
     units=_overlap_units,
     restricted=lambda source, places: _made(source.labels, source.known_samples.taken(places)),

@@ -6,10 +6,10 @@ at just the levels at which p rejects it, and the difference of swapped runs is 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from app.kernel.compare.paired.effects import PairedDifferences
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale
@@ -24,20 +24,6 @@ from app.kernel.uncertainty.intervals import jeffreys, two_sided_z
 _USUAL_LEVEL = 0.95
 # Of matrices at limits of their recalls: 16 MB.
 _CELLS_PER_PIECE = 1 << 21
-
-
-class Differences(Protocol):
-    """Confidence distributions of V differences."""
-
-    @property
-    def p(self) -> Array:
-        """Two-sided p (V) of no difference; NaN where there is no test."""
-
-    def limits(self, level: float) -> tuple[Array, Array]:
-        """Lower and upper limits (V) at a level; NaN where there are none."""
-
-    def chance_above(self, threshold: Array | float) -> Array:
-        """Confidence (V) that the differences are larger than a threshold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,6 +192,10 @@ class DrawnDifferences:
         share = np.where(np.asarray(threshold) >= 0.0, np.minimum(share, 1.0 - p / 2.0), share)
         found: Array = np.where(np.asarray(threshold) <= 0.0, np.maximum(share, p / 2.0), share)
         return found
+
+
+# Confidence distributions of V differences: their p (V), limits (V) at a level, and chances (V) above a threshold.
+Differences = StudentDifferences | HybridDifferences | DrawnDifferences | PairedDifferences
 
 
 def on_scale(values: Array, scale: Scale) -> Array:

@@ -4,9 +4,8 @@ Influences add up like the values they belong to, so the difference of two runs 
 of their influences: for an area that is DeLong's test, for a mean loss the paired t test.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,8 +16,10 @@ from app.kernel.metrics.expression import Combination, Every, Expression, Measur
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
+from app.kernel.streamed.influences import RunInfluences
+from app.kernel.streamed.metrics import StreamedInfluences
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.influence import Bounds, Linearisation, by_groups, samples_about
+from app.kernel.uncertainty.influence import Bounds, Influences, Linearisation, UnitInfluences, by_groups, samples_about
 from app.kernel.uncertainty.jackknife import variance_freedom
 
 # Relative to those of the two runs, a variance of their difference below this is rounding.
@@ -27,21 +28,8 @@ _ROUNDING = 1e-14
 _NO_DIFFERENCE = 1e-12
 
 
-class Linear(Protocol):
-    """Metrics of something as sums over its units."""
-
-    @property
-    def n_units(self) -> int:
-        """Number of units."""
-
-    @property
-    def n_classes(self) -> int:
-        """K."""
-
-    def of(
-        self, metric: Any, class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
-    ) -> Linearisation | None:
-        """One value of a metric; None where there is no closed form."""
+# Metrics of something as sums over its units.
+Linear = Influences | UnitInfluences | RunInfluences | StreamedInfluences
 
 
 def linearised(expression: Expression, of: Linear) -> list[Linearisation] | None:

@@ -7,7 +7,7 @@ in exact fractions. Other scores (macro precision, F1 averaged over folds) are r
 form of a metric computed with it gives such a form, or an error where no integer programme can express it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -162,6 +162,10 @@ class Feasibility:
     implied: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
+# Weights (V) of the counts in a sum, and its ends.
+Row = tuple[Array, float, float]
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """Score of counts that lies in a range."""
@@ -169,20 +173,15 @@ class Statement:
     score: LinearForm
     wanted: ScoreRange
 
-    def rows(self, size: int) -> tuple[Array, Array, Array]:
-        """Rows of low <= A x <= high, cleared of the denominator, which is at least 1 where it varies."""
+    def rows(self, size: int) -> Iterator[Row]:
+        """Rows of sums of the counts, cleared of the denominator, which is at least 1 where it varies."""
         score = self.score.whole()
-        ends = ((score.top, self.wanted.low, 1), (score.top, self.wanted.high, -1))
-        bounds = [
-            _row(
-                {p: sign * (top.get(p, 0) - end * score.bottom.get(p, 0)) for p in {*top, *score.bottom}}, size, -_SLACK
-            )
-            for top, end, sign in ends
-        ]
+        top, bottom = score.top, score.bottom
+        for end, sign in ((self.wanted.low, 1), (self.wanted.high, -1)):
+            away = {p: sign * (top.get(p, 0) - end * bottom.get(p, 0)) for p in {*top, *bottom}}
+            yield _row(away, size, -_SLACK)
         if score.is_quotient:
-            bounds.append(_row(score.bottom, size, 1.0))
-        matrix = np.array([row for row, _ in bounds])
-        return matrix, np.array([low for _, low in bounds]), np.full(len(bounds), np.inf)
+            yield _row(bottom, size, 1.0)
 
     def holds(self, counts: Sequence[int]) -> bool:
         """True if the counts satisfy it; a denominator of 0 does not."""
@@ -190,13 +189,13 @@ class Statement:
         return bottom > 0 and self.wanted.low * bottom <= top <= self.wanted.high * bottom
 
 
-def _row(weights: Mapping[int, Fraction | int], size: int, least: float) -> tuple[Array, float]:
-    """Row and bound for a sum of counts that is at least ``least``, with its constant on the other side."""
+def _row(weights: Mapping[int, Fraction | int], size: int, least: float) -> Row:
+    """Row for a sum of counts that is at least ``least``, with its constant on the other side."""
     row = np.zeros(size)
     for position, weight in weights.items():
         if position != CONSTANT:
             row[position] = float(weight)
-    return row, least - float(weights.get(CONSTANT, 0))
+    return row, least - float(weights.get(CONSTANT, 0)), np.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +229,7 @@ class Programme:
         """Smallest and largest value of linear scores by name; those that take too long are left out."""
         ranges = {}
         for name, score in scores.items():
-            objective, _ = _row(score.top, len(self.upper), 0.0)
+            objective, *_ = _row(score.top, len(self.upper), 0.0)
             try:
                 ends = [self._search(sign * objective, seconds=_SECONDS_EACH) for sign in (1.0, -1.0)]
             except TimeoutError:
@@ -242,26 +241,13 @@ class Programme:
 
     def _search(self, least: Array | None = None, *, seconds: float = _SECONDS) -> Array | None:
         size = len(self.upper)
-        matrices, lows, highs = [np.zeros((1, size))], [np.zeros(1)], [np.zeros(1)]
-        for statement in self.statements:
-            matrix, low, high = statement.rows(size)
-            matrices.append(matrix)
-            lows.append(low)
-            highs.append(high)
+        rows = [(np.zeros(size), 0.0, 0.0), *(row for statement in self.statements for row in statement.rows(size))]
         for positions, total in self.equal:
-            row = np.zeros((1, size))
-            row[0, list(positions)] = 1.0
-            matrices.append(row)
-            lows.append(np.array([float(total)]))
-            highs.append(np.array([float(total)]))
-        return find_integers(
-            np.vstack(matrices),
-            np.concatenate(lows),
-            np.concatenate(highs),
-            np.array(self.upper, dtype=np.float64),
-            least=least,
-            seconds=seconds,
-        )
+            row = np.zeros(size)
+            row[list(positions)] = 1.0
+            rows.append((row, float(total), float(total)))
+        matrix, low, high = (np.array(part) for part in zip(*rows, strict=True))
+        return find_integers(matrix, low, high, np.array(self.upper, dtype=np.float64), least=least, seconds=seconds)
 
 
 Reported = Sequence[tuple[Score, ScoreRange]]

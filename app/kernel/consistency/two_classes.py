@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cache
 from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,26 +159,15 @@ def fitting_sizes(
         reported: Scores and printed texts.
         undefined_as_zero: As for ``feasible_matrices``.
     """
-    return [found for part in _parts(sizes) for found in _fitting(part, reported, undefined_as_zero=undefined_as_zero)]
+    portions = np.cumsum([min(size) + 1 for size in sizes]) // _ROWS_AT_ONCE
+    parts = groupby(zip(sizes, portions.tolist(), strict=True), key=itemgetter(1))
+    some = ([size for size, _ in part] for _, part in parts)
+    return [found for part in some for found in _fitting(part, reported, undefined_as_zero=undefined_as_zero)]
 
 
 def search_rows(sizes: Sequence[tuple[int, int]]) -> int:
     """Number of rows that a search over these sizes takes, some microseconds each."""
     return sum(min(size) + 1 for size in sizes)
-
-
-def _parts(sizes: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Sizes in portions whose arrays stay small."""
-    part: list[tuple[int, int]] = []
-    rows = 0
-    for size in sizes:
-        rows += min(size) + 1
-        part.append(size)
-        if rows >= _ROWS_AT_ONCE:
-            yield part
-            part, rows = [], 0
-    if part:
-        yield part
 
 
 def _fitting(sizes: Sequence[tuple[int, int]], reported: Reported, *, undefined_as_zero: bool) -> Iterator[Fitting]:
@@ -194,7 +184,7 @@ def _fitting(sizes: Sequence[tuple[int, int]], reported: Reported, *, undefined_
             yield Fitting(*rows.sizes(first[0]), *rows.matrix(*first))
 
 
-# Rows per piece: arrays of 1 MB.
+# Rows per piece, about: arrays of 1 MB.
 _ROWS_AT_ONCE = 1 << 17
 
 
@@ -241,7 +231,16 @@ class _Rows:
         return (moving, fixed) if self.swapped[row] else (fixed, moving)
 
     def fits(self, row: int, moving: int, reported: Reported, *, undefined_as_zero: bool) -> bool:
-        return _fits(*self.matrix(row, moving), *self.sizes(row), reported, undefined_as_zero=undefined_as_zero)
+        counts = *self.matrix(row, moving), *self.sizes(row)
+        for score, wanted in reported:
+            value = score.value(*counts)
+            if value is None:
+                if not undefined_as_zero or score.is_infinite(*counts):
+                    return False
+                value = Fraction(0)
+            if not wanted.holds(value, squared=score.exact.squared):
+                return False
+        return True
 
     def narrowed(self, reported: Reported) -> "_Rows":
         """Rows that may fit, up to rounding."""
@@ -298,15 +297,3 @@ def _first(reached: Callable[[Array], Mask], most: Array) -> Array:
         found = (middle > most) | reached(np.minimum(middle, most))
         low, high = np.where(found, low, np.minimum(middle + 1.0, high)), np.where(found, middle, high)
     return low
-
-
-def _fits(tp: int, tn: int, p: int, n: int, reported: Reported, *, undefined_as_zero: bool) -> bool:
-    for score, wanted in reported:
-        value = score.value(tp, tn, p, n)
-        if value is None:
-            if not undefined_as_zero or score.is_infinite(tp, tn, p, n):
-                return False
-            value = Fraction(0)
-        if not wanted.holds(value, squared=score.exact.squared):
-            return False
-    return True

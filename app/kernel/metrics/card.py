@@ -500,11 +500,10 @@ class Metric(Generic[Data]):
 
     card: Card
     compute: Callable[Concatenate[Data, ...], Array]
+    key: str = field(init=False, repr=False, compare=False)
 
-    @property
-    def key(self) -> str:
-        """Key of the card."""
-        return self.card.key
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.card.key)
 
     def __call__(self, data: Data, **parameters: Any) -> Array:
         """Values for a table or for scores; missing parameters have their defaults."""

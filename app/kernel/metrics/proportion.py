@@ -22,7 +22,12 @@ class ConfusionCells(Flag):
     """Subset of the four cells of one class against the rest.
 
     Without a class, it refers to all classes together, where there are only right and wrong.
+
+    Attributes:
+        column: Name of the attribute of ``Table`` with their counts for every class, of those that have one.
     """
+
+    column: str
 
     TP = auto()
     FN = auto()
@@ -36,11 +41,6 @@ class ConfusionCells(Flag):
     WRONG = FN | FP
     ALL = RIGHT | WRONG
     UNION = TP | WRONG
-
-    @property
-    def column(self) -> str:
-        """Name of the attribute of ``Table`` with their counts for every class."""
-        return _COLUMNS[self]
 
     def hold(self, actual: Codes, predicted: Codes, of: int | None) -> Mask:
         """Mask of the pairs of actual and predicted class that lie in these cells, for class ``of`` or, if None, for
@@ -61,20 +61,18 @@ class ConfusionCells(Flag):
         return ConfusionCells(sum(other.value for one, other in _PLACES.items() if one in self))
 
 
-_COLUMNS = {
-    ConfusionCells.TP: "tp",
-    ConfusionCells.FN: "fn",
-    ConfusionCells.FP: "fp",
-    ConfusionCells.TN: "tn",
-    ConfusionCells.ACTUAL: "actual",
-    ConfusionCells.REST: "rest",
-    ConfusionCells.PREDICTED: "predicted",
-    ConfusionCells.PREDICTED_REST: "predicted_rest",
-    ConfusionCells.RIGHT: "correct_ovr",
-    ConfusionCells.WRONG: "errors",
-    ConfusionCells.ALL: "n_each",
-    ConfusionCells.UNION: "union",
-}
+ConfusionCells.TP.column = "tp"
+ConfusionCells.FN.column = "fn"
+ConfusionCells.FP.column = "fp"
+ConfusionCells.TN.column = "tn"
+ConfusionCells.ACTUAL.column = "actual"
+ConfusionCells.REST.column = "rest"
+ConfusionCells.PREDICTED.column = "predicted"
+ConfusionCells.PREDICTED_REST.column = "predicted_rest"
+ConfusionCells.RIGHT.column = "correct_ovr"
+ConfusionCells.WRONG.column = "errors"
+ConfusionCells.ALL.column = "n_each"
+ConfusionCells.UNION.column = "union"
 _PLACES = {
     ConfusionCells.TP: ConfusionCells.TN,
     ConfusionCells.FN: ConfusionCells.FP,

@@ -138,18 +138,13 @@ def total(values: Array) -> Array:
     return summed
 
 
-def sums_at(places: NDArray[np.intp], size: int) -> Callable[[Array], Array]:
-    """Return a function that sums values (d, C) by the places (C) that they belong to: (d, size)."""
-    order = np.argsort(places, kind="stable")
-    filled, starts = np.unique(places[order], return_index=True)
-    in_order, alone = bool((places[1:] >= places[:-1]).all()), filled.size == places.size
-
-    def summed(values: Array) -> Array:
-        found, rising = np.zeros((len(values), size)), values if in_order else values[:, order]
-        found[:, filled] = rising if alone else np.add.reduceat(rising, starts, axis=1)
-        return found
-
-    return summed
+def sums_by_code(
+    codes: NDArray[np.intp | np.bool_], values: NDArray[np.floating | np.integer], n_classes: int
+) -> Array:
+    """Sum of values (..., n) over the samples of each class, shape (..., K)."""
+    rows = values.reshape(-1, codes.size)
+    counted = np.stack([np.bincount(codes, row, n_classes) for row in rows]).astype(np.float64, copy=False)
+    return counted.reshape(*values.shape[:-1], n_classes)
 
 
 def inner(first: Array, second: Array) -> Array:

@@ -3,8 +3,7 @@
 This is the only module that imports scipy, and it does so at first use: the import takes 0.2 s.
 """
 
-from functools import cache
-from types import ModuleType
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,28 +11,27 @@ from numpy.typing import NDArray
 from app.kernel.numerics.arrays import TINY, Array, every, some
 
 
-@cache
-def _scipy() -> ModuleType:
-    import scipy.special
+def _special(name: str) -> Callable[..., Array]:
+    """A function of `scipy.special`: elementwise, of arrays and numbers that are broadcast."""
 
-    module: ModuleType = scipy.special
-    return module
+    def values(*arguments: Array | float) -> Array:
+        import scipy.special
 
+        found: Array = getattr(scipy.special, name)(*arguments)
+        return found
 
-# Cosines that differ less from 1 are those of one direction.
-_ONE_DIRECTION = 1e-15
-
-
-def normal_quantile(probability: Array | float) -> Array:
-    """Standard normal quantile, any shape; -inf at 0 and inf at 1."""
-    values: Array = _scipy().ndtri(probability)
     return values
 
 
-def beta_quantile(a: Array, b: Array, probability: Array | float) -> Array:
-    """Quantile of Beta(a, b), broadcast over its arguments."""
-    values: Array = _scipy().betaincinv(a, b, probability)
-    return values
+# Standard normal quantile of a probability; -inf at 0 and inf at 1.
+normal_quantile = _special("ndtri")
+# Standard normal distribution function of a value.
+normal_cdf = _special("ndtr")
+# Quantile of Beta(a, b) at a probability: (a, b, probability).
+beta_quantile = _special("betaincinv")
+# Regularised incomplete beta function I_x(a, b), the distribution function of Beta(a, b): (a, b, x); and 1 less it.
+incomplete_beta, incomplete_beta_complement = _special("betainc"), _special("betaincc")
+_log_gamma = _special("gammaln")
 
 
 def binomial_upper_tail(successes: Array, trials: Array, success: Array, failure: Array) -> Array:
@@ -45,70 +43,48 @@ def binomial_upper_tail(successes: Array, trials: Array, success: Array, failure
     hits, misses = successes + TINY, trials - successes + 1.0
     rare = success <= 0.5
     if every(rare):
-        tail: Array = _scipy().betainc(hits, misses, success)
-    else:
-        tail = _scipy().betaincc(misses, hits, failure)
-        if some(rare):
-            tail = np.where(rare, _scipy().betainc(hits, misses, success), tail)
-    return tail
-
-
-def normal_cdf(value: Array | float) -> Array:
-    """Standard normal distribution function, any shape."""
-    values: Array = _scipy().ndtr(value)
-    return values
+        return incomplete_beta(hits, misses, success)
+    tail = incomplete_beta_complement(misses, hits, failure)
+    return np.where(rare, incomplete_beta(hits, misses, success), tail) if some(rare) else tail
 
 
 def chi_squared_upper_tail(value: Array | float, freedom: Array | float) -> Array:
     """P(X >= value) of a chi-squared variable."""
-    tail: Array = _scipy().chdtrc(freedom, value)
-    return tail
+    return _special("chdtrc")(freedom, value)
 
 
 def f_upper_tail(value: Array | float, numerator: Array | float, denominator: Array | float) -> Array:
     """P(X >= value) of an F variable with these degrees of freedom."""
-    tail: Array = _scipy().fdtrc(numerator, denominator, value)
-    return tail
+    return _special("fdtrc")(numerator, denominator, value)
 
 
 def student_cdf(value: Array | float, freedom: Array | float) -> Array:
     """P(X <= value) of Student's t."""
-    values: Array = _scipy().stdtr(freedom, value)
-    return values
+    return _special("stdtr")(freedom, value)
 
 
 def student_quantile(probability: Array | float, freedom: Array | float) -> Array:
     """Quantile of Student's t."""
-    values: Array = _scipy().stdtrit(freedom, probability)
-    return values
+    return _special("stdtrit")(freedom, probability)
 
 
 def fair_binomial_cdf(successes: Array | float, trials: Array | float) -> Array:
     """P(Bin(trials, 1/2) <= successes), 0 below 0 successes."""
     x, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
-    tail: Array = _scipy().betainc(np.maximum(n - x, TINY), np.maximum(x, 0.0) + 1.0, 0.5)
+    tail = incomplete_beta(np.maximum(n - x, TINY), np.maximum(x, 0.0) + 1.0, 0.5)
     return np.where(x < 0, 0.0, np.where(x >= n, 1.0, tail))
 
 
 def fair_binomial_mass(successes: Array | float, trials: Array | float) -> Array:
     """P(Bin(trials, 1/2) = successes)."""
-    log_factorial = _scipy().gammaln
     x, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
-    logarithm = log_factorial(n + 1.0) - log_factorial(x + 1.0) - log_factorial(n - x + 1.0) - n * np.log(2.0)
-    mass: Array = np.exp(logarithm)
+    mass: Array = np.exp(log_factorial(n) - log_factorial(x) - log_factorial(n - x) - n * np.log(2.0))
     return mass
 
 
 def log_factorial(values: Array) -> Array:
     """ln(x!) by the gamma function, also between whole numbers."""
-    found: Array = _scipy().gammaln(values + 1.0)
-    return found
-
-
-def incomplete_beta(a: float, b: float, x: Array) -> Array:
-    """Regularised incomplete beta function I_x(a, b): the distribution function of Beta(a, b), elementwise in x."""
-    values: Array = _scipy().betainc(a, b, x)
-    return values
+    return _log_gamma(values + 1.0)
 
 
 def matching(worth: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -226,6 +202,10 @@ def find_integers(
         raise RuntimeError(f"the integer search did not finish: {answer.message}")
     found: Array = np.round(answer.x)
     return found
+
+
+# Cosines that differ less from 1 are those of one direction.
+_ONE_DIRECTION = 1e-15
 
 
 def distances(rows: Array, others: Array, kind: str = "euclidean") -> Array:

@@ -1,10 +1,10 @@
 """Weighted units, and metrics of them as a ratio of two sums over the units."""
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, ratio, silently
 
@@ -33,6 +33,9 @@ def mean_terms(values: Array) -> Terms:
 class WeightedUnits:
     """Independent units with weights, the base of everything that is resampled.
 
+    Attributes:
+        width: Cost of one unit in a pass, in sorted numbers.
+
     Args:
         n_units: Number of units, U.
         weights: Weights of the units, shape (..., U); None is 1 each. The leading axes are a batch.
@@ -40,6 +43,8 @@ class WeightedUnits:
     Raises:
         ValueError: there is no unit, or the weights do not fit.
     """
+
+    width = 1
 
     def __init__(self, n_units: int, weights: ArrayLike | None = None) -> None:
         self.n_units = n_units
@@ -57,6 +62,15 @@ class WeightedUnits:
         WeightedUnits.__init__(other, self.n_units, weights)
         other._terms = self._terms
         return other
+
+    def part(self, chosen: NDArray[np.intp]) -> "WeightedUnits":
+        """Some of the units, without weights. Raises TypeError where they are not told apart."""
+        raise TypeError(f"{chosen.size} of these units cannot be chosen by themselves")
+
+    @property
+    def true_values(self) -> NDArray[Any] | None:
+        """What is true of each unit, (U) or (U, m), the same in all runs on them; None where it cannot be compared."""
+        return None
 
     @property
     def n(self) -> Array:

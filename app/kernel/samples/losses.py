@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import sums_by_code as sums_by_code
 
 Codes = NDArray[np.intp]
 
@@ -29,12 +30,3 @@ def threshold_correct() -> float:
 def threshold_incorrect(n_classes: int) -> float:
     """1 - theta = 1 - sqrt(1 - 1/sqrt(K)): a phi below it means p_true < 1/K, so the prediction is wrong."""
     return 1.0 - sqrt(1.0 - 1.0 / sqrt(n_classes))
-
-
-def sums_by_code(
-    codes: NDArray[np.intp | np.bool_], values: NDArray[np.floating | np.integer], n_classes: int
-) -> Array:
-    """Sum of values (..., n) over the samples of each class, shape (..., K)."""
-    rows = values.reshape(-1, codes.size)
-    counted = np.stack([np.bincount(codes, row, n_classes) for row in rows]).astype(np.float64, copy=False)
-    return counted.reshape(*values.shape[:-1], n_classes)

@@ -169,7 +169,7 @@ def drawn_at_reference_shares(
     contained: bool,
     draws: int,
     seed: int,
-    squares: tuple[Array, Array] | None = None,
+    squares: tuple[Array | None, Array | None] = (None, None),
 ) -> DrawnDifferences:
     """Differences of V values at the class prevalence of the reference, from posterior draws of the rows of both sides.
 
@@ -180,12 +180,12 @@ def drawn_at_reference_shares(
         contained: Is the slice a part of the reference?
         draws: How many.
         seed: Of the draws.
-        squares: Sums of squared weights of both, where samples have weights.
+        squares: Sums of squared weights of both; None where samples have no weights.
     """
     random = generator(seed)
     own, others = (
         RowPosterior(one, shares=Shares.SAMPLED, squares=by).matrices(draws, random)
-        for one, by in zip((counts, rest), squares or (None, None), strict=True)
+        for one, by in zip((counts, rest), squares, strict=True)
     )
     with silently():
         gaps = _at_shares_of(own, others, functional, contained=contained)

@@ -6,7 +6,6 @@ these numbers are multinomial, whatever lies in the cells. Groups are drawn in s
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,51 +25,24 @@ from app.kernel.uncertainty.units import Units
 _SETS = 400
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Cells(Units):
     """Cells of independent samples, each of which stands for as many as it holds; or sets of groups, of which whole
     ones are drawn (random groups; Wolter 2007).
 
-    Attributes:
+    Args:
         scores: Of two classes, with one sample for each cell.
         counts: Samples (n) of each cell, effective ones where they have weights; 1 for each set (S).
         by_class: Are the numbers of the classes those of actual classes, which can be taken as fixed?
         each: Weight (n) of one of these samples; None is 1. Of sets their weight (S, n) in the cells.
     """
 
-    scores: Scores
-    counts: Array
-    by_class: bool = True
-    each: Array | None = None
-
-    @property
-    def _of_sets(self) -> bool:
-        return self.each is not None and self.each.ndim > 1
-
-    @property
-    def n_units(self) -> int:
-        """Number of cells, or of sets."""
-        return self.counts.size
-
-    @property
-    def width(self) -> int:
-        """Two orders, and in each the cells of a set."""
-        return 1 + 2 * self.scores.n_samples // self.n_units if self._of_sets else 2
-
-    @property
-    def strata(self) -> Codes:
-        """Class (n) of each cell."""
-        return self.scores.y if self.by_class else np.zeros(self.n_units, np.intp)
-
-    @property
-    def n_strata(self) -> int:
-        """Number of strata: 2 if each class is drawn by itself, else 1."""
-        return 2 if self.by_class else 1
-
-    @property
-    def multiplicities(self) -> Array | None:
-        """Samples (n) of each cell; None of sets."""
-        return None if self._of_sets else self.counts
+    def __init__(self, scores: Scores, counts: Array, *, by_class: bool = True, each: Array | None = None) -> None:
+        self.scores, self.counts, self.each = scores, counts, each
+        self._of_sets = each is not None and each.ndim > 1
+        # Two orders, and in each the cells of a set.
+        width = 1 + 2 * scores.n_samples // counts.size if self._of_sets else 2
+        strata, n_strata = (scores.y, 2) if by_class else (None, 1)
+        super().__init__(counts.size, width, strata, n_strata, None if self._of_sets else counts)
 
     def subject(self, weights: Array | None = None) -> Subject:
         """The cells in weights (..., n), or those of sets in weights (..., S); None is as many as there are."""
@@ -97,7 +69,7 @@ def cells_of(scores: StreamedScores, code: int | None) -> Cells:
     # Which samples are right is as random as everything else.
     by_class = code is not None
     if scores.worth is None:
-        return Cells(_made(scores, code, side, values), weights, by_class)
+        return Cells(_made(scores, code, side, values), weights, by_class=by_class)
     squares = reduced.squares[side, place]
     counts, each = weights * weights / squares, squares / weights
     # As many samples of one weight as are worth as much, and the rest weighs nothing: so many are drawn as there are.
@@ -105,7 +77,8 @@ def cells_of(scores: StreamedScores, code: int | None) -> Cells:
     known = np.bincount(side, counts, 2) if by_class else [counts.sum()]
     counts = np.append(counts, np.maximum(np.subtract(used, known), 0.0))
     sides, more = np.append(side, np.arange(len(used))), np.zeros(len(used))
-    return Cells(_made(scores, code, sides, np.append(values, more)), counts, by_class, np.append(each, more))
+    of_cells = _made(scores, code, sides, np.append(values, more))
+    return Cells(of_cells, counts, by_class=by_class, each=np.append(each, more))
 
 
 def cells_of_groups(scores: StreamedScores, codes: Collection[int | None]) -> dict[int | None, Cells]:

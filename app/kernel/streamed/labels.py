@@ -26,7 +26,7 @@ from app.kernel.streamed.metrics import linearised
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.streamed.together import joined
-from app.kernel.uncertainty.designs import RatesInGroups, WeightedTables
+from app.kernel.uncertainty.designs import DesignedSums
 from app.kernel.uncertainty.influence import LabelInfluences, Linearisation
 from app.kernel.uncertainty.units import Units
 
@@ -161,10 +161,9 @@ class LabelMoments(WeightedProducts):
         return _table(self.plain.sums)
 
     @property
-    def weighted(self) -> WeightedTables | None:
-        """The tables of samples that have weights; None without."""
-        squares = _table(self.centred.products[0])
-        return WeightedTables(self.table, squares, _table(self.used)) if self.is_weighted else None
+    def designed(self) -> DesignedSums:
+        """Rates of the labels of samples that are in no groups."""
+        return DesignedSums.of_tables(self.table, *map(_table, (self.centred.products[0], self.used)))
 
 
 def _table(sums: Array) -> LabelTable:
@@ -251,7 +250,7 @@ class LabelGroups:
 
     def __init__(self, moments: LabelMoments, n_values: int, sizes: Array, used: Array) -> None:
         self.sizes, self.used, self._n_labels = sizes, used, moments.n_labels
-        self.rates = RatesInGroups(moments.n_labels, moments.whole.used / moments.whole.weight)
+        self.rates = DesignedSums(moments.n_labels, moments.whole.used / moments.whole.weight)
         self.products = Products(moments.used.size + n_values)
 
     def add(self, sums: Array) -> None:
@@ -322,25 +321,13 @@ class StreamedLabelScores(StreamedScores):
 class StreamedLabels(Units):
     """Samples with labels that are not in memory, as metrics and their limits take them."""
 
+    at_hand = False
+
     def __init__(
         self, sums: LabelSums, groups: LabelGroups | None = None, scores: "StreamedLabelScores | None" = None
     ) -> None:
+        super().__init__(sums.rows)
         self.sums, self.groups, self.scores = sums, groups, scores
-
-    @property
-    def n_units(self) -> int:
-        """Number of samples."""
-        return self.sums.rows
-
-    @property
-    def width(self) -> int:
-        """Nothing can be drawn, whatever it costs."""
-        return 1
-
-    @property
-    def at_hand(self) -> bool:
-        """False: they are not in memory."""
-        return False
 
     def subject(self, weights: Array | None = None) -> Subject:
         """Tables of the labels, means over samples, and scores where there are some. Raises TypeError for other
@@ -356,7 +343,7 @@ class StreamedLabels(Units):
     def influences(self) -> "StreamedLabelInfluences":
         """Return the sampling errors of metrics."""
         moments, groups = self.sums.moments, self.groups
-        found = (moments.centred, moments.weighted) if groups is None else (groups.products, groups.rates)
+        found = (moments.centred, moments.designed) if groups is None else (groups.products, groups.rates)
         given = self.subject(), self.n_units, moments.n_labels, *found
         return StreamedLabelInfluences(*given, moments=moments, groups=groups)
 

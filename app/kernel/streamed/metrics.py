@@ -1,11 +1,12 @@
 """Metrics of streamed probabilities, and the source of their limits: sampling errors or resampled cells."""
 
 from collections.abc import Container, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from app.kernel.metrics.card import Metric
+from app.kernel.metrics.card import Metric, is_of_probabilities
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.families import calibration, imcp, score_ranking
 from app.kernel.numerics.arrays import Array, silently
@@ -118,6 +119,30 @@ def error_of_chance(scores: StreamedScores, metric: Metric[Scores], draws: int, 
         return None
     cells = cells_of(scores, order_of(metric, None))
     return simulated_by_chance(metric, float(metric.compute(scores)), cells, draws, seed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamedInfluences:
+    """Metrics of streamed samples as sums over these."""
+
+    scores: StreamedScores
+
+    @property
+    def n_units(self) -> int:
+        """Number of samples."""
+        return self.scores.n_samples
+
+    @property
+    def n_classes(self) -> int:
+        """K."""
+        return self.scores.n_classes
+
+    def of(
+        self, metric: Metric[Any], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None
+    ) -> Linearisation | None:
+        """A metric of probabilities at its default parameters as a sum; None where there is no closed form."""
+        usual = {**metric.card.defaults, **(parameters or {})} == metric.card.defaults
+        return linearised(self.scores, metric, class_index) if usual and is_of_probabilities(metric) else None
 
 
 def linearised(scores: StreamedScores, metric: Metric[Scores], class_index: int | None = None) -> Linearisation | None:

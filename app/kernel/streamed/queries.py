@@ -3,7 +3,7 @@
 A value of a metric is a mean over queries, so its limits and its resamples follow from the values of single queries.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -15,8 +15,7 @@ from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.losses import Codes
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.spool import Spool
-from app.kernel.uncertainty.units import QueryUnits
-from app.kernel.units.queries import Queries
+from app.kernel.units.queries import Queries, width_of
 
 # Columns of items.
 QUERY, GRADE, SCORE = "query", "relevance", "score"
@@ -80,30 +79,26 @@ class QueryValues(WeightedUnits):
     column of.
     """
 
-    def __init__(self, columns: Mapping[Hashable, Array], n_queries: int) -> None:
-        super().__init__(n_queries)
-        self._columns = columns
+    def __init__(self, columns: Spool) -> None:
+        super().__init__(columns.n_rows)
+        self.columns, self.width = columns, width_of(int(columns[SIZES].sum()), columns.n_rows)
+
+    def part(self, chosen: Codes) -> "QueryValues":
+        """Some of the queries."""
+        return QueryValues(self.columns.taken(chosen))
+
+    @property
+    def true_values(self) -> Array:
+        """Number of relevant items of each query, and the sum of their relevances (Q, 2)."""
+        return np.stack([self.columns[RELEVANT], self.columns[RELEVANCE]], axis=1)
 
     def __getattr__(self, name: str) -> Array:
         if name not in _ATTRIBUTES:
             raise AttributeError(name)
-        return self._columns[name]
+        return self.columns[name]
 
     def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - read, never made
         """Terms of a metric by its column; raises KeyError where there is none."""
         if name not in self.known_terms and 2 * self.n_units * (len(self.known_terms) + 1) > _HELD:
-            return mean_terms(self._columns[name])
-        return super().remembered(name, lambda: mean_terms(self._columns[name]))
-
-
-class QueryValueUnits(QueryUnits):
-    """Queries by their values, resampled as those with their items."""
-
-    def __init__(self, columns: Spool, n_items: int) -> None:
-        self.columns, self.n_items = columns, n_items
-        self.queries = QueryValues(columns, columns.n_rows)
-
-    def part(self, chosen: Codes) -> "QueryValueUnits":
-        """Some of the queries."""
-        columns = self.columns.taken(chosen)
-        return QueryValueUnits(columns, int(columns[SIZES].sum()))
+            return mean_terms(self.columns[name])
+        return super().remembered(name, lambda: mean_terms(self.columns[name]))

@@ -5,7 +5,7 @@ sampling.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isfinite, isnan, nan
+from math import isnan, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -215,9 +215,6 @@ class Headlines:
 FEW = 30
 # Cells of the matrices with one row moved each: a few milliseconds.
 _MOST_CELLS_MOVED = 1 << 19
-_NONE = (nan, nan)
-# Its square is a whole number that a float64 holds.
-_LARGEST_BASE = 2.0**26
 
 
 def headlines(design: Design, level: float = 0.95) -> Headlines:
@@ -235,19 +232,21 @@ def headlines(design: Design, level: float = 0.95) -> Headlines:
         rates = catalogue_rates()
         limits_of_rates = rates.limits(*wilson(*design.rates(level), level))
         given = rates.given if design.given is None else (design.given,) * len(rates.given)
-        hits, worth = design.recalls(level)
-        recalls = jeffreys(hits, worth, level)
         known = headline_metrics()
         gradients = stack([gradient(table) for _, gradient in known.smooth])
         smooth = _smooth_intervals(design, known.smooth, _smooth_ends(design, known.smooth, gradients, level))
-        ends = intervals.mean_limits(table.recall[design.of], *recalls, worth, level=level, spread=design.spread)
+        recalls, ends = _limits_of_means(design, level)
         of_means = [(metric, ends[kind], Method.MOVER, Given.ACTUAL) for metric, kind in known.means]
         of_shares = [
             (metric, rate.line.limits(*wilson(*design.counts(rate, level), level)), Method.WILSON, Given.SAMPLES)
             for metric, rate in ((metric, proportion.at(table.n_classes)) for metric, proportion in known.shares)
         ]
-        parts = [*(_intervals(*one, design) for one in (*of_shares, *of_means)), *smooth]
-        overall = tuple(zip(*parts, strict=True))
+        why = NoLimits.UNDEFINED if design.given is not Given.GROUPS else NoLimits.ONE_GROUP
+        parts = []
+        for metric, limits, method, taken in (*of_shares, *of_means):
+            named = _method(method, design), design.given or taken
+            parts.append([*_intervals(metric, metric(table)[design.of], limits, *named, why)])
+        overall = tuple(zip(*parts, *smooth, strict=True))
     of_rates = RateIntervals(rates.keys, given, *limits_of_rates, _method(Method.WILSON, design))
     return Headlines(level, overall, of_rates, recalls, gradients)
 
@@ -259,19 +258,7 @@ def headline_limits(metric: AnyMetric, design: Independent, level: float = 0.95)
     with silently():
         mean = next((kind for one, kind in headline_metrics().means if one is metric), None)
         if mean is not None:
-            hits, among = design.recalls(level)
-            # Of many matrices most recalls come again, and quantiles are what takes long. Where no number is too large
-            # for it, each pair is one number.
-            base = 1.0 + among.max(initial=0.0)
-            if base < _LARGEST_BASE:
-                pairs, places = np.unique(among * base + hits, return_inverse=True)
-                below, above = (ends[places] for ends in jeffreys(pairs % base, pairs // base, level))
-            else:
-                below, above = jeffreys(hits, among, level)
-            rates = design.table.recall[design.of]
-            ((low, high),) = intervals.mean_limits(
-                rates, below, above, among, level=level, spread=design.spread, means=(mean,)
-            )
+            low, high = _limits_of_means(design, level)[1][mean]
             return low, high
         smooth = tuple(pair for pair in headline_metrics().smooth if pair[0] is metric)
         if not smooth:
@@ -280,27 +267,29 @@ def headline_limits(metric: AnyMetric, design: Independent, level: float = 0.95)
     return found.low[0], found.high[0]
 
 
+def _limits_of_means(design: Design, level: float) -> tuple[Limits, Array]:
+    """Limits (..., K) of the recalls, and those (3, 2, ...) of their means."""
+    hits, worth = design.recalls(level)
+    recalls, rates = jeffreys(hits, worth, level), design.table.recall[design.of]
+    return recalls, intervals.mean_limits(rates, *recalls, worth, level=level, spread=design.spread)
+
+
 def _method(method: Method, design: Design) -> str:
     """Return the name of a method for a design."""
     if design.given is Given.GROUPS and method in (Method.DELTA_LOGIT, Method.DELTA_FISHER_Z):
-        return f"cluster_{method.value}"
-    return f"{design.prefix}{method.value}"
+        return f"cluster_{method}"
+    return design.prefix + method
 
 
 def _intervals(
-    metric: Metric[Table], ends: Limits | Array, method: Method, given: Given, design: Design
+    metric: Metric[Table], values: Array, ends: Limits | Array, method: str, given: Given, why: NoLimits
 ) -> Iterator[OverallInterval]:
-    """Intervals of one metric, matrix by matrix."""
-    named, given = _method(method, design), design.given or given
-    for low, high in zip(np.ravel(ends[0]).tolist(), np.ravel(ends[1]).tolist(), strict=True):
-        refusal = _refusal(metric, design) if isnan(low + high) else None
-        yield OverallInterval(metric.key, low, high, named, given, refusal)
-
-
-def _refusal(metric: Metric[Table], design: Design) -> NoLimits:
-    """Why a rate or a mean of rates has no limits."""
-    alone = design.given is Given.GROUPS and not isnan(float(metric(design.table)))
-    return NoLimits.ONE_GROUP if alone else NoLimits.UNDEFINED
+    """Intervals of one metric, matrix by matrix; ``why`` says why a value has none."""
+    for value, low, high in zip(*(np.ravel(part).tolist() for part in (values, *ends)), strict=True):
+        if low < high:
+            yield OverallInterval(metric.key, low, high, method, given)
+        else:
+            yield OverallInterval(metric.key, nan, nan, method, given, NoLimits.UNDEFINED if isnan(value) else why)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -367,21 +356,20 @@ def _smooth_ends(design: Design, smooth: SmoothMetrics, gradients: AdditiveGradi
 
 def _smooth_intervals(design: Design, smooth: SmoothMetrics, found: _Ends) -> Iterator[list[OverallInterval]]:
     empty = (design.table.actual[design.of].reshape(-1, design.table.n_classes) == 0).any(axis=-1).tolist()
-    parts = (part.tolist() for part in (found.values, found.low, found.high, found.moved))
-    for (metric, _), *ends in zip(smooth, *parts, strict=True):
+    of_metrics = zip(smooth, found.values, found.low, found.high, found.moved, strict=True)
+    for (metric, _), values, low, high, moved in of_metrics:
         lowest = metric.card.range[0]
         # Of values below 0, as correlations have, the logit scale of the range is Fisher's z.
         plain = Method.DELTA_FISHER_Z if lowest is None or lowest < 0.0 else Method.DELTA_LOGIT
+        named, given = _method(plain, design), design.given or Given.SAMPLES
+        forms = _intervals(metric, values, (low, high), named, given, NoLimits.DEGENERATE)
+        mover, actual = _method(Method.MOVER, design), design.given or Given.ACTUAL
         made = []
-        for value, low, high, moved, lacks in zip(*ends, empty, strict=True):
-            refusal = None
-            if isnan(low):
-                refusal = NoLimits.UNDEFINED if isnan(value) else NoLimits.DEGENERATE
-            elif lacks and metric.card.inference.over_classes:
-                low, high, refusal = *_NONE, NoLimits.EMPTY_CLASS
-            given = design.given or (Given.ACTUAL if moved else Given.SAMPLES)
-            method = _method(Method.MOVER if moved else plain, design)
-            made.append(OverallInterval(metric.key, low, high, method, given, refusal))
+        for form, by_moves, lacks in zip(forms, moved, empty, strict=True):
+            one = form._replace(method=mover, given=actual) if by_moves else form
+            if lacks and metric.card.inference.over_classes and one.refusal is None:
+                one = one._replace(low=nan, high=nan, refusal=NoLimits.EMPTY_CLASS)
+            made.append(one)
         yield made
 
 
@@ -458,10 +446,14 @@ def equal_share_headlines(table: Table, found: Headlines) -> tuple[tuple[Overall
     with silently():
         low, high = (ends[:, 0] for ends in found.recalls)
         below, above = _reach(table, found.gradients, (low, high), two_sided_z(found.level))
-        for (metric, _), down, up in zip(metrics.smooth, below.tolist(), above.tolist(), strict=True):
-            # What has no value as it is has none in its twin: what rounding leaves of 0/0 there is none.
-            values = [twin if isfinite(value) else nan for value, twin in metric(table).tolist()]
-            parts.append([_interval(metric, *ends) for ends in zip(values, down, up, strict=True)])
+        values, twins = np.moveaxis(np.stack([metric(table) for metric, _ in metrics.smooth]), -1, 0)
+        # What has no value as it is has none in its twin: what rounding leaves of 0/0 there is none.
+        twins = np.where(np.isfinite(values), twins, nan)
+        bottom, top = _ranges(metrics.smooth)
+        ends = np.stack([np.maximum(twins - below, bottom), np.minimum(twins + above, top)], axis=1)
+        form = Method.MOVER.value, Given.ACTUAL, NoLimits.DEGENERATE
+        for (metric, _), own, limits in zip(metrics.smooth, twins, ends, strict=True):
+            parts.append([*_intervals(metric, own, limits, *form)])
     return tuple(zip(*parts, strict=True))
 
 
@@ -491,19 +483,6 @@ def _slopes(gradients: AdditiveGradient, size: int) -> tuple[Array, Array]:
     slopes = rows[..., None] + columns[..., None, :]
     slopes.reshape(*rows.shape[:-1], -1)[..., :: size + 1] = 0.0
     return slopes, diagonal + rows + columns
-
-
-def _interval(metric: Metric[Table], value: float, below: float, above: float) -> OverallInterval:
-    lowest, highest = metric.card.range
-    low = value - below if lowest is None else max(value - below, lowest)
-    high = value + above if highest is None else min(value + above, highest)
-    refusal = None
-    if isnan(value):
-        refusal = NoLimits.UNDEFINED
-    elif not low < high:
-        low = high = float("nan")
-        refusal = NoLimits.DEGENERATE
-    return OverallInterval(metric.key, low, high, Method.MOVER.value, Given.ACTUAL, refusal)
 
 
 def curvature(counts: Array) -> float:

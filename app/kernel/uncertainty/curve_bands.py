@@ -6,7 +6,7 @@ each bin; an isotonic one is shown beside what calibrated probabilities would lo
 Dimitriadis, Gneiting & Jordan 2021).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,8 +25,6 @@ Codes = NDArray[np.intp]
 _MOST_TOGETHER = 5000
 # Simulated outcomes that are looked at in one go.
 _AT_ONCE = 1 << 18
-# From the samples of a resample, falling, to the heights (h, m) of its curves at the points asked for.
-Reading = Callable[[Ranking], Array]
 # From rates to the lowest and the highest curve (2, m) that they allow at the points asked for.
 Envelope = Callable[["Rates"], Array]
 
@@ -51,15 +49,11 @@ class BandSettings:
     level: float
 
 
-def frequency_in(bins: int, filled: Codes) -> Reading:
+def frequency_in(ranking: Ranking, bins: int, filled: Codes) -> Array:
     """Observed frequencies in those of so many bins of equal width that hold samples (1, m)."""
-
-    def read(ranking: Ranking) -> Array:
-        found = equal_width(ranking, bins)
-        observed: Array = found.observed[filled] / found.weight[filled]
-        return observed[None]
-
-    return read
+    found = equal_width(ranking, bins)
+    observed: Array = found.observed[filled] / found.weight[filled]
+    return observed[None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,26 +132,14 @@ def net_benefit_between(threshold: Array, prevalence: float | None) -> Envelope:
     return read
 
 
-def of_rates(read: Envelope) -> Reading:
-    """Return the curves that the rates of a resample allow."""
-    return lambda ranking: read(Rates.of(ranking))
-
-
-def simulated_band(ranking: Ranking, read: Envelope, settings: BandSettings, *, draws: int, seed: int) -> Limits:
-    """Limits (m) of a curve of the rates of two classes, from simulated rates of their populations.
+def simulated_rates(ranking: Ranking, *, draws: int, seed: int) -> Iterator[Rates]:
+    """Rates of the populations of two classes, so many times.
 
     The shares between ordered samples are drawn, the open ends among them (the Bayesian bootstrap of Rubin 1981; for
     ROC curves Gu, Ghosal & Roy 2008). Half of the curves are the lowest and half the highest that the shares allow: a
     single rate has the quantiles of the two beta distributions of Clopper and Pearson, mixed. The samples have no
     weights, and are of both classes.
     """
-    with silently():
-        drawn = np.concatenate([read(rates) for rates in simulated_rates(ranking, draws=draws, seed=seed)])
-    return band_around(drawn, settings)
-
-
-def simulated_rates(ranking: Ranking, *, draws: int, seed: int) -> Iterator[Rates]:
-    """Rates of the population, so many times, as `simulated_band` draws them."""
     random, cuts = generator(seed), ranking.cuts()
     tp, fp = cuts.tp.astype(np.intp), cuts.fp.astype(np.intp)
     for _ in range(draws):
@@ -166,11 +148,27 @@ def simulated_rates(ranking: Ranking, *, draws: int, seed: int) -> Iterator[Rate
         yield Rates(tpr, fpr, share, cuts.thresholds)
 
 
-def band_around(drawn: Array, settings: BandSettings) -> Limits:
-    """Limits (m) from simulated curves (D, m), NaN at points where not every one of them has a height."""
+def resampled(ranking: Ranking, weights: Iterator[Array]) -> Iterator[Ranking]:
+    """The samples in resamples, falling.
+
+    Args:
+        ranking: The samples, falling.
+        weights: Batches (d, n) of how often each sample is drawn, in the order of the samples.
+    """
+    for batch in weights:
+        for one in batch.take(ranking.places, axis=1):
+            yield Ranking(ranking.values, ranking.members, one)
+
+
+def band_around(curves: Iterable[Array], settings: BandSettings) -> Limits:
+    """Limits (m) from heights (h, m) of simulated curves, NaN at points where not every one of them has a height."""
+    with silently():
+        drawn = np.concatenate([*curves])
+    # A resample without the class, or without others, has no curve.
+    drawn = drawn[np.isfinite(drawn).any(axis=1)]
     low, high = np.full((2, drawn.shape[1]), np.nan)
     known = np.isfinite(drawn).all(axis=0)
-    if known.any():
+    if drawn.size and known.any():
         low[known], high[known] = read_band(drawn[:, known], settings)
     return low, high
 
@@ -180,27 +178,6 @@ def _between(counts: Codes, random: np.random.Generator) -> Array:
     sums = np.cumsum(random.standard_exponential(int(counts[-1]) + 1))
     ends = np.concatenate([[0.0], sums / sums[-1]])
     return np.stack([ends.take(counts), ends.take(counts + 1)])
-
-
-def resampled_band(ranking: Ranking, read: Reading, weights: Iterator[Array], settings: BandSettings) -> Limits:
-    """Limits (m) of a curve from its resamples; NaN at points where it has no height.
-
-    Args:
-        ranking: The samples, falling.
-        read: The curves at the points.
-        weights: Batches (d, n) of how often each sample is drawn, in the order of the samples.
-        settings: What is asked.
-    """
-    with silently():
-        drawn = np.concatenate(
-            [
-                read(Ranking(ranking.values, ranking.members, one))
-                for batch in weights
-                for one in batch.take(ranking.places, axis=1)
-            ]
-        )
-    # A resample without the class, or without others, has no curve.
-    return band_around(drawn[np.isfinite(drawn).any(axis=1)], settings)
 
 
 def consistency_band(ranking: Ranking, *, draws: int, seed: int, at: Array, settings: BandSettings) -> Limits:

@@ -26,10 +26,9 @@ from app.kernel.matrix.table import (
 from app.kernel.metrics.card import Gradient, Mean, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Proportion, Rate
-from app.kernel.numerics.arrays import Array, Mask, kept, silently
+from app.kernel.numerics.arrays import Array, Mask, kept, silently, sums_by_code
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.samples.areas import ROUNDING
-from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.draws import MOST_UNDEFINED
 from app.kernel.uncertainty.groups import GroupedCounts, group_variance
 from app.kernel.uncertainty.intervals import Limits, Spread, correlated, independent, two_sided_z
@@ -275,19 +274,6 @@ class DesignedRate:
     effective: Array
     at_edge: Array
 
-    @classmethod
-    def of_sums(cls, hits: Array, among: Array, samples: Array) -> Self:
-        """From sums of weights and of squared weights (2, ...) of what counts and of all, and how many all are.
-
-        The variance is sum w^2 (y - r)^2 / (sum w)^2, with replacement; R's `svyratio` has n/(n-1) times this.
-        """
-        with silently():
-            rate = hits[0] / among[0]
-            misses = np.maximum(among[1] - hits[1], 0.0)
-            variance = ((1.0 - rate) ** 2 * hits[1] + rate**2 * misses) / among[0] ** 2
-            effective = among[0] ** 2 / among[1]
-        return cls(rate, variance, samples, effective, effective)
-
     def as_counts(self, level: float) -> Counts:
         """Hits and samples (...) for intervals of proportions; NaN where all is in one group."""
         worth = worth_of(self.rate, self.variance, self.samples, self.effective, level=level, at_edge=self.at_edge)
@@ -295,59 +281,37 @@ class DesignedRate:
         return self.rate * worth, worth
 
 
-class DesignedSums(ABC):
-    """Sums over samples that give rates of classes, or of labels, their values and variances in a design."""
+class DesignedSums:
+    """Sums over samples in weights, or in groups, that give rates of labels, or of classes, and their variances: what
+    lies in the cells of a label, and over the units, samples or groups, products of what each has in two cells.
 
-    @abstractmethod
-    def ratios(self, rates: Sequence[Rate]) -> DesignedRate:
-        """Rates (R, L) of every class, whatever class ``rates`` are of."""
-
-    def rates(self, rate: Rate) -> DesignedRate:
-        """One rate of every class (L)."""
-        found = self.ratios([rate])
-        return DesignedRate(*(getattr(found, name)[0] for name in found.__slots__))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedTables(DesignedSums):
-    """Tables of samples with weights.
-
-    Attributes:
-        sums: Of weights.
-        squares: Of squared weights.
-        samples: Numbers of samples with a weight above 0.
-    """
-
-    sums: Table | LabelTable
-    squares: Table | LabelTable
-    samples: Table | LabelTable
-
-    def ratios(self, rates: Sequence[Rate]) -> DesignedRate:
-        """Rates (R, L) of every class or label."""
-        sums, squares, samples = (counts_of(rates, table) for table in (self.sums, self.squares, self.samples))
-        hits, among = (np.array(pair) for pair in zip(sums, squares, strict=True))
-        return DesignedRate.of_sums(hits, among, samples[1])
-
-
-class RatesInGroups(DesignedSums):
-    """Samples with labels in groups: products of the sums within groups of what lies in the cells of a label.
-
-    A rate h/s of a label is a ratio of sums over the groups, so the sum of the squares (h - r s)^2 follows from the
-    products, added up over the groups.
+    A rate h/s is a ratio of sums over the units. Its variance is the linearised one of units drawn with replacement,
+    sum (h - r s)^2 / (sum s)^2, which follows from the products; R's `svyratio` has n/(n-1) times this. Of groups it
+    has that factor here too.
 
     Args:
         n_labels: L.
-        per_weight: Samples per unit of weight.
+        per_weight: Samples per unit of weight, where the units are groups; None where they are samples.
     """
 
-    def __init__(self, n_labels: int, per_weight: float = 1.0) -> None:
+    def __init__(self, n_labels: int, per_weight: float | None = None) -> None:
         self._per_weight = per_weight
         self._sums, self._products = np.zeros((4, n_labels)), np.zeros((n_labels, 4, 4))
-        # By the cells that a group has some weight in, as bits.
+        # By the cells that a unit has some weight in, as bits.
         self._patterns = np.zeros((n_labels, 16))
 
     @classmethod
-    def of(cls, labels: Iterable[tuple[Mask, Mask]], groups: NDArray[np.intp], mass: Array, per_weight: float) -> Self:
+    def of_tables(cls, *tables: Table | LabelTable) -> Self:
+        """From tables of weights, of squared weights, and of numbers of samples with a weight above 0."""
+        made = cls(tables[0].n_classes)
+        made._sums, squares, samples = (np.stack([one.tp, one.fn, one.fp, one.tn]) for one in tables)
+        made._products[:, range(4), range(4)], made._patterns[:, _BITS] = squares.T, samples.T
+        return made
+
+    @classmethod
+    def of_groups(
+        cls, labels: Iterable[tuple[Mask, Mask]], groups: NDArray[np.intp], mass: Array, per_weight: float
+    ) -> Self:
         """From whether samples (n) have each label, and whether it was predicted; with their groups and weights (n)."""
         labels, sizes = [*labels], np.bincount(groups, mass).astype(np.float64)
         made = cls(len(labels), per_weight)
@@ -366,7 +330,7 @@ class RatesInGroups(DesignedSums):
         self._patterns[label] += np.bincount(_BITS @ (cells > 0), minlength=16)
 
     def ratios(self, rates: Sequence[Rate]) -> DesignedRate:
-        """Rates (R, L) of every label."""
+        """Rates (R, L) of every label, whatever label ``rates`` are of."""
         hits, among = (counts[..., 1] for counts in counts_of(rates, Table(_BASIS)))
         inside = (np.arange(16)[:, None] & _BITS) > 0
         present = ((inside @ among.T) > 0).T @ self._patterns.T
@@ -375,10 +339,18 @@ class RatesInGroups(DesignedSums):
             found = (hits @ self._sums) / totals
             differences = hits[:, None] - found[..., None] * among[:, None]
             squares = np.einsum("rki,kij,rkj->rk", differences, self._products, differences)
-            variances = np.maximum(squares, 0.0) / totals**2 * present / (present - 1.0)
+            variances = np.maximum(squares, 0.0) / totals**2
             effective = totals**2 / np.einsum("ri,kij,rj->rk", among, self._products, among)
+            if self._per_weight is None:
+                return DesignedRate(found, variances, present, effective, effective)
+            variances *= present / (present - 1.0)
         at_edge = np.where(present > 1, present, np.nan)
         return DesignedRate(found, variances, totals * self._per_weight, effective, at_edge)
+
+    def rates(self, rate: Rate) -> DesignedRate:
+        """One rate of every label (L)."""
+        found = self.ratios([rate])
+        return DesignedRate(*(getattr(found, name)[0] for name in found.__slots__))
 
 
 class Design(ABC):
@@ -387,24 +359,45 @@ class Design(ABC):
     Attributes:
         prefix: Of the names of methods.
         given: What all limits take as fixed; None where it hangs on the metric.
+        of: Of which of the matrices limits are wanted.
+        effective: How many samples of one weight, or groups of one size, are worth as much as there are.
+        at_edge: What a rate of 0 or 1 of all samples is worth.
+        samples_per_weight: Number of samples per unit of weight; 1 without weights.
     """
 
-    prefix: ClassVar[str] = ""
-    given: ClassVar[Given | None] = None
+    prefix: ClassVar[str]
+    given: ClassVar[Given | None]
     of: Selection = ()
 
-    @property
-    @abstractmethod
-    def table(self) -> Table:
-        """The matrices (..., K, K)."""
+    def __init__(
+        self,
+        table: Table,
+        sums: Callable[[], DesignedSums],
+        effective: float,
+        at_edge: float,
+        samples_per_weight: float,
+    ) -> None:
+        self.table, self._sums, self.samples_per_weight = table, sums, samples_per_weight
+        self.effective, self.at_edge = effective, at_edge
 
-    @abstractmethod
+    @cached_property
+    def _ratios(self) -> DesignedRate:
+        """The catalogue's rates (R, K)."""
+        return self._sums().ratios(catalogue_rates().rates)
+
     def accuracy(self, level: float) -> Counts:
-        """Right answers and samples (...) for intervals of proportions."""
+        """Right answers and samples (...) for intervals of proportions, as many as they are worth."""
+        (hits, total), right = ACCURACY.counts(self.table), np.ones((1, self.table.n_classes))
+        (variance,) = self.variances(AdditiveGradient(right, 0.0 * right, 0.0 * right))
+        samples, effective, at_edge = map(np.asarray, (total * self.samples_per_weight, self.effective, self.at_edge))
+        return DesignedRate(hits / total, variance, samples, effective, at_edge).as_counts(level)
 
-    @abstractmethod
+    @kept
     def rates(self, level: float) -> Counts:
-        """Hits and samples (R, ..., K) of the catalogue's rates (``catalogue_rates``) of each class."""
+        """Hits and samples (R, ..., K) of the catalogue's rates (``catalogue_rates``) of each class, as many as they
+        are worth.
+        """
+        return self._ratios.as_counts(level)
 
     @abstractmethod
     def variances(self, gradients: AdditiveGradient) -> Array:
@@ -433,81 +426,55 @@ class Design(ABC):
         """Function from the moves of single recalls to the move of their sum."""
         return independent
 
-    @property
-    def samples_per_weight(self) -> float:
-        """Number of samples per unit of weight; 1 without weights."""
-        return 1.0
 
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Independent(Design):
     """Independent samples.
 
-    Attributes:
+    Args:
         matrices: (..., K, K).
         of: Of which of them limits are wanted.
     """
 
-    matrices: Table
-    of: Selection = ()
+    prefix, given = "", None
 
-    @property
-    def table(self) -> Table:
-        """The matrices (..., K, K)."""
-        return self.matrices
+    def __init__(self, matrices: Table, of: Selection = ()) -> None:
+        self.table, self.of, self.samples_per_weight = matrices, of, 1.0
 
     def accuracy(self, level: float) -> Counts:  # noqa: ARG002 - every sample is worth one
         """Right answers and samples (...)."""
-        hits, among = ACCURACY.counts(self.matrices)
+        hits, among = ACCURACY.counts(self.table)
         return hits[self.of], among[self.of]
 
     def rates(self, level: float) -> Counts:  # noqa: ARG002 - every sample is worth one
         """Hits and samples (R, ..., K)."""
-        hits, among = counts_of(catalogue_rates().rates, self.matrices)
+        hits, among = counts_of(catalogue_rates().rates, self.table)
         return hits[:, *self.of], among[:, *self.of]
 
     def recalls(self, level: float) -> Counts:  # noqa: ARG002 - every sample is worth one
         """Hits and samples (..., K) of the recalls."""
-        return self.matrices.tp[self.of], self.matrices.actual[self.of]
+        return self.table.tp[self.of], self.table.actual[self.of]
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Variances of multinomial counts."""
-        return additive_variance(self.matrices, gradients)
+        return additive_variance(self.table, gradients)
 
     def reach(self, level: float) -> float:
         """A normal quantile."""
         return two_sided_z(level)
 
 
-@dataclass(frozen=True, eq=False)
 class Weighted(Design):
     """Independent samples in weights: linearised variances of sampling with replacement, which R's `survey` has
     n/(n-1) times.
     """
 
-    sums: WeightedCounts
-    prefix: ClassVar[str] = "weighted_"
-    given: ClassVar[Given | None] = Given.SAMPLES
+    prefix, given = "weighted_", Given.SAMPLES
 
-    @cached_property
-    def table(self) -> Table:
-        """The sums of weights (K, K)."""
-        return Table(self.sums.counts)
-
-    def accuracy(self, level: float) -> Counts:
-        """Right answers and all samples, as many as they are worth."""
-        sums, squares, samples = (ACCURACY.counts(table) for table in self._tables)
-        hits, among = (np.array(pair) for pair in zip(sums, squares, strict=True))
-        return DesignedRate.of_sums(hits, among, samples[1]).as_counts(level)
-
-    @kept
-    def rates(self, level: float) -> Counts:
-        """Hits and samples (R, K), as many as they are worth."""
-        return WeightedTables(*self._tables).ratios(catalogue_rates().rates).as_counts(level)
-
-    @property
-    def _tables(self) -> tuple[Table, Table, Table]:
-        return self.table, Table(self.sums.squares), Table(self.sums.samples)
+    def __init__(self, sums: WeightedCounts) -> None:
+        tables, effective = [Table(one) for one in (sums.counts, sums.squares, sums.samples)], sums.effective_samples
+        per_weight = float(sums.samples.sum() / sums.counts.sum())
+        super().__init__(tables[0], lambda: DesignedSums.of_tables(*tables), effective, effective, per_weight)
+        self.sums = sums
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Sum w^2 (g - g_)^2 / (sum w)^2 with the weighted mean g_ of the derivatives of the samples."""
@@ -522,47 +489,23 @@ class Weighted(Design):
 
     def reach(self, level: float) -> float:
         """A normal quantile, further out where few samples carry the weight."""
-        return two_sided_z(level) * surer(level, float(self.sums.samples.sum()), self.sums.effective_samples)
-
-    @property
-    def samples_per_weight(self) -> float:
-        """Number of samples per unit of weight."""
-        return float(self.sums.samples.sum() / self.sums.counts.sum())
+        return two_sided_z(level) * surer(level, float(self.sums.samples.sum()), self.effective)
 
 
-@dataclass(frozen=True, eq=False)
 class Grouped(Design):
     """Samples in groups, perhaps in weights: the groups are independent."""
 
-    runs: GroupedCounts
-    prefix: ClassVar[str] = "grouped_"
-    given: ClassVar[Given | None] = Given.GROUPS
+    prefix, given = "grouped_", Given.GROUPS
 
-    @cached_property
-    def table(self) -> Table:
-        """The matrix (K, K) of all groups together."""
-        return Table(self.runs.matrix())
+    def __init__(self, runs: GroupedCounts) -> None:
+        per_weight = runs.samples_per_weight
+        super().__init__(Table(runs.matrix()), self._in_groups, runs.effective_groups, float(runs.n_groups), per_weight)
+        self.runs = runs
 
-    def accuracy(self, level: float) -> Counts:
-        """Right answers and all samples, as many as they are worth."""
-        runs, (hits, total), right = self.runs, ACCURACY.counts(self.table), np.ones((1, self.runs.n_classes))
-        (variance,) = self.variances(AdditiveGradient(right, 0.0 * right, 0.0 * right))
-        present, effective = np.asarray(float(runs.n_groups)), np.asarray(runs.effective_groups)
-        samples = total * self.samples_per_weight
-        return DesignedRate(hits / total, variance, samples, effective, present).as_counts(level)
-
-    @kept
-    def rates(self, level: float) -> Counts:
-        """Hits and samples (R, K), as many as they are worth."""
-        return self._ratios.as_counts(level)
-
-    @cached_property
-    def _ratios(self) -> DesignedRate:
-        """The catalogue's rates (R, K)."""
+    def _in_groups(self) -> DesignedSums:
         runs, (actual, predicted) = self.runs, np.divmod(self.runs.cell, self.runs.n_classes)
         labels = ((actual == of, predicted == of) for of in range(runs.n_classes))
-        sums = RatesInGroups.of(labels, runs.group, runs.count, runs.samples_per_weight)
-        return sums.ratios(catalogue_rates().rates)
+        return DesignedSums.of_groups(labels, runs.group, runs.count, runs.samples_per_weight)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Variances of sums over the groups of the influences of their samples, with G/(G-1)."""
@@ -571,7 +514,7 @@ class Grouped(Design):
 
     def reach(self, level: float) -> float:
         """Student's quantile of as many groups of one size as are worth as much."""
-        return float(student_quantile((1.0 + level) / 2.0, self.runs.effective_groups - 1.0))
+        return float(student_quantile((1.0 + level) / 2.0, self.effective - 1.0))
 
     @property
     def spread(self) -> Spread:
@@ -580,11 +523,6 @@ class Grouped(Design):
         return correlated(
             errors, lambda rows: self.variances(stack([recall_gradient(self.table, row) for row in rows]))
         )
-
-    @property
-    def samples_per_weight(self) -> float:
-        """Number of samples per unit of weight; 1 without weights."""
-        return self.runs.samples_per_weight
 
 
 def design_effects(design: Design) -> Mapping[str, float]:

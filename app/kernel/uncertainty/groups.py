@@ -9,11 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics.arrays import Array, kish_effective_n
+from app.kernel.numerics.arrays import Array, kish_effective_n, sums_by_code
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_quantile
-from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.draws import Functional, Summary, generator
-from app.kernel.uncertainty.simulation import Drawn, item_weights
+from app.kernel.uncertainty.simulation import item_weights, readings
 
 Codes = NDArray[np.intp]
 # With fewer groups intervals hold the truth too seldom where groups differ in size, however many samples there are.
@@ -212,5 +211,5 @@ def group_intervals(
     runs: GroupedCounts, functionals: Sequence[Functional], *, seed: int, draws: int = 2000, level: float = 0.95
 ) -> list[Summary]:
     """Intervals of every functional by resampling groups."""
-    drawn = Drawn.of(runs.resample(draws=draws, random=generator(seed)), functionals, runs.matrix())
-    return drawn.intervals(expanded_level(level, runs.effective_groups))
+    batches, read_at = runs.resample(draws=draws, random=generator(seed)), expanded_level(level, runs.effective_groups)
+    return [read(read_at) for read in readings(batches, functionals, runs.matrix())]

@@ -10,14 +10,13 @@ import numpy as np
 from app.kernel.matrix.table import AdditiveGradient, LabelTable
 from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
 from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, compute, measures, usual_measure
-from app.kernel.numerics.arrays import Array, kept, kish_effective_n, last_inside, silently
+from app.kernel.numerics.arrays import Array, kept, kish_effective_n, last_inside, silently, sums_by_code
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.areas import hanley_mcneil_error
 from app.kernel.samples.contingency import Contingency
 from app.kernel.samples.influence import Influence, LinearMethod, Strata, WeightedSamples
 from app.kernel.samples.label_units import CELLS, LabelPairs
-from app.kernel.samples.losses import sums_by_code
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW, moved_both_ways
@@ -446,11 +445,11 @@ class LabelInfluences(UnitInfluences):
     of the tables of the labels.
 
     Attributes:
-        designed: Rates of the labels of samples that have weights or are in groups.
+        designed: Rates of the labels by the design of the samples.
     """
 
     pairs: PairsOfLabels
-    designed: DesignedSums | None = None
+    designed: DesignedSums
 
     @property
     def table(self) -> LabelTable:
@@ -524,15 +523,6 @@ class LabelInfluences(UnitInfluences):
         found *= np.sqrt(size / max(size - 1.0, 1.0))
         return found
 
-    def _recalls(self, level: float) -> tuple[Array, Array, Array]:
-        """Hits and samples (L) with each label, or their effective numbers, and variances of the recalls."""
-        table = self.table
-        if self.designed is None:
-            with silently():
-                return table.tp, table.actual, table.recall * (1.0 - table.recall) / table.actual
-        rates = self.designed.rates(RECALL)
-        return *rates.as_counts(level), rates.variance
-
     @kept
     def recall_means(self, level: float) -> Mapping[Mean, tuple[float, float]]:
         """Limits of the means of the recalls: MOVER on their Jeffreys limits and their correlation (Zou 2008).
@@ -540,14 +530,13 @@ class LabelInfluences(UnitInfluences):
         Labels of which no sample has two are classes, and then these are the limits of classes.
         """
         table = self.table
+        recalls = self.designed.rates(RECALL)
+        hits, among = recalls.as_counts(level)
         with silently():
-            per_sample = 1.0 / table.actual
-            hits, among, variance = self._recalls(level)
+            recall, per_sample = table.recall, 1.0 / table.actual
         spread = correlated(
-            np.sqrt(variance), lambda rows: np.array([self._of_recalls(row * per_sample) for row in rows])
+            np.sqrt(recalls.variance), lambda rows: np.array([self._of_recalls(row * per_sample) for row in rows])
         )
-        with silently():
-            recall = table.recall
         ends = intervals.mean_limits(recall, *jeffreys(hits, among, level), among, level=level, spread=spread)
         return {mean: (float(ends[mean, 0]), float(ends[mean, 1])) for mean in Mean}
 
@@ -572,7 +561,7 @@ class LabelInfluences(UnitInfluences):
         Derivatives see nothing of it there. Added by squares, as parts of a mean are (Zou & Donner 2008).
         """
         table = self.table
-        worth_hits, worth, _ = self._recalls(level)
+        worth_hits, worth = self.designed.rates(RECALL).as_counts(level)
         at_edge = ((table.tp == 0) | (table.tp == table.actual)) & (table.actual > 0) & (worth < FEW)
         codes = np.flatnonzero(at_edge)
         if not codes.size:

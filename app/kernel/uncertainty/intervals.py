@@ -2,7 +2,7 @@
 standard error. All functions are elementwise.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from app.kernel.metrics.card import Mean, Scale
-from app.kernel.numerics.arrays import Array, last_inside, ones, silently
+from app.kernel.numerics.arrays import Array, last_inside, ones, silently, some
 from app.kernel.numerics.scipy_bridge import beta_quantile, binomial_upper_tail, normal_cdf, normal_quantile
 
 
@@ -280,7 +280,6 @@ def mean_limits(
     *,
     level: float = 0.95,
     spread: Spread = independent,
-    means: Sequence[Mean] = tuple(Mean),
 ) -> Array:
     """Limits of the arithmetic, the geometric and the harmonic mean of rates, by MOVER (Zou & Donner 2008).
 
@@ -292,38 +291,34 @@ def mean_limits(
         level: Of the limits.
         spread: How far the sum moves when every rate moves to its limit: for correlated rates the root of the sum of
             all products of two moves and their correlation.
-        means: Which of them, M.
 
     Returns:
-        (M, 2, ...): by low, high. NaN where a rate is.
+        (3, 2, ...): mean by mean, low and high. NaN where a rate is.
     """
     weights = ones(rates.shape[-1])
     with silently():
         limits = np.array([low, high])
         zero = rates == 0
-        degenerate = bool(zero.any())
+        degenerate = some(zero)
         positive = np.where(zero, high, rates) if degenerate else rates
-        kinds = (len(means), *rates.shape)
+        kinds = (len(_SCALES), *rates.shape)
         moved, variances, bias, sums = np.empty((2, *kinds)), np.empty(kinds), np.empty(kinds), np.empty(kinds[:-1])
-        for place, mean in enumerate(means):
-            scale, own = _SCALES[mean], rates if mean is Mean.ARITHMETIC else positive
+        for mean, scale in _SCALES.items():
+            own = rates if mean is Mean.ARITHMETIC else positive
             parts, hits = scale.part(own), own * sizes
-            moved[:, place], sums[place] = scale.part(limits) - parts, parts.dot(weights)
-            variances[place], bias[place] = scale.variance(hits, sizes), parts - scale.estimate(hits, sizes)
+            moved[:, mean], sums[mean] = scale.part(limits) - parts, parts.dot(weights)
+            variances[mean], bias[mean] = scale.variance(hits, sizes), parts - scale.estimate(hits, sizes)
             if degenerate and mean is not Mean.ARITHMETIC:
                 # Of H and G only the upper limit is asked for then, at which these stand already.
-                moved[:, place, zero] = bias[place, zero] = 0.0
+                moved[:, mean, zero] = bias[mean, zero] = 0.0
         found = sums + _moves_of_sum(moved, variances, bias, weights.size, level, spread)
-        ends = np.empty((len(means), 2, *rates.shape[:-1]))
-        for place, mean in enumerate(means):
-            scale = _SCALES[mean]
-            lowest, highest = scale.range
-            ends[place] = scale.inverse(np.minimum(np.maximum(found[:, place] / weights.size, lowest), highest))
+        ends = np.empty((len(_SCALES), 2, *rates.shape[:-1]))
+        for mean, scale in _SCALES.items():
+            ends[mean] = scale.inverse(np.clip(found[:, mean] / weights.size, *scale.range))
         if degenerate:
-            some = zero.any(axis=-1) & ~np.isnan(rates.dot(weights))
-            for place, mean in enumerate(means):
-                if mean is not Mean.ARITHMETIC:
-                    ends[place, 0] = np.where(some, 0.0, ends[place, 0])
+            with_zero = zero.any(axis=-1) & ~np.isnan(rates.dot(weights))
+            for mean in (Mean.GEOMETRIC, Mean.HARMONIC):
+                ends[mean, 0] = np.where(with_zero, 0.0, ends[mean, 0])
     return ends
 
 
@@ -368,11 +363,13 @@ def _moves_of_sum(moved: Array, variances: Array, bias: Array, number: int, leve
         spread: How far a sum moves by moves of its parts.
     """
     weights = ones(moved.shape[-1])
+    below, above = moved
+    apart = above - below
     # The limits of one side move a sum all the same way, up or down with the direction of its scale.
-    way = np.sign((moved[1] - moved[0]).dot(weights))
+    way = np.sign(apart.dot(weights))
     if number < _MANY:
         return np.array([-way, way]) * _each_spread(moved, spread)
-    half, aside = np.abs(moved[1] - moved[0]) / 2.0, moved.sum(axis=0) / 2.0
+    half, aside = np.abs(apart) / 2.0, (below + above) / 2.0
     squares, varies = half**2, half > 0.0
     lacking = np.where(varies, np.maximum(two_sided_z(level) ** 2 * variances - squares, 0.0), 0.0)
     squares += lacking * (1.0 - 1.0 / np.maximum(varies.dot(weights), 1.0))[..., None]

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from app.kernel.metrics.expression import Subject
-from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.numerics.arrays import Array, silently, sums_by_code
+from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.units import Units

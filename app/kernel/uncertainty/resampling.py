@@ -8,8 +8,8 @@ import numpy as np
 from app.kernel.matrix.prevalence import class_factors
 from app.kernel.metrics.card import Gaps
 from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, data_of, is_biased
-from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.numerics.arrays import Array, silently, sums_by_code
+from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.draws import Shares, Summary, generator, quantile_error, summarise
 from app.kernel.uncertainty.groups import Grouping, expanded_level
 from app.kernel.uncertainty.simulation import item_weights, unit_weights

@@ -1,16 +1,14 @@
 """Intervals of metrics of one matrix by simulation: Dirichlet posterior and multinomial bootstrap."""
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table, weight_scales
-from app.kernel.numerics.arrays import Array, silently, sums_at
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import (
     Functional,
@@ -59,10 +57,10 @@ class RowPosterior:
     squares: Array | None = None
 
     def matrices(self, draws: int, random: np.random.Generator) -> Array:
-        """All that `tables` draws, as matrices (D, ..., K, K)."""
-        return np.concatenate([table.counts for table in self.tables(draws, random)])
+        """All that `batches` draws (D, ..., K, K)."""
+        return np.concatenate([*self.batches(draws, random)])
 
-    def tables(self, draws: int, random: np.random.Generator) -> Iterator[Table]:
+    def batches(self, draws: int, random: np.random.Generator) -> Iterator[Array]:
         """Batches of matrices (d, ..., K, K), ``draws`` in total.
 
         Raises:
@@ -75,28 +73,18 @@ class RowPosterior:
             if ((self.given > 0) & (actual == 0)).any():
                 raise ValueError("a class without samples is given a share: nothing is known of how it is predicted")
             wanted = totals * self.given / self.given.sum()
-        cells = np.flatnonzero(parameters)
-        rows, columns = np.divmod(cells, parameters.shape[-1])
-        first = rows - rows % parameters.shape[-1]
-        right = np.flatnonzero(rows == first + columns)
-        by_row, by_column = sums_at(rows, actual.size), sums_at(first + columns, actual.size)
-        of_hits = sums_at(rows[right], actual.size)
         batch = max(1, CELLS_PER_BATCH // parameters.size)
         for start in range(0, draws, batch):
-            shape = (min(batch, draws - start), *actual.shape)
-            drawn = random.standard_gamma(parameters.ravel()[cells], (shape[0], cells.size))
+            size = min(batch, draws - start)
+            drawn = random.standard_gamma(parameters, (size, *parameters.shape))
             if scales is not None:
-                drawn *= scales.ravel()[cells]
+                drawn *= scales
             if self.given is None and self.shares is Shares.SAMPLED:
-                weights = _row_weights(actual, self.squares, shape[0], random)
+                weights = _row_weights(actual, self.squares, size, random)
                 wanted = weights * (totals / weights.sum(axis=-1, keepdims=True))
-            sums = by_row(drawn).reshape(shape)
-            drawn *= np.divide(wanted, sums, out=np.zeros(shape), where=sums > 0).reshape(shape[0], -1)[:, rows]
-            whole = partial(_scattered, drawn, cells, (*shape, shape[-1]))
-            # Rows are summed anew: what follows from a row of one cell then does so to the last digit.
-            margins = of_hits(drawn[:, right]), by_row(drawn), by_column(drawn)
-            hits, members, predicted = (one.reshape(shape) for one in margins)
-            yield Table.of_sums(hits, members, predicted, whole)
+            sums = drawn.sum(axis=-1)
+            drawn *= np.divide(wanted, sums, out=np.zeros(sums.shape), where=sums > 0)[..., None]
+            yield drawn
 
     def mean(self) -> Array:
         """Expectation (..., K, K) of what is drawn."""
@@ -120,21 +108,14 @@ class RowPosterior:
         shapes = worth + pseudo_counts(counts, self.prior, self.custom)
         return actual, np.where(actual[..., None] > 0, shapes, 0.0), scales
 
-    def drawn(self, functionals: Sequence[Functional], *, seed: int, draws: int = DRAWS) -> "Drawn":
-        """Draws of every functional of one matrix (K, K).
+    def drawn(self, functionals: Sequence[Functional], *, seed: int, draws: int = DRAWS) -> "Readings":
+        """Intervals of every functional of one matrix (K, K), all from the same draws.
 
         With 5 or more classes limits are moved by what the curvature of a metric shifts its draws, see
         ``draws.curvature_shift``.
         """
         middle = self.mean() if self.counts.shape[-1] >= CURVED_CLASSES else None
-        return Drawn.of(self.tables(draws, generator(seed)), functionals, self.counts, middle)
-
-
-def _scattered(values: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -> Array:
-    """Matrices with values (d, C) in some of their cells (C) and 0 in the others."""
-    found = np.zeros((len(values), math.prod(shape[1:])))
-    found[:, cells] = values
-    return found.reshape(shape)
+        return readings(self.batches(draws, generator(seed)), functionals, self.counts, middle)
 
 
 def _row_weights(actual: Array, squares: Array | None, size: int, random: np.random.Generator) -> Array:
@@ -148,21 +129,6 @@ def _row_weights(actual: Array, squares: Array | None, size: int, random: np.ran
 
 # Replicates this near to the estimate, relative and absolute, differ from it by rounding.
 _ROUNDING, _LEAST = 1e-12, 1e-15
-
-
-def resample(counts: Array, *, draws: int, random: np.random.Generator, stratified: bool = False) -> Iterator[Array]:
-    """Batches of resampled matrices (d, K, K), ``draws`` in total; ``stratified`` keeps the row sums.
-
-    Raises:
-        ValueError: the counts are not whole numbers or there are none.
-    """
-    counts = np.asarray(counts, dtype=np.float64)
-    if not (counts == np.round(counts)).all() or counts.sum() == 0:
-        raise ValueError("only whole counts of at least one sample can be resampled")
-    rows = np.indices(counts.shape)[0].ravel() if stratified else np.zeros(counts.size, np.intp)
-    batch = max(1, CELLS_PER_BATCH // counts.size)
-    drawn = unit_weights(counts.ravel(), rows, draws=draws, random=random, batch=batch)
-    return (each.reshape(-1, *counts.shape) for each in drawn)
 
 
 def unit_weights(
@@ -236,11 +202,12 @@ def acceleration(counts: Array, functional: Functional, *, stratified: bool = Fa
     return np.where(np.isnan(skew), 0.0, skew)
 
 
-def bca_limits(draws: Array, estimate: Array, skew: Array, level: float = 0.95) -> tuple[Array, Array]:
-    """Bias-corrected and accelerated limits (V) from replicates (B, V). Efron (1987).
+def accelerated(skew: Array, draws: Array, estimate: Array, level: float = 0.95) -> Summary:
+    """Bias-corrected and accelerated intervals of V values from replicates (B, V). Efron (1987).
 
-    NaN where no replicate exists, or all lie on one side of the estimate.
+    No limits where a value has none by percentiles, or all replicates lie on one side of it.
     """
+    found = summarise(draws, estimate, level)
     tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])[:, None]
     ordered = np.sort(draws, axis=0)
     present = (~np.isnan(ordered)).sum(axis=0)
@@ -254,8 +221,8 @@ def bca_limits(draws: Array, estimate: Array, skew: Array, level: float = 0.95) 
         np.round(np.where(np.isnan(levels), 0.0, levels) * (present + 1)) - 1, 0, np.maximum(present - 1, 0)
     )
     limits = np.take_along_axis(ordered, positions.astype(np.int64), axis=0)
-    limits = np.where(np.isfinite(bias), limits, np.nan)
-    return limits[0], limits[1]
+    low, high = np.where(np.isfinite(bias) & ~np.isnan(found.low), limits, np.nan)
+    return replace(found, low=low, high=high, extended=np.zeros_like(found.extended))
 
 
 def estimates(counts: Array, functionals: Sequence[Functional]) -> list[Array]:
@@ -265,69 +232,17 @@ def estimates(counts: Array, functionals: Sequence[Functional]) -> list[Array]:
         return [np.atleast_1d(functional(table)) for functional in functionals]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """Draws of every functional of one matrix, from which intervals of any level follow.
+# Intervals of each functional at a level.
+Readings = Sequence[Callable[[float], Summary]]
 
-    Attributes:
-        drawn: (D, V) of each functional.
-        observed: (V) its values themselves.
-        centers: (V) values at the mean of the matrices drawn; None where draws are not moved by curvature.
+
+def readings(
+    batches: Iterator[Array], functionals: Sequence[Functional], counts: Array, middle: Array | None = None
+) -> Readings:
+    """Intervals of functionals of a matrix (K, K) from batches of matrices, whose mean (K, K) is given where their
+    curvature matters.
     """
-
-    drawn: Sequence[Array]
-    observed: Sequence[Array]
-    centers: Sequence[Array | None]
-
-    @classmethod
-    def of(
-        cls,
-        batches: Iterator[Array] | Iterator[Table],
-        functionals: Sequence[Functional],
-        counts: Array,
-        middle: Array | None = None,
-    ) -> Self:
-        """Draw functionals of a matrix (K, K) from batches of matrices, whose mean is given where their curvature
-        matters.
-        """
-        values = [one.reshape(len(one), -1) for one in evaluate_draws(batches, functionals)]
-        centers = [None] * len(functionals) if middle is None else estimates(middle, functionals)
-        return cls(values, estimates(counts, functionals), centers)
-
-    def intervals(self, level: float = 0.95) -> list[Summary]:
-        """Intervals of every functional, in the order given."""
-        return [
-            summarise(values, estimate, level, center=center)
-            for values, estimate, center in zip(self.drawn, self.observed, self.centers, strict=True)
-        ]
-
-
-def bootstrap_intervals(
-    counts: Array,
-    functionals: Sequence[Functional],
-    *,
-    seed: int,
-    draws: int = DRAWS,
-    level: float = 0.95,
-    accelerated: bool = False,
-    shares: Shares = Shares.SAMPLED,
-) -> list[Summary]:
-    """Bootstrap intervals of every functional of one matrix of whole counts (K, K), by percentiles or, ``accelerated``,
-    by BCa; fixed class counts resample within rows.
-
-    Raises:
-        ValueError: the counts are not whole, or there are none.
-    """
-    stratified = shares is Shares.OBSERVED
-    batches = resample(counts, draws=draws, random=generator(seed), stratified=stratified)
-    drawn = Drawn.of(batches, functionals, counts)
-    found = drawn.intervals(level)
-    if not accelerated:
-        return found
-    corrected = []
-    for functional, values, summary in zip(functionals, drawn.drawn, found, strict=True):
-        skew = acceleration(counts, functional, stratified=stratified)
-        ends = bca_limits(values, summary.estimate, skew, level)
-        low, high = (np.where(np.isnan(summary.low), np.nan, end) for end in ends)
-        corrected.append(replace(summary, low=low, high=high, extended=np.zeros_like(summary.extended)))
-    return corrected
+    drawn = [one.reshape(len(one), -1) for one in evaluate_draws(batches, functionals)]
+    centers = [None] * len(functionals) if middle is None else estimates(middle, functionals)
+    each = zip(drawn, estimates(counts, functionals), centers, strict=True)
+    return [partial(summarise, values, estimate, center=center) for values, estimate, center in each]

@@ -1,9 +1,9 @@
 """Units of resampling: samples, queries, label sets, overlaps and clusterings."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,64 +11,55 @@ from numpy.typing import NDArray
 from app.kernel.matrix.table import LabelTable, Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
-from app.kernel.numerics.arrays import Array, Mask, kish_effective_n
+from app.kernel.numerics.arrays import Array, Mask, kish_effective_n, sums_by_code
+from app.kernel.numerics.weighted_units import WeightedUnits
 from app.kernel.samples.contingency import CellPlaces, Contingency, DecisionTable
 from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
-from app.kernel.samples.losses import Codes, sums_by_code
+from app.kernel.samples.losses import Codes
 from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.designs import RatesInGroups, WeightedTables
+from app.kernel.uncertainty.designs import DesignedSums
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.units.overlaps import Overlaps
-from app.kernel.units.queries import Queries
 
 
 class Units(ABC):
     """The n units of one run, and what is known of each. Metrics are computed of units in weights.
 
     A kind of input can be resampled, compared and permuted as soon as it has this.
+
+    Attributes:
+        n_units: Number of units.
+        width: Cost of one unit in a pass: the numbers that are read for it, counting sorted ones.
+        strata: Stratum (n) of each, within which units are drawn where their numbers are taken as fixed.
+        n_strata: Number of strata.
+        multiplicities: Samples (n) that each unit stands for, such as those of a cell; None is one each.
+        at_hand: Can they be drawn one by one?
     """
 
-    @property
-    @abstractmethod
-    def n_units(self) -> int:
-        """Number of units."""
+    at_hand = True
 
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """Cost of one unit in a pass: the numbers that are read for it, counting sorted ones."""
-
-    @property
-    def strata(self) -> Codes:
-        """Stratum (n) of each, within which units are drawn where their numbers are taken as fixed."""
-        return np.zeros(self.n_units, dtype=np.intp)
-
-    @property
-    def n_strata(self) -> int:
-        """Number of strata."""
-        return 1
-
-    @property
-    def multiplicities(self) -> Array | None:
-        """Samples (n) that each unit stands for, such as those of a cell; None is one each."""
-        return None
+    def __init__(
+        self,
+        n_units: int,
+        width: int = 1,
+        strata: Codes | None = None,
+        n_strata: int = 1,
+        multiplicities: Array | None = None,
+    ) -> None:
+        self.n_units, self.width, self.n_strata = n_units, width, n_strata
+        self.strata: Codes = np.zeros(n_units, dtype=np.intp) if strata is None else strata
+        self.multiplicities = multiplicities
 
     @property
     def kinds(self) -> tuple["Units", Codes]:
         """Units that differ, and which of them each unit (n) is: units that are alike are summed by their weights."""
         return self, np.arange(self.n_units)
 
-    @property
-    def at_hand(self) -> bool:
-        """Can they be drawn one by one?"""
-        return True
-
     @abstractmethod
     def subject(self, weights: Array | None = None) -> Subject:
         """The units in weights (..., n) as metrics take them; None is 1 each, or as many as each stands for."""
 
-    def part(self, chosen: Codes) -> Self:
+    def part(self, chosen: Codes) -> "Units":
         """Some of them. Raises TypeError where they are drawn all at once, or not at all."""
         raise TypeError(f"{chosen.size} of these units cannot be chosen by themselves")
 
@@ -80,32 +71,12 @@ class Units(ABC):
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Run(Units):
     """Samples of classes: their scores, and what was decided for each. Drawn within the classes."""
 
-    scores: Scores
-    predicted: Codes
-
-    @property
-    def n_units(self) -> int:
-        """Number of samples."""
-        return self.scores.n_samples
-
-    @property
-    def width(self) -> int:
-        """K."""
-        return self.scores.n_classes
-
-    @property
-    def strata(self) -> Codes:
-        """Class (n) of each sample."""
-        return self.scores.y
-
-    @property
-    def n_strata(self) -> int:
-        """K."""
-        return self.scores.n_classes
+    def __init__(self, scores: Scores, predicted: Codes) -> None:
+        super().__init__(scores.n_samples, scores.n_classes, scores.y, scores.n_classes)
+        self.scores, self.predicted = scores, predicted
 
     def subject(self, weights: Array | None = None) -> Subject:
         """Samples in weights (..., n) with the matrices of their decisions."""
@@ -125,82 +96,51 @@ class Run(Units):
         return Run(scores, self.predicted.take(chosen))
 
 
-@dataclass(frozen=True, eq=False)
-class OverlapUnits(Units):
-    """Items: regions, answers.
+class ItemUnits(Units):
+    """Queries, or regions, answers and other sets: units that are items of one object.
 
-    Attributes:
-        sizes: (n, 3): how much there is, how much was predicted, how much belongs to both.
-        exact: (n), is what was predicted exactly what is there?
-        codes: (n) class of each; None where there are none.
-        n_classes: How many there are.
+    Args:
+        items: All of them.
+        inputs: The inputs of metrics that this object serves as.
     """
 
-    sizes: Array
-    exact: Mask
-    codes: Codes | None = None
-    n_classes: int = 0
-
-    @property
-    def n_units(self) -> int:
-        """Number of items."""
-        return len(self.sizes)
-
-    @property
-    def width(self) -> int:
-        """Sizes are added up; nothing is sorted."""
-        return 1
-
-    @property
-    def truth(self) -> NDArray[Any]:
-        """True size and class of each item."""
-        codes = np.zeros(self.n_units) if self.codes is None else self.codes
-        return np.stack([self.sizes[:, 0], codes], axis=1)
-
-    @cached_property
-    def _items(self) -> Overlaps:
-        return Overlaps(*self.sizes.T, exact=self.exact, codes=self.codes, n_classes=self.n_classes)
+    def __init__(self, items: WeightedUnits, *inputs: Inputs) -> None:
+        super().__init__(items.n_units, items.width)
+        self.items, self.inputs = items, inputs
 
     def subject(self, weights: Array | None = None) -> Subject:
         """The items in weights (..., n)."""
-        items = self._items if weights is None else self._items.with_weights(weights)
-        parts: dict[Inputs, Any] = {Inputs.LABELS: items, Inputs.OVERLAPS: items}
-        return Subject(parts if self.codes is None else {**parts, Inputs.CLASS_OVERLAPS: items})
+        items = self.items if weights is None else self.items.with_weights(weights)
+        return Subject(dict.fromkeys(self.inputs, items))
 
-    def part(self, chosen: Codes) -> "OverlapUnits":
+    @property
+    def truth(self) -> NDArray[Any] | None:
+        """Truth of each item."""
+        return self.items.true_values
+
+    def part(self, chosen: Codes) -> "ItemUnits":
         """Some of the items."""
-        codes = None if self.codes is None else self.codes.take(chosen)
-        return OverlapUnits(self.sizes.take(chosen, axis=0), self.exact.take(chosen), codes, self.n_classes)
+        return ItemUnits(self.items.part(chosen), *self.inputs)
 
 
 # Labels of a sample that are counted in the time in which one probability is sorted.
 _COUNTED = 16
 
 
-@dataclass(frozen=True, eq=False)
 class LabelUnits(Units):
     """Samples with their labels.
 
-    Attributes:
+    Args:
         members: (n, L), does the sample have the label?
         predicted: (n, L), was it predicted?
         scores: (n, L), or None.
     """
 
-    members: Mask
-    predicted: Mask
-    scores: Array | None = None
-
-    @property
-    def n_units(self) -> int:
-        """Number of samples."""
-        return len(self.members)
-
-    @property
-    def width(self) -> int:
-        """L where scores are sorted; labels alone are counted, many at once."""
-        n_labels: int = self.members.shape[1]
-        return n_labels if self.scores is not None else 1 + n_labels // _COUNTED
+    def __init__(self, members: Mask, predicted: Mask, scores: Array | None = None) -> None:
+        n_samples, n_labels = members.shape
+        # Where scores are sorted it is L; labels alone are counted, many at once.
+        super().__init__(n_samples, n_labels if scores is not None else 1 + n_labels // _COUNTED)
+        self.members, self.predicted, self.scores = members, predicted, scores
 
     @property
     def truth(self) -> NDArray[Any]:
@@ -228,16 +168,16 @@ class LabelUnits(Units):
         columns = [self.members & self.predicted, self.members, self.predicted]
         return np.concatenate(columns, axis=1).astype(np.float64)
 
-    def weighted(self, weights: Array) -> WeightedTables:
-        """The tables of the labels of samples in weights (n) of their own."""
-        used = (weights > 0).astype(np.float64)
-        return WeightedTables(self._table(weights), self._table(weights * weights), self._table(used))
-
-    def in_groups(self, grouping: Grouping, weights: Array | None) -> RatesInGroups:
-        """Rates of the labels of samples in groups, perhaps in weights (n) of their own."""
+    def designed(self, weights: Array | None, grouping: Grouping | None) -> DesignedSums:
+        """Rates of the labels of samples in weights (n) of their own, perhaps in groups."""
+        if grouping is None:
+            if weights is None:
+                return DesignedSums.of_tables(*[self._table(None)] * 3)
+            used = (weights > 0).astype(np.float64)
+            return DesignedSums.of_tables(*map(self._table, (weights, weights * weights, used)))
         mass = np.ones(self.n_units) if weights is None else weights
         labels = zip(self.members.T, self.predicted.T, strict=True)
-        return RatesInGroups.of(labels, grouping.codes, mass, np.count_nonzero(mass) / float(mass.sum()))
+        return DesignedSums.of_groups(labels, grouping.codes, mass, np.count_nonzero(mass) / float(mass.sum()))
 
     @property
     def kinds(self) -> tuple[Units, Codes]:
@@ -273,60 +213,6 @@ class LabelUnits(Units):
         return LabelUnits(self.members.take(chosen, axis=0), self.predicted.take(chosen, axis=0), scores)
 
 
-# Items of a query that are looked at in the time in which one probability is sorted: what is said of a query is said
-# once, and weights only add it up.
-_LOOKED_AT = 1000
-
-
-class QueryUnits(Units):
-    """Queries with their items.
-
-    Args:
-        query: codes 0..Q-1, each at least once, shape (n,).
-        relevance: 0 and above, shape (n,).
-        scores: higher comes first, shape (n,).
-        relevant_from: The relevance from which an item is relevant; None is any above 0.
-    """
-
-    def __init__(self, query: Codes, relevance: Array, scores: Array, relevant_from: float | None = None) -> None:
-        self.query, self.relevance, self.scores, self.relevant_from = query, relevance, scores, relevant_from
-        self.n_items = query.size
-
-    @cached_property
-    def queries(self) -> Any:
-        """The queries in the form that metrics take, each once."""
-        return Queries(self.query, self.relevance, self.scores, relevant_from=self.relevant_from)
-
-    @property
-    def n_units(self) -> int:
-        """Number of queries."""
-        return int(self.queries.n_units)
-
-    @property
-    def width(self) -> int:
-        """Little, however many items there are."""
-        return 1 + self.n_items // (_LOOKED_AT * self.n_units)
-
-    @property
-    def truth(self) -> NDArray[Any]:
-        """Number of relevant items of each query, and the sum of their relevances (Q, 2). The irrelevant items may
-        differ from run to run.
-        """
-        return np.stack([self.queries.relevant_items, self.queries.ideal_relevance], axis=1)
-
-    def subject(self, weights: Array | None = None) -> Subject:
-        """The queries in weights (..., Q)."""
-        return Subject({Inputs.QUERIES: self.queries if weights is None else self.queries.with_weights(weights)})
-
-    def part(self, chosen: Codes) -> "QueryUnits":
-        """Some of the queries."""
-        place = np.full(self.n_units, -1, dtype=np.intp)
-        place[chosen] = np.arange(chosen.size)
-        codes = place.take(self.query)
-        inside = codes >= 0
-        return QueryUnits(codes[inside], self.relevance[inside], self.scores[inside], self.relevant_from)
-
-
 # Of larger runs a part is resampled, of about this size (`resampling.plan`).
 _PART = 2000
 # Products of distances and weights that are added up in the time in which one probability is sorted.
@@ -345,85 +231,50 @@ def subject_of(table: Contingency | None, points: ClusteredPoints | None) -> Sub
     return Subject(parts if points is None else {**parts, Inputs.FEATURES: points})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TableUnits(Units):
-    """The cells of a table: each stands for as many samples as it holds.
-
-    Attributes:
-        counts: Samples (...) in each.
-    """
-
-    counts: Array
-
-    @property
-    def n_units(self) -> int:
-        """Number of cells."""
-        return self.counts.size
-
-    @property
-    def multiplicities(self) -> Array:
-        """Samples (n) of each cell."""
-        return self.counts.ravel()
-
-    def part(self, chosen: Codes) -> Self:
-        """Some of the cells, the others being empty."""
-        kept = np.zeros(self.counts.size)
-        kept[chosen] = self.multiplicities[chosen]
-        return replace(self, counts=kept.reshape(self.counts.shape))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CellUnits(TableUnits):
+class CellUnits(Units):
     """The cells (C) of a table of classes by clusters.
 
-    Attributes:
+    Args:
+        counts: Samples (C) in each.
         places: The C cells.
     """
 
-    places: CellPlaces
-
-    @property
-    def width(self) -> int:
-        """A cell is one number, and what it could hold by chance are many."""
-        reach = 40.0 + 2.0 * np.sqrt(400.0 + 120.0 * self.counts.sum() / self.n_units)
-        return 1 + int(self.n_units * reach * _PER_CHANCE / (_PER_TABLE + self.n_units))
+    def __init__(self, counts: Array, places: CellPlaces) -> None:
+        # A cell is one number, and what it could hold by chance are many.
+        reach = 40.0 + 2.0 * np.sqrt(400.0 + 120.0 * counts.sum() / counts.size)
+        width = 1 + int(counts.size * reach * _PER_CHANCE / (_PER_TABLE + counts.size))
+        super().__init__(counts.size, width, multiplicities=counts)
+        self.counts, self.places = counts, places
 
     def subject(self, weights: Array | None = None) -> Subject:
         """The table, or tables of resamples (..., C)."""
         return subject_of(Contingency(self.places, self.counts if weights is None else weights), None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DecisionUnits(TableUnits):
-    """The cells of a table (K, M) of classes and what was decided about them; drawn within the classes."""
+class TableUnits(Units):
+    """The cells of a table of classes and what was predicted, or decided, about them; drawn within the classes.
 
-    @property
-    def width(self) -> int:
-        """A cell is one number."""
-        return 1
+    Args:
+        counts: Samples (K, M) in each.
+        made: Makes of tables (..., K, M) what metrics take.
+    """
 
-    @property
-    def strata(self) -> Codes:
-        """Class (K M) of each cell."""
-        return np.repeat(np.arange(len(self.counts)), self.counts.shape[1])
-
-    @property
-    def n_strata(self) -> int:
-        """K."""
-        return len(self.counts)
+    def __init__(self, counts: Array, made: Callable[[Array], Table | DecisionTable] = DecisionTable) -> None:
+        strata = np.repeat(np.arange(len(counts)), counts.shape[1])
+        super().__init__(counts.size, 1, strata, len(counts), counts.ravel())
+        self.counts, self.made = counts, made
 
     def subject(self, weights: Array | None = None) -> Subject:
         """The table, or tables (..., K, M) of resamples."""
         counts = self.counts if weights is None else weights.reshape(*weights.shape[:-1], *self.counts.shape)
-        table = DecisionTable(counts)
+        table = self.made(counts)
         return Subject({Inputs.MATRIX: table, Inputs.DECISIONS: table})
 
 
-@dataclass(frozen=True, eq=False)
 class ClusterUnits(Units):
     """Samples with their classes and clusters, perhaps with features.
 
-    Attributes:
+    Args:
         classes: (n) codes below ``shape[0]``; None where no truth is known.
         clusters: (n) codes below ``shape[1]``.
         shape: Classes and clusters.
@@ -432,25 +283,23 @@ class ClusterUnits(Units):
         worth: What each sample (n) weighs: samples count as so many as they are worth. None: all weigh the same.
     """
 
-    classes: Codes | None
-    clusters: Codes
-    shape: tuple[int, int]
-    features: Array | None = None
-    distances: bool = False
-    worth: Array | None = None
-
-    @property
-    def n_units(self) -> int:
-        """Number of samples."""
-        return len(self.clusters)
-
-    @property
-    def width(self) -> int:
-        """Distances make a sample costly: it has one from every other."""
-        if self.features is None:
-            return 1
-        others, n_features = min(self.n_units, _PART), len(self.features[0])
-        return 1 + (others * self.shape[1] + n_features * self.shape[1] * 8) // _DISTANCES
+    def __init__(
+        self,
+        classes: Codes | None,
+        clusters: Codes,
+        shape: tuple[int, int],
+        features: Array | None = None,
+        distances: bool = False,  # noqa: FBT001, FBT002 - as all of them are handed on
+        worth: Array | None = None,
+    ) -> None:
+        n_units, width = len(clusters), 1
+        if features is not None:
+            # Distances make a sample costly: it has one from every other.
+            others, n_features = min(n_units, _PART), len(features[0])
+            width += (others * shape[1] + n_features * shape[1] * 8) // _DISTANCES
+        super().__init__(n_units, width)
+        self.classes, self.clusters, self.shape = classes, clusters, shape
+        self.features, self.distances, self.worth = features, distances, worth
 
     @property
     def truth(self) -> NDArray[Any] | None:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.arrays import Array, Mask, sums_by_code
 from app.kernel.numerics.weighted_units import WeightedUnits
 
 Codes = NDArray[np.intp]
@@ -58,6 +58,17 @@ class Overlaps(WeightedUnits):
         self.right: Mask = same if exact is None else exact
         self.codes, self.n_classes = codes, n_classes
 
+    def part(self, chosen: Codes) -> "Overlaps":
+        """Some of the items, without weights."""
+        sizes = (one.take(chosen) for one in (self.actual, self.predicted_size, self.hits))
+        codes = None if self.codes is None else self.codes.take(chosen)
+        return Overlaps(*sizes, exact=self.right.take(chosen), codes=codes, n_classes=self.n_classes)
+
+    @property
+    def true_values(self) -> Array:
+        """Actual size and class of each item (U, 2)."""
+        return np.stack([self.actual, np.zeros(self.n_units) if self.codes is None else self.codes], axis=1)
+
     @cached_property
     def union(self) -> Array:
         """Sizes of the unions (U)."""
@@ -74,21 +85,7 @@ class Overlaps(WeightedUnits):
             raise ValueError("expected items with a class")
         mass = np.ones(self.n_units) if self.weights is None else self.weights
         actual, predicted, common = (
-            self._by_class(mass * part) for part in (self.actual, self.predicted_size, self.hits)
+            sums_by_code(self.codes, mass * part, self.n_classes)
+            for part in (self.actual, self.predicted_size, self.hits)
         )
         return actual, predicted, common
-
-    def _by_class(self, values: Array) -> Array:
-        """Sums (..., K) by class of values (..., U)."""
-        order, present, starts = self._in_classes
-        found = np.zeros((*values.shape[:-1], self.n_classes))
-        found[..., present] = np.add.reduceat(values.take(order, axis=-1), starts, axis=-1)
-        return found
-
-    @cached_property
-    def _in_classes(self) -> tuple[Codes, Codes, Codes]:
-        """Items sorted by class, the classes that occur, and the first index of each."""
-        codes = np.asarray(self.codes)
-        order = np.argsort(codes, kind="stable")
-        present, starts = np.unique(codes.take(order), return_index=True)
-        return order, present, starts

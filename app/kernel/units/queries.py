@@ -20,8 +20,16 @@ Positions = NDArray[np.intp]
 NOT_RETRIEVED = -np.inf
 # Relevance of an item that was retrieved and not judged: it counts as not relevant.
 UNJUDGED = -1.0
-# Queries are sorted as padded rows if that takes at most this many times the memory of their items.
-_PADDED = 4
+
+
+# Items of a query that are looked at in the time in which one probability is sorted: what is said of a query is said
+# once, and weights only add it up.
+_LOOKED_AT = 1000
+
+
+def width_of(n_items: int, n_queries: int) -> int:
+    """Return the cost of one query in a pass: little, however many items there are."""
+    return 1 + n_items // (_LOOKED_AT * n_queries)
 
 
 class Blocks(NamedTuple):
@@ -94,11 +102,11 @@ class Queries(WeightedUnits):
         if not self.sizes.all():
             raise ValueError("every query needs an item")
         super().__init__(self.sizes.size, weights)
-        self.n_items = codes.size
+        self.n_items, self.width = codes.size, width_of(codes.size, self.n_units)
         self.starts: Positions = np.cumsum(self.sizes) - self.sizes
         given = np.where(self._judged, given, 0.0)
-        self._codes, self._given, self._relevant_from = codes, given, relevant_from
-        order = _falling(codes, values, self.sizes)
+        self._codes, self._given, self._scores, self._relevant_from = codes, given, values, relevant_from
+        order = _falling(codes, values, self.n_units)
         self._falling: Array = values.take(order)
         # (n): does the item have a place?
         self.retrieved: Mask = self._falling > NOT_RETRIEVED
@@ -106,8 +114,31 @@ class Queries(WeightedUnits):
         # (n): has the item a place, and was it judged? Among tied items in any order.
         self.judged: Array = (self._judged.take(order) & self.retrieved).astype(np.float64)
         self._heads: dict[int, Head] = {}
-        if self._block_starts is not None:
-            _order_ties(self.relevance, np.diff(self._block_starts, append=self.n_items))
+        first = np.ones(self.n_items, dtype=np.bool_)
+        first[1:] = self._falling[1:] != self._falling[:-1]
+        first[self.starts] = True
+        self._block_starts = np.flatnonzero(first)
+        # Tied items by falling relevance, so that sums over them round the same for any input order.
+        inside = ~first
+        inside[:-1] |= inside[1:]
+        tied, block = self.relevance[inside], np.cumsum(first)[inside] - 1
+        self.relevance[inside] = tied.take(_falling(block, tied, self._block_starts.size))
+
+    def part(self, chosen: Positions) -> "Queries":
+        """Some of the queries, without weights."""
+        place = np.full(self.n_units, -1, dtype=np.intp)
+        place[chosen] = np.arange(chosen.size)
+        codes = place.take(self._codes)
+        inside = codes >= 0
+        relevance = np.where(self._judged, self._given, UNJUDGED)[inside]
+        return Queries(codes[inside], relevance, self._scores[inside], relevant_from=self._relevant_from)
+
+    @property
+    def true_values(self) -> Array:
+        """Number of relevant items of each query, and the sum of their relevances (Q, 2). The irrelevant items may
+        differ from run to run.
+        """
+        return np.stack([self.relevant_items, self.ideal_relevance], axis=1)
 
     # Per item, shape (n).
 
@@ -139,8 +170,7 @@ class Queries(WeightedUnits):
     @cached_property
     def ideal(self) -> Array:
         """Relevances of all items of each query, falling."""
-        order = _falling(self._codes, self._given, self.sizes)
-        return self._given.take(order)
+        return self._given.take(_falling(self._codes, self._given, self.n_units))
 
     @cached_property
     def ideal_relevance(self) -> Array:
@@ -156,8 +186,6 @@ class Queries(WeightedUnits):
     def relevant_so_far(self) -> Array:
         """Expected number of relevant items down to this place."""
         blocks = self.blocks
-        if blocks is None:
-            return self._counted - np.repeat(self._counted_before(self.starts), self.sizes)
         share = np.repeat(blocks.relevant / blocks.sizes, blocks.sizes)
         return np.repeat(blocks.relevant_before, blocks.sizes) + share * self.place_in_block
 
@@ -169,8 +197,6 @@ class Queries(WeightedUnits):
         - 1)/(t - 1) others are expected above it.
         """
         blocks = self.blocks
-        if blocks is None:
-            return self.relevant * self.relevant_so_far / self.rank
         others = (blocks.relevant - 1.0) / np.maximum(blocks.sizes - 1, 1)
         above = np.repeat(blocks.relevant_before + 1.0, blocks.sizes)
         above += np.repeat(others, blocks.sizes) * (self.place_in_block - 1)
@@ -179,49 +205,31 @@ class Queries(WeightedUnits):
     @cached_property
     def irrelevant_above(self) -> Array:
         """Number of irrelevant items of the query with a higher score, tied ones half."""
-        if (blocks := self.blocks) is None:
-            return self.rank - self.relevant_so_far - (1.0 - self.relevant)
+        blocks = self.blocks
         irrelevant = blocks.before - blocks.relevant_before + 0.5 * (blocks.sizes - blocks.relevant)
         return np.repeat(irrelevant, blocks.sizes)
 
     @cached_property
     def place_in_block(self) -> Positions:
         """Place among the tied items, from 1."""
-        if self.blocks is None:
-            return np.ones_like(self.rank)
         return np.arange(1, self.n_items + 1) - np.repeat(self.blocks.starts, self.blocks.sizes)
 
     def expected(self, values: Array) -> Array:
         """Mean of values (n) over all orders of tied items, place by place, shape (n)."""
-        if self.blocks is None:
-            return values
         sums = np.add.reduceat(values, self.blocks.starts)
         return np.repeat(sums / self.blocks.sizes, self.blocks.sizes)
 
     # Ties.
 
     @cached_property
-    def _block_starts(self) -> Positions | None:
-        """First positions of the blocks of one query and one score (B); None where no items are tied."""
-        if self.n_items == 1:
-            return None
-        first = np.empty(self.n_items, dtype=np.bool_)
-        np.not_equal(self._falling[1:], self._falling[:-1], out=first[1:])
-        first[self.starts] = True
-        starts = np.flatnonzero(first)
-        return None if starts.size == self.n_items else starts
-
-    @cached_property
-    def blocks(self) -> Blocks | None:
-        """Tied items; None where there are none."""
+    def blocks(self) -> Blocks:
+        """Blocks of items of one query and one score."""
         starts = self._block_starts
-        if starts is None:
-            return None
         sizes = np.diff(starts, append=self.n_items)
         query = self.query.take(starts)
         before = starts - self.starts.take(query)
-        relevant = np.add.reduceat(self.relevant, starts)
-        earlier = self._counted_before(starts) - self._counted_before(self.starts).take(query)
+        relevant, counted = np.add.reduceat(self.relevant, starts), np.cumsum(self.relevant) - self.relevant
+        earlier = counted.take(starts) - counted.take(self.starts).take(query)
         return Blocks(starts, sizes, query, before, relevant, earlier)
 
     @cached_property
@@ -229,25 +237,11 @@ class Queries(WeightedUnits):
         """First block of each query with a relevant item."""
         before, size, relevant = (np.zeros(self.n_units, dtype=np.intp) for _ in range(3))
         blocks = self.blocks
-        if blocks is None:
-            places = np.flatnonzero(self.relevant)
-            query, first = np.unique(self.query.take(places), return_index=True)
-            before[query] = places.take(first) - self.starts.take(query)
-            size[query] = relevant[query] = 1
-            return FirstRelevant(before, size, relevant)
         chosen = np.flatnonzero((blocks.relevant > 0) & (blocks.relevant_before == 0))
         query = blocks.query.take(chosen)
         before[query], size[query] = blocks.before.take(chosen), blocks.sizes.take(chosen)
         relevant[query] = blocks.relevant.take(chosen).astype(np.intp)
         return FirstRelevant(before, size, relevant)
-
-    @cached_property
-    def _counted(self) -> Array:
-        return np.cumsum(self.relevant)
-
-    def _counted_before(self, positions: Positions) -> Array:
-        """Number of relevant items before these positions, over all queries."""
-        return np.where(positions > 0, self._counted.take(positions - 1), 0.0)
 
     # Per query, shape (Q).
 
@@ -255,8 +249,6 @@ class Queries(WeightedUnits):
     def tied_items(self) -> Array:
         """Number of items that share their score."""
         blocks = self.blocks
-        if blocks is None:
-            return np.zeros(self.n_units)
         tied = np.where((blocks.sizes > 1) & self.retrieved.take(blocks.starts), blocks.sizes, 0)
         return np.bincount(blocks.query, tied, self.n_units).astype(np.float64)
 
@@ -310,42 +302,11 @@ class Queries(WeightedUnits):
         return self._heads[k]
 
 
-def _order_ties(relevance: Array, sizes: Positions) -> None:
-    """Sort blocks of tied items, of these sizes (B), by falling relevance, in place: sums over them round the same for
-    any input order.
-    """
-    tied = sizes > 1
-    inside, blocks = np.repeat(tied, sizes), sizes[tied]
-    own = relevance[inside]
-    relevance[inside] = own.take(_falling(np.repeat(np.arange(blocks.size), blocks), own, blocks))
-
-
-def _falling(codes: Positions, values: Array, sizes: Positions) -> Positions:
-    """The order of items by query, and within each query by falling values, -inf last; ties in any order."""
-    width, n_queries = int(sizes.max()), sizes.size
-    if n_queries * width > _PADDED * values.size:
-        placed = np.isfinite(values)
-        if placed.all():
-            return _by_query(codes, np.argsort(-values), n_queries)
-        some = np.flatnonzero(placed)
-        some = some.take(np.argsort(-values.take(some))) if some.size else some
-        return _by_query(codes, np.concatenate([some, np.flatnonzero(~placed)]), n_queries)
-    order = np.arange(values.size)
-    if (codes[1:] < codes[:-1]).any():
-        order = _by_query(codes, order, n_queries)
-    # Short rows sort several times as fast as all items at once.
-    inside = np.arange(width) < sizes[:, None]
-    # NaN comes behind everything, -inf turned too.
-    table = np.full(inside.shape, np.nan)
-    table[inside] = -values.take(order)
-    places = np.argsort(table, axis=1)
-    places += (np.cumsum(sizes) - sizes)[:, None]
-    return order.take(places[inside])
-
-
-def _by_query(codes: Positions, order: Positions, n_queries: int) -> Positions:
-    """Stable sort of an order of items by query: numpy sorts 16 bits at a time by radix."""
-    for shift in range(0, max((n_queries - 1).bit_length(), 1), 16):
+def _falling(codes: Positions, values: Array, n_codes: int) -> Positions:
+    """The order of items by code, and within each code by falling values, -inf last; ties in any order."""
+    order = np.argsort(-values)
+    # numpy sorts 16 bits at a time by radix.
+    for shift in range(0, max((n_codes - 1).bit_length(), 1), 16):
         digit = (codes >> shift).astype(np.uint16)
         order = order.take(np.argsort(digit.take(order), kind="stable"))
     return order
@@ -436,11 +397,9 @@ def expected_preference(q: Queries) -> Array:
     of them above it with the same probability.
     """
     relevant, irrelevant = q.relevant_items, q.judged_items - q.relevant_items
-    if (blocks := q.blocks) is None:
-        query, found, other = q.query, q.relevant, q.judged - q.relevant
-    else:
-        query, found = blocks.query, blocks.relevant
-        other = np.add.reduceat(q.judged, blocks.starts) - found
+    blocks = q.blocks
+    query, found = blocks.query, blocks.relevant
+    other = np.add.reduceat(q.judged, blocks.starts) - found
     above = np.cumsum(other) - other
     above -= above.take(np.searchsorted(query, np.arange(q.n_units))).take(query)
     most = relevant.take(query)
@@ -458,8 +417,7 @@ def expected_stop(q: Queries, stopping: Array, k: int) -> Array:
     """
     # Chance to pass the items of a block down to each place.
     passed = 1.0 - stopping
-    if q.blocks is not None:
-        _pass_ties(passed, q.blocks, k)
+    _pass_ties(passed, q.blocks, k)
     found, reached, before_block = np.zeros(q.n_units), np.ones(q.n_units), np.ones(q.n_units)
     for place in range(min(k, int(q.sizes.max()))):
         some = np.flatnonzero(q.sizes > place)

@@ -19,6 +19,7 @@ from app.services.estimands import Better
 from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.causes import Causes
+from app.services.runs.differences import Test
 from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest, ResamplingDesign
 from app.services.runs.pairing import PairingDesign
 
@@ -70,7 +71,7 @@ class ComparisonDesign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedPair:
+class ComparedPair(Test):
     """a less b in the unit of the metric.
 
     Attributes:
@@ -80,38 +81,19 @@ class ComparedPair:
             say the same of every sample.
         too_little_to_matter: `true` where a is better or worse, and more likely by less than the region of equivalence
             than by more.
-        p_value: Two-sided unless `design.alternative` names a side. With `p_range` its upper end, which holds whatever
-            the pairing.
-        probability_a_better: Probability that a is better by more than the region of equivalence.
-        probability_error: Monte-Carlo standard error of the probabilities at most.
-        method: How the limits and p were made.
         p_range: Lowest and highest p over all pairings, where the runs are of one test set and how they pair is not
             known.
-        discordant: Samples that count for exactly one of the two.
-        identical: `true` where both runs say the same of every sample.
-        reason: Why there is no test, or one that says little.
         folds: For runs on the same folds: corrected t and the Bayesian correlated t over them.
         causes: Where asked for, of a metric of matrices that prevalence moves.
     """
 
     a: UUID
     b: UUID
-    difference: float | None
-    low: float | None
-    high: float | None
     level: float
-    p_value: float | None
     p_adjusted: float | None
     verdict: PairVerdict
     too_little_to_matter: bool | None = field(default=None, metadata=LEFT_OUT)
-    probability_a_better: float | None
-    probability_equivalent: float | None
-    probability_error: float | None
-    method: str
     p_range: tuple[float | None, float | None] | None = field(default=None, metadata=LEFT_OUT)
-    reason: str | None = field(default=None, metadata=LEFT_OUT)
-    discordant: int | None = field(default=None, metadata=LEFT_OUT)
-    identical: bool | None = field(default=None, metadata=LEFT_OUT)
     folds: FoldTest | None = field(default=None, metadata=LEFT_OUT)
     causes: Causes | None = field(default=None, metadata=LEFT_OUT)
 

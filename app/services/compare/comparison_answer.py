@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final
 from uuid import UUID
 
@@ -54,8 +54,42 @@ from app.services.runs.comparison import ComparedValue, Comparison, improper_pre
 from app.services.runs.differences import Test
 from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
 from app.services.runs.multiplicity import joint_adjustment
+from app.services.runs.pairing import PairingMode
+from app.services.stored import Named
 
 ALL_DIFFERENCES = "all differences of the request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewComparison:
+    """A request to compare runs.
+
+    Attributes:
+        metrics: None are those that are looked at first of such runs.
+        baseline: Compare all others with this run only, instead of every pair. It is one of the runs.
+        minimum_matched: Share of the samples that paired runs must have in common.
+        alternative: Limits and p on both sides, or of differences above or below 0.
+        cost_ranges: What else about costs than what is said of any two classes.
+        paired_tests: Are the tests of counts of runs on the same samples wanted? None: where they are few.
+        explain: Are differences split by their causes?
+        by: Attributes, in whose slices runs are compared too.
+    """
+
+    evaluations: tuple[Named, ...]
+    metrics: tuple[str, ...] = ()
+    baseline: Named | None = None
+    level: float = 0.95
+    rope: float = 0.01
+    paired: PairingMode = PairingMode.AUTO
+    minimum_matched: float = 1.0
+    multiplicity: Adjustment = Adjustment.HOLM
+    alternative: Alternative = Alternative.TWO_SIDED
+    seed: int | None = None
+    draws: int = 4000
+    cost_ranges: CostQuestion | None = None
+    paired_tests: bool | None = None
+    explain: bool = False
+    by: tuple[str, ...] = ()
 
 
 _MOST = 50
@@ -117,24 +151,10 @@ def _preference(comparison: Comparison, group: Sequence[ComparedValue], best: in
 _OF_ONE_METRIC = "all pairs of one metric, and its classes for a list"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Besides:
-    """Parts of a comparison beside differences of metrics; None leaves a part to its default.
-
-    Attributes:
-        costs: What else about costs than what is said of any two classes.
-        paired_tests: Are the tests of counts of runs on the same samples wanted?
-        explain: Are differences split by their causes?
-    """
-
-    costs: CostQuestion | None = None
-    paired_tests: bool | None = None
-    explain: bool = False
-
-
-def compared_metrics(comparison: Comparison, adjustment: Adjustment) -> dict[str, ComparedMetric]:
-    """Return the answer about each value of each metric."""
-    folds = comparison.runs.fold_values(comparison.estimands)
+def compared_metrics(
+    comparison: Comparison, adjustment: Adjustment, *, explain: bool = False
+) -> dict[str, ComparedMetric]:
+    """Return the answer about each value of each metric, with the causes of differences where these are wanted."""
     differences = []
     for index in range(len(comparison.estimands)):
         differences.append(comparison.differences(index))
@@ -143,20 +163,17 @@ def compared_metrics(comparison: Comparison, adjustment: Adjustment) -> dict[str
     adjusted, found = _adjusted(comparison, differences, adjustment), {}
     for value in compared_values(comparison):
         index, place = value.estimand, value.place
-        of_folds = None if folds is None else folds[index][:, :, place]
-        pairs = _pairs(comparison, value, differences[index][place], adjusted[index][place], of_folds)
+        pairs = _pairs(comparison, value, differences[index][place], adjusted[index][place])
+        if explain and kind_of_causes(comparison.estimands[index]) is not None:
+            pairs = [
+                replace(one, causes=causes_of(comparison.runs, pair, comparison.estimands[index], place, one.level))
+                for pair, one in zip(comparison.pairs, pairs, strict=True)
+            ]
         found[value.name] = _metric(comparison, value, pairs)
     return found
 
 
-def comparison_answer(
-    comparison: Comparison,
-    identifier: UUID,
-    *,
-    baseline: int | None,
-    adjustment: Adjustment,
-    asked: Besides,
-) -> RunComparison:
+def comparison_answer(comparison: Comparison, identifier: UUID, asked: NewComparison) -> RunComparison:
     """Everything that is said about runs.
 
     Raises:
@@ -164,16 +181,15 @@ def comparison_answer(
     """
     records, counted = comparison.runs.records, tests_counts(comparison, asked=asked.paired_tests)
     unasked = comparison.runs.pairing.joint is not None and not counted and asked.paired_tests is None
-    values, folds = compared_values(comparison), comparison.runs.fold_values(comparison.estimands)
-    metrics = compared_metrics(comparison, adjustment)
-    explained = _explained(comparison, values, metrics) if asked.explain else []
+    values = compared_values(comparison)
+    metrics = compared_metrics(comparison, asked.multiplicity, explain=asked.explain)
     improper = improper_preferences(comparison.runs, comparison.estimands, comparison.pairs, comparison.prevalence)
     return RunComparison(
         id=identifier,
         evaluations=[ComparedRun.of(record, n_samples=int(record.n_rows)) for record in records],
         headline=_headline(metrics),
-        baseline_id=None if baseline is None else records[baseline].id,
-        design=_design(comparison, adjustment),
+        baseline_id=None if asked.baseline is None else records[comparison.pairs[0][1]].id,
+        design=_design(comparison, asked.multiplicity),
         metrics=metrics,
         rank_agreement=RankAgreement(
             metrics=[value.name for value in values],
@@ -184,35 +200,27 @@ def comparison_answer(
         prediction_drift=_drift(comparison),
         recall_orders=recall_orders(comparison),
         paired_tests=paired_tests(comparison) if counted else None,
-        cost_ranges=cost_comparisons(comparison, asked.costs),
+        cost_ranges=cost_comparisons(comparison, asked.cost_ranges),
         findings=[
             *improper,
             *comparison.findings,
-            *fold_findings(folds, known=bool(comparison.runs.repeats)),
-            *explained,
+            *fold_findings(comparison),
+            *_explained(comparison, metrics),
         ]
         or None,
         notes=[*_notes(comparison), *[LEFT_OUT_UNASKED] * unasked],
     )
 
 
-def _explained(
-    comparison: Comparison, values: Sequence[ComparedValue], metrics: dict[str, ComparedMetric]
-) -> list[Finding]:
-    """Put causes to the differences, and return the main one of each difference whose limits exclude 0."""
+def _explained(comparison: Comparison, metrics: Mapping[str, ComparedMetric]) -> list[Finding]:
+    """Return the main cause of each difference whose limits exclude 0."""
     runs, found = comparison.runs, []
-    for value in values:
-        estimand, metric = comparison.estimands[value.estimand], metrics[value.name]
-        if kind_of_causes(estimand) is None:
-            continue
-        pairs = []
-        for pair, compared in zip(comparison.pairs, metric.differences, strict=True):
-            causes = causes_of(runs, pair, estimand, value.place, comparison.settings.level)
-            pairs.append(replace(compared, causes=causes))
-            said = said_causes(causes, value.name, f" from {runs.name(pair[1])} to {runs.name(pair[0])}")
+    for name, metric in metrics.items():
+        for (first, second), one in zip(comparison.pairs, metric.differences, strict=True):
+            between = f" from {runs.name(second)} to {runs.name(first)}"
+            said = None if one.causes is None else said_causes(one.causes, name, between)
             if said is not None:
-                found.append(Finding.note("cause_of_difference", said, metric=value.name, a=compared.a, b=compared.b))
-        metrics[value.name] = replace(metric, differences=pairs)
+                found.append(Finding.note("cause_of_difference", said, metric=name, a=one.a, b=one.b))
     return found[:_MOST]
 
 
@@ -268,7 +276,7 @@ def _adjusted(
     """By estimand, adjusted p (V, P) of the differences of its values."""
     if adjustment is Adjustment.MAX_T:
         return joint_adjustment(comparison, differences)
-    found = [np.array([[one.p for one in of_value] for of_value in by_value]) for by_value in differences]
+    found = [np.array([[one.p_value for one in of_value] for of_value in by_value]) for by_value in differences]
     return [adjust(p.ravel(), adjustment).reshape(p.shape) for p in found]
 
 
@@ -306,7 +314,7 @@ def _metric(comparison: Comparison, value: ComparedValue, pairs: Sequence[Compar
         prevalence=compared_at,
         ranking=_ranking(comparison, value),
         differences=pairs,
-        observed_values=comparison.observed[value.estimand][:, value.place].tolist() if moved else None,
+        observed_values=comparison.observed(value.estimand)[:, value.place].tolist() if moved else None,
         omnibus=comparison.omnibus(value.estimand, value.place),
     )
 
@@ -333,21 +341,17 @@ def _ranking(comparison: Comparison, value: ComparedValue) -> Ranking:
 
 
 def _pairs(
-    comparison: Comparison,
-    value: ComparedValue,
-    differences: Sequence[Test],
-    adjusted: Array,
-    of_folds: Array | None,
+    comparison: Comparison, value: ComparedValue, differences: Sequence[Test], adjusted: Array
 ) -> list[ComparedPair]:
-    """The differences of the pairs in order; values (R, F) on the folds where all runs have the same."""
+    """The differences of the pairs in order."""
     estimand, settings = comparison.estimands[value.estimand], comparison.settings
-    runs, found = comparison.runs, []
+    runs, found, of_folds = comparison.runs, [], comparison.runs.fold_values(estimand)
     for (first, second), test, p in zip(comparison.pairs, differences, adjusted.tolist(), strict=True):
         folds = None
         if of_folds is not None:
             folds = fold_test(
-                of_folds[first],
-                of_folds[second],
+                of_folds[first, :, value.place],
+                of_folds[second, :, value.place],
                 estimand.preference,
                 repeats=next(iter(runs.repeats), None),
                 mixed=runs.repeats_mixed,
@@ -360,29 +364,20 @@ def _pairs(
             estimand.preference.better,
             test.low,
             test.high,
-            test.equivalent,
-            identical=test.identical,
+            test.probability_equivalent,
+            identical=bool(test.identical),
             by_chance=p >= 1.0 - settings.level,
         )
+        known = {one.name: getattr(test, one.name) for one in fields(test)}
         compared = ComparedPair(
+            **known | {"method": f"{test.limits}, {test.method}"},
             a=runs.records[first].id,
             b=runs.records[second].id,
-            difference=test.value,
-            low=test.low,
-            high=test.high,
             level=settings.level,
-            p_value=test.p,
             p_adjusted=p,
             verdict=verdict,
             too_little_to_matter=little or None,
-            probability_a_better=test.first_better,
-            probability_equivalent=test.equivalent,
-            probability_error=test.error,
-            method=f"{test.limits}, {test.method}",
-            p_range=None if test.smallest is None else (test.smallest, test.p),
-            reason=test.reason,
-            discordant=None if test.discordant is None else int(test.discordant),
-            identical=test.identical or None,
+            p_range=None if test.smallest is None else (test.smallest, test.p_value),
             folds=folds,
         )
         found.append(compared)

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from app.kernel.metrics.expression import Expression, Measure, is_improper
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.uncertainty.draws import Alternative as Alternative
 from app.services.compare.answers import KeptAnswers, RunComparison
-from app.services.compare.comparison_answer import Besides as Besides
+from app.services.compare.comparison_answer import NewComparison as NewComparison
 from app.services.compare.comparison_answer import comparison_answer
 from app.services.compare.elsewhere import Rereading, can_be_paired, lies_elsewhere
 from app.services.compare.pairs import CostQuestion as CostQuestion
@@ -44,7 +44,7 @@ from app.services.runs.pairing import (
     unpaired,
 )
 from app.services.runs.pairing import PairingMode as PairingMode
-from app.services.stored import Named, identified, identified_once, inputs_of_all, records_of, with_parts
+from app.services.stored import identified, identified_once, inputs_of_all, records_of, with_parts
 
 # Differences in one answer: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
@@ -54,34 +54,6 @@ _CAN_BE_PAIRED = (
     "The runs are not paired. Samples that were not saved lie where the data of the runs was named: with "
     "`paired: true` a job reads them again, and pairs the runs where they have sample ids."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewComparison:
-    """A request to compare runs.
-
-    Attributes:
-        metrics: None are those that are looked at first of such runs.
-        baseline: Compare all others with this run only, instead of every pair. It is one of the runs.
-        minimum_matched: Share of the samples that paired runs must have in common.
-        alternative: Limits and p on both sides, or of differences above or below 0.
-        besides: What is asked beside differences of metrics.
-        by: Attributes, in whose slices runs are compared too.
-    """
-
-    evaluations: tuple[Named, ...]
-    metrics: tuple[str, ...] = ()
-    baseline: Named | None = None
-    level: float = 0.95
-    rope: float = 0.01
-    paired: PairingMode = PairingMode.AUTO
-    minimum_matched: float = 1.0
-    multiplicity: Adjustment = Adjustment.HOLM
-    alternative: Alternative = Alternative.TWO_SIDED
-    seed: int | None = None
-    draws: int = 4000
-    besides: Besides = field(default_factory=Besides)
-    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +73,7 @@ class AskedComparison:
     @property
     def scored(self) -> str | None:
         """The first metric or part that needs probabilities or scores of the samples; None without any."""
-        costs = self.new.besides.costs
+        costs = self.new.cost_ranges
         best = "best_thresholds" if costs is not None and costs.best_thresholds else None
         return next((estimand.text for estimand in self.estimands if estimand.scored), best)
 
@@ -153,16 +125,25 @@ class ComparisonService(KeptAnswers):
         elsewhere = tuple(record for record in runs.records if must_pair and lies_elsewhere(record))
         return AskedComparison(new, runs, understood(new, runs), elsewhere)
 
-    async def answer(self, project: str, asked: AskedComparison) -> RunComparison:
-        """Compare runs by what is saved of them, and keep the answer.
+    async def answer(
+        self,
+        project: str,
+        asked: AskedComparison,
+        reading: Rereading | None = None,
+        compute: ComputePool | None = None,
+    ) -> RunComparison:
+        """Compare runs by what is saved of them, or read again, however long that takes, and keep the answer.
 
         Raises:
             IncomparableRuns: they cannot be paired as asked, or lack samples.
             OutOfReach: they have too many samples to be looked at.
+            DataNotAllowed, InvalidInput, TooLarge: as `Rereading.at_once`.
         """
         kept = await self._samples(project, asked)
         work = partial(compare, asked, kept, identifier=made_id())
-        return await self.compute_and_keep(project, ComparisonKind.RUNS, work)
+        if reading is not None:
+            work = partial(compare_again, asked, kept, reading, identifier=made_id())
+        return await self.compute_and_keep(project, ComparisonKind.RUNS, work, compute)
 
     async def computed(self, project: str, new: NewComparison) -> RunComparison:
         """Compare runs by what is saved of them; the answer is not.
@@ -173,19 +154,6 @@ class ComparisonService(KeptAnswers):
         asked = await self.prepare(project, new)
         kept = await self._samples(project, asked)
         return await self.compute.run(partial(compare, asked, kept, identifier=made_id()))
-
-    async def answer_elsewhere(
-        self, project: str, asked: AskedComparison, reading: Rereading, compute: ComputePool
-    ) -> RunComparison:
-        """Compare runs of which some are read again, however long that takes, and store the answer.
-
-        Raises:
-            IncomparableRuns, OutOfReach: as before.
-            DataNotAllowed, InvalidInput, TooLarge: as `Rereading.at_once`.
-        """
-        kept = await self._samples(project, asked)
-        work = partial(compare_again, asked, kept, reading, identifier=made_id())
-        return await self.compute_and_keep(project, ComparisonKind.RUNS, work, compute)
 
     async def _identified(self, project: str, new: NewComparison) -> tuple[NewComparison, list[UUID]]:
         """Return the request with ids in place of references, and the ids of the runs."""
@@ -250,7 +218,7 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
         metrics, runs.labels, runs.positive, inputs=inputs, task=task, decisions=decisions, sliceable=True
     )
     require_comparable(estimands, metrics)
-    check_costs(new.besides.costs, runs)
+    check_costs(new.cost_ranges, runs)
     pairs = len(runs) - 1 if new.baseline is not None else len(runs) * (len(runs) - 1) // 2
     values = sum(len(estimand.names) for estimand in estimands)
     if pairs * values > MOST_DIFFERENCES:
@@ -259,7 +227,7 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
             "or ask for fewer metrics"
         )
     explained = pairs * sum(len(estimand.names) for estimand in estimands if kind_of_causes(estimand) == "matrix")
-    if new.besides.explain and explained * mixtures(len(runs.labels)) > _MOST_MIXTURES:
+    if new.explain and explained * mixtures(len(runs.labels)) > _MOST_MIXTURES:
         raise OutOfReach(
             f"causes of {explained} differences between {len(runs.labels)} classes take too long; name a baseline, or "
             "ask for fewer metrics"
@@ -313,7 +281,7 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
 def _summed(asked: AskedComparison) -> list[Expression]:
     """Return the metrics of probabilities to sum: the requested ones, and those that costs or a warning need."""
     scored = [estimand.expression for estimand in asked.estimands if estimand.scored]
-    runs, costs = asked.runs, asked.new.besides.costs
+    runs, costs = asked.runs, asked.new.cost_ranges
     if costs is not None and costs.best_thresholds:
         scored.append(Measure(roc_auc, {}, 1 if runs.positive is None else runs.positive))
     if not any(map(is_improper, scored)):
@@ -347,16 +315,14 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
         )
     places = range(len(runs))
     pairs = [*itertools.combinations(places, 2)]
-    baseline = None if new.baseline is None else new.evaluations.index(new.baseline)
-    if baseline is not None:
+    if new.baseline is not None:
+        baseline = new.evaluations.index(new.baseline)
         pairs = [(run, baseline) for run in places if run != baseline]
     settings = InferenceSettings(
         level=new.level, rope=new.rope, seed=runs.seed(new.seed), alternative=new.alternative, draws=new.draws
     )
     comparison = Comparison(runs, estimands, settings, pairs=pairs)
-    answer = comparison_answer(
-        comparison, identifier, baseline=baseline, adjustment=new.multiplicity, asked=new.besides
-    )
+    answer = comparison_answer(comparison, identifier, new)
     if new.by:
         answer = with_slices(answer, comparison, new.by, new.multiplicity)
     pairable = new.paired is PairingMode.AUTO and not runs.pairing.paired and can_be_paired(runs.records, kept)

@@ -26,7 +26,6 @@ from app.kernel.compare.cost_ratios import (
 from app.kernel.compare.over_datasets import five_by_two_f, over_folds
 from app.kernel.compare.paired.tests import ChiSquared, PredictiveValue, RunPair, p_of
 from app.kernel.numerics.arrays import Array, ratio, silently
-from app.kernel.uncertainty.designs import Weighted
 from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Better, Preference
 from app.services.runs.aligned import Runs
@@ -162,13 +161,11 @@ def fold_test(
     )
 
 
-def fold_findings(folds: Sequence[Array] | None, *, known: bool) -> list[Finding]:
-    """Return a caution about cross-validation folds of unknown repetition, on whose values (R, F, V) runs are
-    compared.
-    """
-    if folds is None or known:
+def fold_findings(comparison: Comparison) -> list[Finding]:
+    """Return a caution about cross-validation folds of unknown repetition, on which runs are compared."""
+    if comparison.runs.fold_counts is None or comparison.runs.repeats:
         return []
-    number = folds[0].shape[1]
+    number = comparison.runs.fold_counts.shape[1]
     return [
         Finding.warning(
             "fold_repeats_unknown",
@@ -383,7 +380,6 @@ _MOST_COSTED_PAIRS: Final = 50
 _NO_CLASS: Final = "a run has no samples of one of the classes, so one of its error rates is not known"
 _ONE_GROUP: Final = "the samples of a class are all in one group, so how groups differ is not known"
 _UNPAIRED_GROUPS: Final = "the samples come in groups and are not the same in both runs: only values are compared"
-_WEIGHTED: Final = "the samples have weights, and these are not known here"
 
 _METHODS: Final = {
     PairingDesign.SAMPLES: "fieller, bonett_price",
@@ -484,6 +480,7 @@ def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion
     prevalence = _prevalence(comparison, positive) if asked.prevalence is None else asked.prevalence
     known = bool((runs.counts[[*pair]].sum(axis=2) > 0).all())
     ranges, certain, curves, gaps = None, None, None, None
+    unknown = _ONE_GROUP if runs.pairing.paired else _UNPAIRED_GROUPS
     if known:
         ranges = _listed(cost_ranges(_observed(runs, pair, positive), prevalence), Cheaper.EQUAL)
         curves = _of_curves(runs, pair, positive, prevalence) if asked.best_thresholds else None
@@ -499,7 +496,7 @@ def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion
         beyond_doubt=certain,
         method=None if gaps is None else _method(comparison),
         best_thresholds=curves,
-        reason=None if gaps is not None else _why(comparison) if known else _NO_CLASS,
+        reason=None if gaps is not None else _NO_CLASS if not known else unknown,
     )
 
 
@@ -508,12 +505,6 @@ def _method(comparison: Comparison) -> str:
     if comparison.runs.grouped:
         return plain.replace(", ", ", grouped_")
     return plain.replace(", ", ", weighted_") if comparison.weighted else plain
-
-
-def _why(comparison: Comparison) -> str:
-    if comparison.runs.grouped:
-        return _ONE_GROUP if comparison.runs.pairing.paired else _UNPAIRED_GROUPS
-    return _WEIGHTED
 
 
 def _prevalence(comparison: Comparison, positive: int) -> float:
@@ -525,23 +516,15 @@ def _prevalence(comparison: Comparison, positive: int) -> float:
     return float(shares[positive])
 
 
-def _wrong(runs: Runs, run: int, actual: int) -> tuple[float, float]:
-    """Wrong samples of a class, and all of them."""
-    row = runs.counts[run, actual]
-    return float(row[1 - actual]), float(row.sum())
-
-
 def _observed(runs: Runs, pair: tuple[int, int], positive: int) -> RateGaps:
-    rates = [[wrong / size for wrong, size in (_wrong(runs, run, k) for run in pair)] for k in (positive, 1 - positive)]
-    return RateGaps(*(first - second for first, second in rates))
+    rows = runs.counts[[*pair]][:, [positive, 1 - positive]]
+    wrong = rows[:, [0, 1], [1 - positive, positive]] / rows.sum(axis=2)
+    return RateGaps(*np.subtract(*wrong).tolist())
 
 
 def _worth(runs: Runs, run: int, actual: int, level: float) -> tuple[float, float]:
     """Return wrong samples and all samples of a class in a run; with weights, the effective numbers of the rate."""
-    weighted = runs.weighted[run]
-    if weighted is None:
-        return _wrong(runs, run, actual)
-    right, worth = (float(one[actual]) for one in Weighted(weighted).recalls(level))
+    right, worth = (float(one[actual]) for one in runs.data[run].design.recalls(level))
     return worth - right, worth
 
 
@@ -552,7 +535,7 @@ def _estimated(comparison: Comparison, pair: tuple[int, int], positive: int) -> 
     if joint is not None:
         both = RunPair(joint.pair(*pair))
         return _between(*(both.error_gap(k, level) for k in classes))
-    if comparison.runs.grouped or runs.lacking_weights is not None:
+    if runs.grouped:
         return None
     (misses, misses_variance), (alarms, alarms_variance) = (
         independent_gap(*(_worth(runs, run, k, level) for run in pair)) for k in classes

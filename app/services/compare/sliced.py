@@ -74,7 +74,7 @@ def _adjusted(
     for names in families:
         places = [(own, name) for own in metrics for name in names]
         pairs = [own[name].differences for own, name in places]
-        p = np.array([[np.nan if one.p_value is None else one.p_value for one in each] for each in pairs])
+        p = np.array([[one.p_value for one in each] for each in pairs])
         adjusted = adjust(p.ravel(), adjustment).reshape(p.shape)
         for (own, name), each, values in zip(places, pairs, adjusted, strict=True):
             known = [None if np.isnan(p) else p for p in values.tolist()]

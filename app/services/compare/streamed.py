@@ -22,16 +22,17 @@ from app.kernel.uncertainty.groups import Grouping
 from app.services.compare.elsewhere import Rereading, check_same, of_run, without_ids
 from app.services.ports import OpenEngine
 from app.services.processes.worker import as_step, each_as_step
-from app.services.runs.aligned import Runs
+from app.services.runs.aligned import Runs, in_class_order
 from app.services.runs.pairing import (
+    GROUPED_OTHERWISE,
+    ONE_GROUP,
     SAME_WEIGHTS,
     WEIGHTLESS,
     KeptSamples,
     NamedUnits,
     another_truth,
     by_counts,
-    differently_grouped,
-    one_group,
+    refused_groups,
     unpaired,
     weighs_otherwise,
 )
@@ -79,23 +80,25 @@ def _batches(
     reading: Rereading, runs: Runs, kept: KeptSamples, place: int, *, scored: bool
 ) -> Iterator[pa.RecordBatch]:
     """The samples of one run, some at a time, in columns whose names end with the place of the run."""
-    record, codes = runs.records[place], runs.places[place]
-    for some in reading.parts(record, kept, outputs=scored):
+    record = runs.records[place]
+    for part in reading.parts(record, kept, outputs=scored):
+        source = in_class_order(replace(record, samples=part), runs.labels)
+        some = source.known_samples
         if some.ids is None:
             raise without_ids(record)
         ids = pa.array(some.ids)
         columns: dict[str, NDArray[Any] | pa.Array] = {
             # Those of one part may be integers, and of another texts.
             _ID: ids.cast(pa.string()) if len(record.elsewhere) > 1 else ids,
-            f"{TRUTH}_{place}": codes[some.truth].astype(np.int32),
-            f"predicted_{place}": codes[some.predicted].astype(np.int32),
+            f"{TRUTH}_{place}": some.truth.astype(np.int32),
+            f"predicted_{place}": some.predicted.astype(np.int32),
         }
         if record.is_weighted and some.weights is not None:
             columns[f"{WEIGHT}_{place}"] = some.weights
         if record.is_grouped and some.groups is not None:
             columns[f"group_{place}"] = some.groups
         if scored:
-            outputs = scores_of(runs.source(place, some)).probabilities
+            outputs = scores_of(source).probabilities
             columns |= {output(place, code): column for code, column in enumerate(outputs.T)}
         yield pa.record_batch({name: pa.array(column) for name, column in columns.items()})
 
@@ -174,9 +177,9 @@ class _Joined:
             raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {n_groups}", pointer="/data")
         for other in others:
             if rows.distinct(other).n_rows != n_groups or rows.distinct(first, other).n_rows != n_groups:
-                raise differently_grouped()
+                raise refused_groups(GROUPED_OTHERWISE)
         if n_groups < 2:
-            raise one_group()
+            raise refused_groups(ONE_GROUP)
         table = self._counts(coded.where(f"{WEIGHT} > 0"), [_CODE, *by], budget)
         return replace(self._joint(table), grouping=Grouping(table[_CODE].astype(np.intp), n_groups))
 

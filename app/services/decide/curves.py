@@ -37,15 +37,16 @@ from app.kernel.uncertainty.curve_bands import BandForm as BandForm
 from app.kernel.uncertainty.curve_bands import (
     BandSettings,
     Codes,
+    Rates,
+    band_around,
     bins_band,
     consistency_band,
     fnr_between,
     frequency_in,
     net_benefit_between,
-    of_rates,
     precision_between,
-    resampled_band,
-    simulated_band,
+    resampled,
+    simulated_rates,
     tpr_between,
 )
 from app.kernel.uncertainty.draws import chosen_seed, generator
@@ -404,21 +405,22 @@ def _with_band(
             raise CurveUndefined("there is no consistency band for samples with weights or groups")
         found = consistency_band(ranking, draws=made.draws, seed=seed, at=curve.x, settings=settings)
         return answered(found, "consistency", made.draws)
-    if bins is not None:
-        reading = frequency_in(bins, _filled(ranking, bins))
-    else:
-        decides = question.name is CurveName.DECISION
-        envelope = net_benefit_between(curve.x, question.prevalence) if decides else _HEIGHTS[question.name](curve.x)
-        if plain:
-            found = simulated_band(ranking, envelope, settings, draws=made.draws, seed=seed)
-            return answered(found, "posterior", made.draws)
-        reading = of_rates(envelope)
     read_at, method = settings, "bootstrap"
     if grouping is not None:
         method = "cluster_bootstrap"
         read_at = BandSettings(settings.form, expanded_level(settings.level, grouping.effective_groups))
-    weights = _weights(question, view, grouping, made, seed)
-    return answered(resampled_band(ranking, reading, weights, read_at), method, made.draws)
+    rankings = resampled(ranking, _weights(question, view, grouping, made, seed))
+    if bins is not None:
+        filled = _filled(ranking, bins)
+        curves = (frequency_in(one, bins, filled) for one in rankings)
+    else:
+        decides = question.name is CurveName.DECISION
+        envelope = net_benefit_between(curve.x, question.prevalence) if decides else _HEIGHTS[question.name](curve.x)
+        if plain:
+            simulated = map(envelope, simulated_rates(ranking, draws=made.draws, seed=seed))
+            return answered(band_around(simulated, settings), "posterior", made.draws)
+        curves = (envelope(Rates.of(one)) for one in rankings)
+    return answered(band_around(curves, read_at), method, made.draws)
 
 
 def _grouping(source: MatrixInput, view: _View) -> Grouping | None:

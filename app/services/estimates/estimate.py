@@ -231,6 +231,10 @@ class Estimate:
         error = None if self.monte_carlo_error is None else nan
         return replace(self, low=nan, high=nan, monte_carlo_error=error, stretched=False, reason=reason)
 
+    def limited(self, low: float, high: float, otherwise: NoLimits) -> Self:
+        """With these limits, or the reason why there are none where they are no interval."""
+        return replace(self, low=low, high=high) if low < high else self.without_limits(otherwise)
+
     def opened(self, alternative: Alternative, bounds: Bounds) -> Self:
         """With the one limit that is asked for, where there are limits."""
         if alternative is Alternative.TWO_SIDED or self.reason is not None:

@@ -13,6 +13,7 @@ from math import isfinite, isnan, nan
 
 import numpy as np
 
+from app.domain.expressions.expressions import render
 from app.domain.options import IntervalMethod
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import (
@@ -33,10 +34,10 @@ from app.kernel.uncertainty.closed_forms import Method
 from app.kernel.uncertainty.designs import Given
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.intervals import Limits, ProportionInterval, ValueWithEnds
-from app.services.estimands import Estimand, estimands_in, part_of
+from app.services.estimands import Estimand, estimand_of, estimands_in
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
-from app.services.estimates.methods import of_matrix, of_samples, of_streamed, shifted
-from app.services.estimates.run_data import RunData
+from app.services.estimates.methods import closed_forms, simulation
+from app.services.estimates.run_data import RunData, joined
 
 _DEFAULTS = LimitSettings()
 Picks = Callable[[Iterable[float]], float]
@@ -96,25 +97,13 @@ def estimate_at(
     from_samples = [one.scored if shares is None else shares.from_samples(one) for one in estimands]
     for of_samples_too in (False, True):
         places = [place for place, known in found.items() if None in known and from_samples[place] is of_samples_too]
-        drawn = _simulated([estimands[place] for place in places], run, shares, settings) if places else []
+        drawn = simulation.simulated([estimands[place] for place in places], run, shares, settings) if places else []
         for place, points in zip(places, drawn, strict=True):
             found[place] = [one or simulated for one, simulated in zip(found[place], points, strict=True)]
     return [
         [tuple(one.opened(settings.alternative, estimand.bounds) for one in point or ()) for point in found[place]]
         for place, estimand in enumerate(estimands)
     ]
-
-
-def _simulated(
-    estimands: Sequence[Estimand], run: RunData, shares: ClassShares | None, settings: LimitSettings
-) -> list[list[Estimates]]:
-    """Estimands that are all computed from samples, or all from the matrix, at each point by simulation."""
-    if shares is not None:
-        return shifted.simulated(estimands, run, shares, settings)
-    if not estimands[0].scored:
-        return [[one] for one in of_matrix.simulated(estimands, run, settings)]
-    resampled_all = of_samples.resampled_all if run.streamed is None else of_streamed.resampled_all
-    return [[one] for one in resampled_all(estimands, run, settings)]
 
 
 def limits_of_many(
@@ -125,7 +114,7 @@ def limits_of_many(
     """
     table, one_form = Table(counts), replace(estimand, expression=canonical(estimand.expression, labels))
     about_sample = is_about_sample(estimand.expression)
-    found = None if about_sample else of_matrix.limits_of_many(one_form, table, settings)
+    found = None if about_sample else closed_forms.limits_of_many(one_form, table, settings)
     if found is None:
         return None
     with silently():
@@ -134,38 +123,30 @@ def limits_of_many(
 
 def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> Array:
     """Values (G, V) alone."""
-    expression = estimand.expression
-    if isinstance(expression, Combination) and is_of_slices(expression):
-        parts = [values_at_shares(part, run, shares) for part in estimands_in(estimand, expression, run.source.labels)]
-        return expression.card.compute(np.concatenate(parts, axis=1), **expression.parameters)[:, None]
-    if isinstance(expression, Sliced | OverSlices):
-        inside, slices = _slices_at(estimand, run, shares)
-        each = np.array([values_at_shares(inside, one, shares) for one in slices])
-        if isinstance(expression, Sliced):
-            return each[0] if slices else np.full((len(shares), len(estimand.names)), nan)
-        return value_over_slices(expression, each.reshape(len(slices), len(shares)).T)[:, None]
-    return shifted.shifted_values([_in_one_form(estimand, run)], run, shares)[0]
+    if is_of_slices(estimand.expression):
+        values = [values_at_shares(one, some, shares) for one, some in _inside(estimand, run, shares)]
+        return joined(estimand.expression, values, (len(shares), len(estimand.names)))
+    return simulation.shifted_values([_in_one_form(estimand, run)], run, shares)[0]
 
 
 def work_of(estimand: Estimand, run: RunData, settings: LimitSettings = _DEFAULTS) -> float:
     """Return the time that the limits of an estimand take, as a part of the longest that anyone waits."""
-    expression = estimand.expression
-    if isinstance(expression, Sliced):
-        some = run.slice(expression.where)
-        return 0.0 if some is None else work_of(part_of(estimand, expression, some.source.labels), some, settings)
-    if isinstance(expression, OverSlices):
-        inside, slices = part_of(estimand, expression, run.source.labels), run.slices(expression).runs
-        largest = max(slices, key=lambda one: one.source.n_samples, default=run)
-        # Each has limits at two levels.
-        return 2.0 * len(slices) * work_of(inside, largest, settings)
-    if isinstance(expression, Combination) and is_of_slices(expression):
-        return 2.0 * sum(work_of(part, run, settings) for part in estimands_in(estimand, expression, run.source.labels))
-    if None not in _without_simulation(_in_one_form(estimand, run), run, None, settings):
-        return 0.0
-    if not estimand.scored:
-        return of_matrix.work_of(run, settings)
-    # Of streamed samples nothing is drawn.
-    return 0.0 if run.streamed is not None else of_samples.work_of(estimand, run, settings)
+    if is_of_slices(estimand.expression):
+        # Of several values each has limits at two levels.
+        levels = 1.0 if isinstance(estimand.expression, Sliced) else 2.0
+        return levels * sum(work_of(one, some, settings) for one, some in _inside(estimand, run))
+    known = None not in _without_simulation(_in_one_form(estimand, run), run, None, settings)
+    return 0.0 if known else simulation.work_of(estimand, run, settings)
+
+
+def _inside(estimand: Estimand, run: RunData, shares: ClassShares | None = None) -> list[tuple[Estimand, RunData]]:
+    """What an estimand of slices is made of, each with its samples, without slices that lack a class with a share."""
+    found = []
+    for part, some in run.inside(estimand.expression):
+        labels = some.source.labels
+        if some is run or shares is None or (some.source.counts.sum(axis=1) > 0)[(shares.points > 0).any(axis=0)].all():
+            found.append((estimand_of(part, render(part, labels), labels, task=estimand.task), some))
+    return found
 
 
 def _in_one_form(estimand: Estimand, run: RunData) -> Estimand:
@@ -189,20 +170,8 @@ def _without_simulation(
     if isinstance(expression, Combination) and (expression.card.picks is not None or is_of_slices(expression)):
         return [*_of_parts(estimand, expression, run, shares, settings)]
     if shares is not None:
-        return shifted.in_closed_form(estimand, run, shares, settings)
-    return [_in_closed_form(estimand, run, settings)]
-
-
-def _in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
-    if estimand.task is not None:
-        return of_samples.of_labels(estimand, run, settings) or of_samples.in_closed_form(estimand, run, settings)
-    if estimand.scored:
-        if run.streamed is not None:
-            return of_streamed.in_closed_form(estimand, run, settings)
-        return of_samples.in_closed_form(estimand, run, settings)
-    if estimand.rates is not None:
-        return of_matrix.of_rates(estimand, estimand.rates, run, settings)
-    return None if settings.simulate else of_matrix.in_closed_form(estimand, run, settings)
+        return closed_forms.at_shares(estimand, run, shares, settings)
+    return [closed_forms.in_closed_form(estimand, run, settings)]
 
 
 def _refusal(estimand: Estimand, run: RunData) -> NoLimits | None:
@@ -228,8 +197,7 @@ def values_alone(estimand: Estimand, run: RunData, settings: LimitSettings, reas
     form = Estimate(value=np.nan, level=settings.level)
     if reason in (NoLimits.ABOUT_SAMPLE, NoLimits.EMPTY_CLASS, NoLimits.SLOW):
         resampled = replace(form, method=IntervalMethod.BOOTSTRAP.value, given=Given.SAMPLES.value)
-        of_samples = estimand.task is not None or estimand.scored
-        form = resampled if of_samples else of_matrix.simulated_form(run, settings)
+        form = resampled if estimand.scored else simulation.simulated_form(run, settings, from_samples=False)
     if reason is NoLimits.ONE_GROUP:
         form = replace(form, method=Method.CLUSTER_BOOTSTRAP.value, given=Given.GROUPS.value)
     return form.without_limits(reason).of_values(run.values(estimand))
@@ -255,39 +223,23 @@ def _of_parts(
     return found
 
 
-def _slices_at(estimand: Estimand, run: RunData, shares: ClassShares | None) -> tuple[Estimand, Sequence[RunData]]:
-    """The part that an expression is of, and the slices that have samples of every class that has a share."""
-    expression = estimand.expression
-    if not isinstance(expression, Sliced | OverSlices):
-        raise TypeError("expected an expression of slices")
-    one = run.slice(expression.where) if isinstance(expression, Sliced) else None
-    slices = run.slices(expression).runs if isinstance(expression, OverSlices) else [] if one is None else [one]
-    if shares is None:
-        labels = run.source.labels if one is None else one.source.labels
-        return part_of(estimand, expression, labels), slices
-    wanted = (shares.points > 0).any(axis=0)
-    some = [each for each in slices if (each.source.counts.sum(axis=1) > 0)[wanted].all()]
-    return part_of(estimand, expression, run.source.labels), some
-
-
 def _of_slices(
     estimand: Estimand, run: RunData, shares: ClassShares | None, settings: LimitSettings
 ) -> list[Estimates]:
     """The values of one slice are those of its samples, brought to the shares if there are some; what is picked from
     several follows from theirs.
     """
-    expression, (inside, slices) = estimand.expression, _slices_at(estimand, run, shares)
+    expression, slices = estimand.expression, _inside(estimand, run, shares)
     n_points = 1 if shares is None else len(shares)
 
     @cache
     def at(asked: LimitSettings) -> list[list[Estimates]]:
-        return [estimate_at([inside], one, shares, asked)[0] for one in slices]
+        return [estimate_at([inside], one, shares, asked)[0] for inside, one in slices]
 
     if not isinstance(expression, OverSlices):
         if slices:
             return at(settings)[0]
-        some = isinstance(expression, Sliced) and run.slice(expression.where) is not None
-        without = _without_slices(settings, NoLimits.EMPTY_CLASS if some else NoLimits.EMPTY_SLICE)
+        without = _without_slices(settings, NoLimits.EMPTY_CLASS if run.inside(expression) else NoLimits.EMPTY_SLICE)
         return [without.of_values(np.full(len(estimand.names), nan))] * n_points
     found: list[Estimates] = []
     independent = run.slices(expression).independent

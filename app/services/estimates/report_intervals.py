@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from math import isfinite, nan
-from typing import Any, NamedTuple
+from math import isfinite, isnan, nan
+from typing import Any
 
 import numpy as np
-import orjson
 
 from app.domain.expressions.expressions import render
 from app.domain.expressions.syntax import write_label
@@ -15,7 +13,6 @@ from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import Reported
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.members import NUMBER, JsonTemplate, WrittenObject, written_numbers
 from app.domain.options import IntervalChoice, IntervalMethod, Options
 from app.domain.report import Interval
 from app.domain.wording import classes, names, numbered
@@ -42,26 +39,24 @@ from app.kernel.uncertainty.closed_forms import (
     equal_share_headlines,
     headlines,
 )
-from app.kernel.uncertainty.designs import Given, Independent, catalogue_rates
+from app.kernel.uncertainty.designs import Independent, catalogue_rates
 from app.kernel.uncertainty.draws import Prior, Shares
 from app.kernel.uncertainty.influence import effective_samples
 from app.services.estimands import Estimand, estimand_of
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, estimate_at, values_alone, work_of
-from app.services.estimates.methods import shifted
-from app.services.estimates.methods.of_samples import FEW_EFFECTIVE, resampling_plan
+from app.services.estimates.methods.closed_forms import FEW_EFFECTIVE
+from app.services.estimates.methods.simulation import resampling_plan, simulated_form
 from app.services.estimates.run_data import RunData
 
 _FIRST = (slice(None), slice(1))
-# The intervals of as many labels as this take some 100 kB.
-_FEW_LABELS = 64
 # Of the longest that anyone waits: limits that take longer are made with those of everything.
 _QUICK = 0.1
 
 
 def overall_intervals(table: Table, level: float) -> list[dict[str, Interval]]:
-    """Return the intervals of `written_headlines` that belong to overall metrics."""
-    return [{form.key: _overall(form, level) for form in own} for own in first_headlines(table, level).overall]
+    """Return the intervals of `headline_intervals` that belong to overall metrics."""
+    return [_by_key(own, level) for own in first_headlines(table, level).overall]
 
 
 def first_headlines(table: Table, level: float) -> Headlines:
@@ -71,66 +66,33 @@ def first_headlines(table: Table, level: float) -> Headlines:
 
 def balanced_intervals(table: Table, found: Headlines) -> list[dict[str, Interval]]:
     """Intervals of the second matrix of each pair, the first at balanced prevalence, by overall metric."""
-    return [{form.key: _overall(form, found.level) for form in own} for own in equal_share_headlines(table, found)]
+    return [_by_key(own, found.level) for own in equal_share_headlines(table, found)]
 
 
-def written_headlines(found: Headlines, labels: Sequence[tuple[str, ...]]) -> list[Mapping[str, Interval]]:
+def headline_intervals(found: Headlines, labels: Sequence[tuple[str, ...]]) -> list[dict[str, Interval]]:
     """Intervals by expression as they are answered: overall metrics by key, rates as ``recall@D``.
 
     They are those of `estimate`, of many matrices of independent samples at once: a report has more than a hundred. A
     rate with denominator 0 has none.
     """
-    level = found.level
-    # (B, R, K, 2): one matrix after another, and in it rate by rate.
-    ends = np.stack([found.rates.low[:, :, 0], found.rates.high[:, :, 0]], axis=-1).transpose(1, 0, 2, 3)
-    kinds = _RateKinds(found.rates.keys, found.rates.given, found.rates.method, level)
-    answers: list[Mapping[str, Interval]] = []
-    for index, those in enumerate(found.overall):
-        overall = {form.key: _overall(form, level) for form in those}
-        own = ends[index]
-        if np.isnan(own[..., 0]).any():
-            # NaN, of a rate without samples in the denominator, is the one value that differs from itself.
-            rates = kinds.intervals(labels[index], own.tolist())
-            known: dict[str, Any] = {name: one for name, one in rates if one["low"] == one["low"]}
-            answers.append(overall | known)
-            continue
-        form_of = _remembered_form if len(labels[index]) <= _FEW_LABELS else _form
-        written = form_of(kinds, labels[index]).filled(written_numbers(own))
-        # Two objects become one.
-        answers.append(WrittenObject(orjson.dumps(overall)[:-1] + b"," + written[1:], overall))
+    rates = found.rates
+    same = {"level": found.level, "method": rates.method}
+    # (B, R, K): one matrix after another, and in it rate by rate.
+    ends = zip(*(end[:, :, 0].swapaxes(0, 1).tolist() for end in (rates.low, rates.high)), strict=True)
+    answers = []
+    for overall, own, of_matrix in zip(found.overall, labels, ends, strict=True):
+        suffixes, intervals = [f"@{write_label(label)}" for label in own], _by_key(overall, found.level)
+        for key, given, lows, highs in zip(rates.keys, rates.given, *of_matrix, strict=True):
+            for suffix, low, high in zip(suffixes, lows, highs, strict=True):
+                if not isnan(low):
+                    known: Any = {"low": low, "high": high, **same, "given": given.value}
+                    intervals[key + suffix] = known
+        answers.append(intervals)
     return answers
 
 
-class _RateKinds(NamedTuple):
-    """The parts of `RateIntervals` without the numbers."""
-
-    keys: tuple[str, ...]
-    given: tuple[Given, ...]
-    method: str
-    level: float
-
-    def intervals(self, labels: Sequence[str], ends: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """By expression, rate by rate, with these limits (R, K, 2)."""
-        suffixes = [f"@{write_label(label)}" for label in labels]
-        same = {"level": self.level, "method": self.method}
-        for key, given, row in zip(self.keys, self.given, ends, strict=True):
-            for suffix, (low, high) in zip(suffixes, row, strict=True):
-                yield key + suffix, {"low": low, "high": high, **same, "given": given.value}
-
-
-def _form(kinds: _RateKinds, labels: tuple[str, ...]) -> JsonTemplate:
-    return JsonTemplate.of(dict(kinds.intervals(labels, [[(NUMBER, NUMBER)] * len(labels)] * len(kinds.keys))))
-
-
-# Who evaluates again does so on the same classes, most of the time.
-_remembered_form = lru_cache(maxsize=128)(_form)
-
-
-def _overall(form: OverallInterval, level: float) -> Interval:
-    method, given = form.method, form.given.value
-    if form.refusal is None:
-        return {"low": form.low, "high": form.high, "level": level, "method": method, "given": given}
-    return {"low": None, "high": None, "level": level, "method": method, "given": given, "reason": form.refusal.value}
+def _by_key(forms: Iterable[OverallInterval], level: float) -> dict[str, Interval]:
+    return {form.key: Estimate.of(form, nan, level).as_interval() for form in forms}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,7 +168,7 @@ def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
     labels = run.source.labels
     estimands = [_every_value(one, labels, run.source.task) for one in twins]
     shares = ClassShares(np.full((1, run.n_classes), 1.0 / run.n_classes))
-    form = shifted.simulation(run, shares, settings, from_samples=False)
+    form = simulated_form(run, settings, shares, from_samples=False)
     if (run.counts.sum(axis=1) == 0).any():
         nothing = form.without_limits(NoLimits.UNDEFINED).as_interval()
         return {one.key: nothing for one in twins if one.card.scope is Scope.OVERALL}
@@ -364,7 +326,7 @@ def _few_samples(actual: Array, labels: Sequence[str]) -> Iterator[Finding]:
         )
 
 
-def stretched_findings(estimates: Mapping[str, Estimate]) -> Iterator[Finding]:
+def _stretched(estimates: Mapping[str, Estimate]) -> Iterator[Finding]:
     """Values that their intervals were stretched to hold."""
     names = [name for name, one in estimates.items() if one.stretched]
     if names:
@@ -382,7 +344,7 @@ def everything_findings(found: ReportEstimates, run: RunData, options: Options) 
     """Return findings on the intervals of all metrics of a matrix."""
     counts = run.source.counts if run.weighted is None else run.weighted.samples
     cautious = caution_findings(counts, run.source.labels, options.sampling.prior)
-    return (*cautious, *stretched_findings(found.by_name))
+    return (*cautious, *_stretched(found.by_name))
 
 
 def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Finding]:
@@ -405,9 +367,9 @@ def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Fi
     scored = {one: estimates for one, estimates in found.items() if one.scored}
     if scored:
         names = {name: each for one, own in scored.items() for name, each in zip(one.names, own, strict=True)}
-        said += [(few_effective_samples(names, run), [*scored]), (about_biased(scored, run), [*scored])]
+        said += [(_few_effective_samples(names, run), [*scored]), (_about_biased(scored, run), [*scored])]
         areas = [one for one in scored if any(leaf.metric is roc_auc for leaf in measures(one.expression))]
-        said.append((few_members(run) if areas else (), areas))
+        said.append((_few_members(run) if areas else (), areas))
     return [
         replace(one, metrics=[text for text in texts if text in one.evidence.get("metrics", texts)] or texts)
         for findings, estimands in said
@@ -424,7 +386,7 @@ FEW_MEMBERS, FEWEST_MEMBERS = 30, 10
 FEW_FOR_BIASED = 2000
 
 
-def few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> Iterator[Finding]:
+def _few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> Iterator[Finding]:
     """Means whose variance comes from a few samples or groups, such as the log loss of one confident mistake."""
     few = {name: one.effective_samples for name, one in estimates.items() if one.effective_samples is not None}
     if not few:
@@ -458,7 +420,7 @@ def _is_far_from_perfect(name: str, found: Estimate, run: RunData) -> bool:
     return not max(abs(found.low - ideal), abs(found.high - ideal)) < _NEARLY_PERFECT * abs(uninformed - ideal)
 
 
-def few_members(run: RunData) -> Iterator[Finding]:
+def _few_members(run: RunData) -> Iterator[Finding]:
     """Areas under curves of which one side has few samples."""
     scores, labels = run.scores, run.source.labels
     members = scores.used.tolist()
@@ -475,7 +437,7 @@ def few_members(run: RunData) -> Iterator[Finding]:
         )
 
 
-def few_out_of_order(run: RunData) -> Iterator[Finding]:
+def _few_out_of_order(run: RunData) -> Iterator[Finding]:
     """Curves that resampling hardly moves."""
     forms = [run.influences.of(roc_auc, code) for code in range(run.n_classes)]
     carrying = {
@@ -495,7 +457,7 @@ def few_out_of_order(run: RunData) -> Iterator[Finding]:
         )
 
 
-def about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[Finding]:
+def _about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[Finding]:
     """Yield a caution about resampled metrics that resampling biases."""
     resampled = [one for one, estimates in found.items() if any(each.seed is not None for each in estimates)]
     biased = sorted({name for one in resampled if is_biased(one.expression) for name in one.names})
@@ -512,9 +474,8 @@ def about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[
         )
 
 
-def about_resampling(found: Mapping[Estimand, Estimates], run: RunData, draws: int) -> Iterator[Finding]:
-    """Yield cautions about resampling: metrics that it biases, and subsets in place of all samples."""
-    yield from about_biased(found, run)
+def _of_subsets(run: RunData, draws: int) -> Iterator[Finding]:
+    """Yield a caution about subsets that are resampled in place of all samples."""
     n_samples, made = run.scores.n_samples, resampling_plan(run, draws)
     if made is not None and not made.of_all:
         yield Finding.note(
@@ -524,3 +485,15 @@ def about_resampling(found: Mapping[Estimand, Estimates], run: RunData, draws: i
             n_samples=n_samples,
             subset=made.subset,
         )
+
+
+def cautions_of_samples(found: ReportEstimates, run: RunData, options: Options) -> Iterator[Finding]:
+    """Yield cautions about the intervals of metrics of probabilities or scores."""
+    yield from _few_effective_samples(found.by_name, run)
+    if options.intervals is IntervalChoice.ALL:
+        if run.at_hand:
+            yield from _few_out_of_order(run)
+        yield from _about_biased(found.by_estimand, run)
+        yield from _of_subsets(run, options.sampling.draws)
+        yield from _stretched(found.by_name)
+    yield from _few_members(run)

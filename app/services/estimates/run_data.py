@@ -30,6 +30,7 @@ from app.kernel.metrics.expression import (
     is_list,
     is_of_slices,
     of_probabilities,
+    parts_of,
     value_over_slices,
 )
 from app.kernel.metrics.proportion import Rate
@@ -40,14 +41,14 @@ from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.labels import StreamedLabels
-from app.kernel.streamed.metrics import error_of_chance
+from app.kernel.streamed.metrics import StreamedInfluences, error_of_chance
 from app.kernel.streamed.rankings import StreamedRanking
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval, equal_share_headlines, headlines
-from app.kernel.uncertainty.designs import Design, DesignedSums, Grouped, Independent, NoLimits, Weighted
+from app.kernel.uncertainty.designs import Design, Given, Grouped, Independent, NoLimits, Weighted
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation, UnitInfluences
-from app.kernel.uncertainty.simulation import Drawn
+from app.kernel.uncertainty.simulation import Readings
 from app.kernel.uncertainty.units import LabelUnits, Run, Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.stored import inputs_of_all, scores_of
@@ -85,7 +86,7 @@ class RunData:
         self._slices: dict[str, RunData | None] = {}
         self._divided: dict[tuple[str, int], SlicesOfRun] = {}
         # What was drawn last: limits of several levels follow from it.
-        self._drawn: tuple[Any, Drawn] | None = None
+        self._drawn: tuple[Any, Readings] | None = None
         self._chances: dict[tuple[Any, ...], ErrorByChance] = {}
 
     @property
@@ -127,6 +128,19 @@ class RunData:
             return f"{groups}_{method}"
         return f"weighted_{method}" if self.source.is_weighted else method
 
+    def given(self, given: Given) -> str:
+        """The counts that limits take as fixed: of weighted samples their number alone, or the classes where these are,
+        of groups the groups.
+        """
+        if self.source.is_grouped:
+            return Given.GROUPS.value
+        return (Given.SAMPLES if self.weighted is not None and given is Given.PREDICTED else given).value
+
+    @property
+    def at_hand(self) -> bool:
+        """Can its samples, or other units, be drawn one by one?"""
+        return self.streamed is None and self.units.at_hand
+
     @cached_property
     def counts(self) -> Array:
         """Its matrix (K, K)."""
@@ -159,7 +173,7 @@ class RunData:
     @cached_property
     def predicted(self) -> Codes:
         """Predicted class of each sample (n)."""
-        return self._samples.predicted.astype(np.intp)
+        return self.source.known_samples.predicted.astype(np.intp)
 
     @cached_property
     def subject(self) -> Subject:
@@ -176,12 +190,12 @@ class RunData:
     @property
     def truth(self) -> NDArray[Any] | None:
         """Truth (n) or (n, m) of each unit; None where it cannot be held side by side."""
-        return self._samples.truth if self.source.task is None else self.units.truth
+        return self.source.known_samples.truth if self.source.task is None else self.units.truth
 
     def among(self, units: NDArray[np.intp]) -> "RunData":
         """Some of its units, in this order, as a run of their own."""
         of_classes = self.source.task is None
-        if np.array_equal(units, np.arange(self._samples.size if of_classes else self.units.n_units)):
+        if np.array_equal(units, np.arange(self.source.known_samples.size if of_classes else self.units.n_units)):
             return self
         if of_classes:
             return RunData(restricted(self.source, units))
@@ -216,18 +230,24 @@ class RunData:
 
     def of(self, expression: Expression) -> Array:
         """Values (V) of an expression. Raises as `values` does."""
-        match expression:
-            case Sliced(part=part, where=where):
-                some = self.slice(where)
-                return np.full(self.n_classes if is_list(part) else 1, np.nan) if some is None else some.of(part)
-            case OverSlices(part=part):
-                values = np.array([one.of(part)[0] for one in self.slices(expression).runs])
-                return np.atleast_1d(value_over_slices(expression, values))
-        if isinstance(expression, Combination) and is_of_slices(expression):
-            values = np.concatenate([*map(self.of, expression.parts)])
-            return np.atleast_1d(expression.card.compute(values, **expression.parameters))
+        if is_of_slices(expression):
+            values = [run.of(part) for part, run in self.inside(expression)]
+            return joined(expression, values, (self.n_classes if is_list(expression) else 1,))
         scored = self.source.task is not None or of_probabilities(expression)
         return np.atleast_1d(compute(expression, self.subject if scored else self.table))
+
+    def inside(self, expression: Expression) -> "list[tuple[Expression, RunData]]":
+        """The parts of an expression of slices, each with the samples that it is of; none of a slice without samples.
+
+        Raises:
+            InvalidInput: there are no such attributes or values.
+        """
+        if isinstance(expression, Sliced):
+            some = self.slice(expression.where)
+            return [] if some is None else [(expression.part, some)]
+        if isinstance(expression, OverSlices):
+            return [(expression.part, one) for one in self.slices(expression).runs]
+        return [(part, self) for part in parts_of(expression)]
 
     def slice(self, where: Slice) -> "RunData | None":
         """The samples in one slice, as a run of their own; None where there are none.
@@ -255,8 +275,10 @@ class RunData:
         return self._divided[asked]
 
     @cached_property
-    def influences(self) -> Influences | UnitInfluences:
+    def influences(self) -> Influences | UnitInfluences | StreamedInfluences:
         """Influences of samples, or other units, on metrics."""
+        if self.streamed is not None:
+            return StreamedInfluences(self.streamed)
         if self.label_influences is not None:
             return self.label_influences
         if self.source.task is not None:
@@ -281,11 +303,7 @@ class RunData:
             return units.influences()
         if not isinstance(units, LabelUnits):
             return None
-        design: DesignedSums | None = None
-        if self.grouping is not None:
-            design = units.in_groups(self.grouping, self.weights)
-        elif self.weights is not None:
-            design = units.weighted(self.weights)
+        design = units.designed(self.weights, self.grouping)
         return LabelInfluences(self.subject, units.n_units, self.n_classes, units.pairs, design, weights=self.weights)
 
     @cached_property
@@ -307,7 +325,7 @@ class RunData:
         """Counts of each group; None when the samples are independent."""
         if self.grouping is None or self.source.task is not None:
             return None
-        samples = self._samples
+        samples = self.source.known_samples
         codes, tally = self.grouping.codes, samples.tally
         if tally is None:
             return GroupedCounts.gather(codes, samples.truth, samples.predicted, self.n_classes, samples.weights)
@@ -325,7 +343,7 @@ class RunData:
         """
         if not self.source.is_weighted or self.source.is_grouped or self.source.task is not None:
             return None
-        samples = self._samples
+        samples = self.source.known_samples
         if samples.weights is None:
             raise ValueError("expected the samples with their weights")
         if samples.tally is not None and samples.tally.weights is not None:
@@ -343,12 +361,6 @@ class RunData:
         return None if self.weighted is None else self.weighted.squares
 
     @cached_property
-    def _samples(self) -> Samples:
-        if self.source.samples is None:
-            raise ValueError("expected an input with its samples")
-        return self.source.samples
-
-    @cached_property
     def design(self) -> Design:
         """Sampling design of the matrix."""
         if self.groups is not None:
@@ -363,7 +375,7 @@ class RunData:
             hits, among = np.array([self.design.counts(rate, level) for rate in rates], dtype=np.float64).T
             return hits, among
         labels, influences = [rate.of for rate in rates if rate.of is not None], self.label_influences
-        if influences is None or influences.designed is None:
+        if influences is None:
             hits, among = (getattr(self.table, cells.column) for cells in (rates[0].hits, rates[0].among))
         else:
             hits, among = influences.designed.rates(rates[0]).as_counts(level)
@@ -374,7 +386,7 @@ class RunData:
         """Limits of the usual metrics at this level."""
         return headlines(self.design, level)
 
-    def drawn(self, asked: Any, draw: Callable[[], Drawn]) -> Drawn:
+    def drawn(self, asked: Any, draw: Callable[[], Readings]) -> Readings:
         """Draws of its metrics, made anew where something else is asked for than the last time."""
         if self._drawn is None or self._drawn[0] != asked:
             self._drawn = asked, draw()
@@ -404,6 +416,18 @@ class RunData:
             whole = {name: int(value) for name, value in parameters.items()}
             self._chances[asked] = simulate(self.scores, **whole, draws=draws, seed=seed)
         return self._chances[asked]
+
+
+def joined(expression: Expression, values: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """Values (..., V) of an expression of slices, which have this shape, from those (..., V) of what is inside."""
+    if isinstance(expression, Sliced):
+        return values[0] if values else np.full(shape, np.nan)
+    if isinstance(expression, OverSlices):
+        each = np.reshape([one[..., 0] for one in values], (len(values), *shape[:-1]))
+        return np.asarray(value_over_slices(expression, np.moveaxis(each, 0, -1)))[..., None]
+    if not isinstance(expression, Combination):
+        raise TypeError("expected an expression of slices")
+    return np.asarray(expression.card.compute(np.concatenate(values, axis=-1), **expression.parameters))[..., None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

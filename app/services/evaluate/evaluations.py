@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -28,17 +29,16 @@ from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT, DataFacts, why_not_saved
 from app.domain.inputs.kinds import units_of
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.merging import check_streamed, merged, needs_samples
+from app.domain.inputs.merging import merged, needs_samples
 from app.domain.members import LEFT_OUT, SPREAD, typed
 from app.domain.options import IntervalChoice, Options, Retain
-from app.domain.report import Headline, Report, Section, SectionName, Value
+from app.domain.report import Report
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.admission import Admission
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import (
-    Brief,
     Kept,
     Reports,
     briefs,
@@ -90,27 +90,6 @@ class Evaluation:
     values: Mapping[str, ShownValue] | None = field(default=None, metadata=LEFT_OUT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EvaluationHeadline:
-    """An evaluation without its report: what everybody looks at first."""
-
-    id: UUID | None = None
-    created_at: datetime | None = None
-    model: ModelRef | None = None
-    dataset: DatasetRef | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
-    headline: Headline
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunNames:
-    """The id, model and dataset of an evaluation."""
-
-    id: UUID
-    model: ModelRef
-    dataset: DatasetRef
-
-
 class Normalized(StrEnum):
     """The sums that a confusion matrix is divided by, as scikit-learn names them."""
 
@@ -151,24 +130,12 @@ def by_name(tags: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted(tags.items()))
 
 
-def normalized_counts(counts: Array, by: Normalized) -> Array:
-    """A matrix (K, K) as it is, or as shares; NaN where nothing is to be divided by."""
-    if by is Normalized.FALSE:
-        return counts
-    axes = {Normalized.TRUE: 1, Normalized.PRED: 0, Normalized.ALL: None}
-    whole = counts.sum(axis=axes[by], keepdims=True)
-    with silently():
-        return ratio(counts, whole)
-
-
 def findings_by_id(records: Sequence[EvaluationRecord]) -> dict[UUID, tuple[Finding, ...]]:
     """Return findings on the matrix of each evaluation of classes; findings on samples, which would have to be read,
     are left out.
     """
     return {
-        record.id: findings_of(ask(*stored_request(record)), record.values, None)
-        for record in records
-        if record.task is None
+        record.id: findings_of(ask(*stored_request(record)), record.values) for record in records if record.task is None
     }
 
 
@@ -177,8 +144,6 @@ def tables_of(records: Sequence[EvaluationRecord], chosen: tuple[str, ...]) -> d
     return {record.id: listed_values(record, chosen) for record in records}
 
 
-# Cells and samples that are merged in a moment, without a process for it.
-_MERGED_AT_ONCE: Final = 2000
 # Matrices of a list that are in memory together: one alone can have a million cells.
 _READ_AT_ONCE: Final = 20
 
@@ -209,15 +174,14 @@ class NewEvaluation:
         """The options with what is chosen for this answer alone, which is not saved."""
         return self.options if self.chosen is None else with_chosen(self.source, self.options, self.chosen)
 
-    def identifier(self, fresh: UUID | None = None) -> UUID:
-        """The id it is kept under, of which the moment is part: a fresh one unless another moment is given."""
-        fresh = fresh or made_id()
+    def identifier(self, fresh: UUID) -> UUID:
+        """The id it is kept under, of which the moment is part: the fresh one unless another moment is given."""
         return fresh if self.created_at is None else id_at(self.created_at, fresh)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewMerge:
-    """A request for one evaluation of the data of several.
+class Merge:
+    """A request for one evaluation of the data of several, with these once they are read.
 
     Attributes:
         as_folds: Is each a fold, beside the sum of all?
@@ -231,35 +195,24 @@ class NewMerge:
     model: ModelRef | None = None
     dataset: DatasetRef | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """A request for one evaluation of the data of several, with these."""
-
-    asked: NewMerge
-    records: Sequence[EvaluationRecord]
+    records: Sequence[EvaluationRecord] = ()
 
     @property
     def is_elsewhere(self) -> bool:
         """Is it made of samples that lie where the data of all evaluations was named?"""
-        elsewhere = all(record.elsewhere for record in self.records) and not self.asked.as_folds
+        elsewhere = all(record.elsewhere for record in self.records) and not self.as_folds
         return elsewhere and any(needs_samples(record) for record in self.records)
 
     def check_different(self) -> None:
         """Raises InvalidInput where an evaluation, or data that was named, is in two of them; in folds it may be."""
         seen: dict[Any, int] = {}
-        for place, record in enumerate(() if self.asked.as_folds else self.records):
+        for place, record in enumerate(() if self.as_folds else self.records):
             for one in record.parts or (record,):
                 read = one.id if one.data is None else (one.data["digest"], one.data.get("filter"))
                 earlier = seen.setdefault(read, place)
                 if earlier != place:
                     detail = f"expected other data than that of /evaluations/{earlier}: each sample would count twice"
                     raise InvalidInput.at(f"/evaluations/{place}", "duplicate_data", detail)
-
-    def check_streamed(self) -> None:
-        """Check that samples which are not held in memory can be one; raises as `merging.check_streamed`."""
-        check_streamed(self.records)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -268,22 +221,16 @@ class Merge:
 
     @property
     def names(self) -> dict[str, Any]:
-        """Model, dataset and tags of the new evaluation; raises InvalidInput if a name is not given, and the
-        evaluations are of several.
-        """
-        model = self.asked.model or _only({record.model for record in self.records}, "model")
-        dataset = self.asked.dataset or _only({record.dataset for record in self.records}, "dataset")
-        return {"model": model, "dataset": dataset, "tags": self.asked.tags}
+        """Model, dataset and tags of the new evaluation; raises InvalidInput where one is not given and they differ."""
+        model = self.model or _only({record.model for record in self.records}, "model")
+        dataset = self.dataset or _only({record.dataset for record in self.records}, "dataset")
+        return {"model": model, "dataset": dataset, "tags": self.tags}
 
     def evaluation(self, source: MatrixInput) -> NewEvaluation:
-        """Return the request for the evaluation of their data.
-
-        Raises:
-            InvalidInput: no model or dataset is given, and they are of several.
-        """
+        """Return the request for the evaluation of their data; raises as `names` does."""
         return NewEvaluation(
             source=replace(source, facts={**source.facts, **self.facts}),
-            options=self.asked.options(source.is_grouped),
+            options=self.options(source.is_grouped),
             **self.names,
         )
 
@@ -295,24 +242,6 @@ def with_data(new: NewEvaluation, facts: DataFacts) -> NewEvaluation:
         source=replace(new.source, facts={**new.source.facts, DATA_FACT: facts}),
         options=replace(new.options, retain=Retain.NONE),
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PendingWrite:
-    """An evaluation that is being kept."""
-
-    evaluation: Evaluation | EvaluationHeadline
-    kept: "asyncio.Task[None]"
-
-    async def done(self) -> None:
-        """Wait until the evaluation is durable.
-
-        Raises:
-            Overloaded: too many writes are under way; nothing was saved.
-            StoreUnavailableError: the store did not answer.
-            StoreFullError: it has no space left; nothing was saved.
-        """
-        await self.kept
 
 
 class EvaluationService:
@@ -329,29 +258,24 @@ class EvaluationService:
         store = sliced_store(self._store, where)
         return type(self)(store, compute=self._compute, admission=self._admission)
 
-    async def compute(self, new: NewEvaluation) -> Evaluation | EvaluationHeadline:
+    async def compute(self, new: NewEvaluation) -> Evaluation:
         """Compute and save nothing."""
-        first = await self._reports.values_first(new.source, new.asked, brief=new.brief)
-        return _answer(new, new, await first.report())
+        return _answer(new, new, await self._reports.make(new.source, new.asked, brief=new.brief))
 
-    async def to_merge(self, project: str, new: NewMerge) -> Merge:
-        """Return a request for one evaluation of the data of several, with these.
-
-        Raises:
-            NotFound: one does not exist.
-            InvalidInput: one is named twice, or their data is.
+    async def to_merge(self, project: str, asked: Merge) -> Merge:
+        """Return a request for one evaluation of the data of several, with these. Raises NotFound where one does not
+        exist, and InvalidInput where one is named twice, or their data is.
         """
-        identifiers = await identified_once(self._store, project, new.evaluations)
+        identifiers = await identified_once(self._store, project, asked.evaluations)
         pointers = [f"/evaluations/{place}" for place in range(len(identifiers))]
         records = await records_of(self._store, project, identifiers, pointers)
-        merge = Merge(new, await with_parts(self._store, project, records))
+        merge = replace(asked, records=await with_parts(self._store, project, records))
         merge.check_different()
         return merge
 
     async def merged(self, project: str, merge: Merge) -> NewEvaluation:
-        """Return the request for one evaluation of the saved data of several, which stay as they are.
-
-        Raises what `app.domain.inputs.merging.merged` and `Merge.evaluation` do.
+        """Return the request for one evaluation of the saved data of several, which stay as they are; raises what
+        `app.domain.inputs.merging.merged` and `Merge.evaluation` do.
         """
         parts = []
         for record in merge.records:
@@ -359,32 +283,27 @@ class EvaluationService:
             if options.retain is Retain.FULL:
                 source = replace(source, samples=await self._store.read_samples(project, record.id))
             parts.append(source)
-        work = partial(merged, parts, as_folds=merge.asked.as_folds)
-        few = sum(part.counts.size + part.n_samples for part in parts) <= _MERGED_AT_ONCE
-        return merge.evaluation(work() if few else await self._compute.run(work))
+        return merge.evaluation(await self._compute.run(partial(merged, parts, as_folds=merge.as_folds)))
 
-    async def create(self, project: str, new: NewEvaluation, *, model: ModelRef, dataset: DatasetRef) -> PendingWrite:
-        """Compute and begin to keep: the evaluation is durable once `PendingWrite.done` has passed, not before."""
+    async def create(self, project: str, new: NewEvaluation) -> tuple[Evaluation, "asyncio.Task[None]"]:
+        """Compute and begin to keep: the evaluation, which has names, is durable once the task is done. It raises
+        Overloaded, StoreUnavailableError or StoreFullError where the evaluation is not saved.
+        """
         brief = new.brief and not _needs_samples(new.source, new.options)
-        first = await self._reports.values_first(new.source, new.asked, brief=brief)
-        sections = (await first.report()).of_samples if keeps_sections(new) else None
-        record = record_of(new.identifier(), new, model, dataset, first.values, sections)
-        kept = asyncio.create_task(self.keep(project, record))
-        try:
-            # While the database commits, the rest of the report is made.
-            return PendingWrite(_answer(record, new, await first.report()), kept)
-        except BaseException:
-            kept.cancel()
-            raise
+        report = await self._reports.make(new.source, new.asked, brief=brief)
+        record = _record(new, made_id(), report)
+        if record is None:
+            raise ValueError("expected names of the model and of the dataset")
+        return _answer(record, new, report), asyncio.create_task(self.keep(project, record))
 
     async def keep(self, project: str, record: EvaluationRecord) -> None:
-        """Make a record durable. Raises as `PendingWrite.done` does."""
+        """Make a record durable. Raises as the task of `create` does."""
         async with self._admission:
             await self._store.add(project, record)
         _count_kept()
 
     async def keep_all(self, project: str, records: Sequence[EvaluationRecord]) -> None:
-        """Make several records durable, all of them or none. Raises as `PendingWrite.done` does."""
+        """Make several records durable, all of them or none. Raises as the task of `create` does."""
         if records:
             async with self._admission:
                 await self._store.add_all(project, records)
@@ -409,13 +328,20 @@ class EvaluationService:
         except Overloaded as error:
             return [error] * len(records)
 
-    async def read(self, project: str, identifier: UUID, chosen: tuple[str, ...] | None = None) -> Evaluation:
-        """One evaluation, its report computed again from what is stored; ``chosen`` as in `NewEvaluation`."""
+    async def read(
+        self, project: str, identifier: UUID, chosen: tuple[str, ...] | None = None, *, brief: bool = False
+    ) -> Evaluation:
+        """One evaluation, its report computed again from what is stored; ``chosen`` and ``brief`` as in
+        `NewEvaluation`.
+        """
         record = _found(await self._store.get(project, identifier), identifier)
         source, options = stored_request(record)
         if chosen:
             options = with_chosen(source, options, chosen, samples=options.retain is Retain.FULL)
-        report = await self._report_again(project, record, options)
+        kept: Kept = None
+        if not (brief and is_quick(ask(source, options))):
+            source, options, kept = await self._asked_again(project, record, options)
+        report = await self._reports.make(source, options, kept, brief=brief)
         return Evaluation(**_names(record), report=report, values=_values(report, source, options, chosen))
 
     async def read_shown(
@@ -443,43 +369,32 @@ class EvaluationService:
         if source.task is not None or source.is_grouped or source.is_weighted:
             # Limits of these need the samples.
             options = options if limits else replace(options, intervals=intervals)
-            return Evaluation(**_names(record), report=await self._report_again(project, record, options))
+            again = await self._asked_again(project, record, options)
+            return Evaluation(**_names(record), report=await self._reports.make(*again))
         options = Options(level=options.level, intervals=intervals)
         return Evaluation(**_names(record), report=await self._reports.make(source, options, kept={}))
 
-    async def read_headline(self, project: str, identifier: UUID) -> EvaluationHeadline:
-        """The headline of one evaluation, computed again without the rest where that can be."""
-        record = _found(await self._store.get(project, identifier), identifier)
-        source, options = stored_request(record)
-        kept: Kept = None
-        if not is_quick(ask(source, options)):
-            source, options, kept = await self._asked_again(project, record, options)
-        first = await self._reports.values_first(source, options, kept, brief=True)
-        return EvaluationHeadline(**_names(record), headline=(await first.report()).headline)
-
-    async def names(self, project: str, identifier: UUID) -> RunNames:
-        """Return the model and the dataset of an evaluation."""
-        record = _found(await self._store.get(project, identifier), identifier)
-        return RunNames(id=record.id, model=record.model, dataset=record.dataset)
+    async def names(self, project: str, identifier: UUID) -> dict[str, Any]:
+        """Return the id, model, dataset and tags of an evaluation."""
+        return _names(_found(await self._store.get(project, identifier), identifier))
 
     async def matrix(self, project: str, identifier: UUID, normalized: Normalized) -> MatrixShown:
         """The confusion matrix alone, perhaps as shares."""
         record = _found(await self._store.get(project, identifier), identifier)
         refuse_kind(record, "a confusion matrix")
+        counts = record.counts.astype(np.float64)
+        if normalized is not Normalized.FALSE:
+            axes = {Normalized.TRUE: 1, Normalized.PRED: 0, Normalized.ALL: None}
+            with silently():
+                # NaN where nothing is to be divided by.
+                counts = ratio(counts, counts.sum(axis=axes[normalized], keepdims=True))
         return MatrixShown(
-            evaluation_id=identifier,
-            labels=record.labels,
-            normalized=normalized,
-            confusion_matrix=normalized_counts(record.counts.astype(np.float64), normalized),
+            evaluation_id=identifier, labels=record.labels, normalized=normalized, confusion_matrix=counts
         )
 
     async def samples(self, project: str, identifier: UUID) -> MatrixInput:
-        """The input of an evaluation with the probabilities or scores of its samples, of classes or of labels.
-
-        Raises:
-            NotFound: there is no such evaluation.
-            NeedsScores: it came without probabilities and scores.
-            NoSamples: they were not saved.
+        """The input of an evaluation with the probabilities or scores of its samples, of classes or of labels. Raises
+        NotFound, NeedsScores where it came without these, and NoSamples where they were not saved.
         """
         record = _found(await self._store.get(project, identifier), identifier)
         source, options = stored_request(record)
@@ -493,10 +408,7 @@ class EvaluationService:
         return await self._kept(project, source, options, identifier)
 
     async def with_curves(self, project: str, identifier: UUID) -> MatrixInput:
-        """Return the samples of an evaluation for curves; of streamed samples, their stored curves.
-
-        Raises: as `samples`.
-        """
+        """Return the samples of an evaluation for curves, of streamed ones their stored curves; raises as `samples`."""
         record = _found(await self._store.get(project, identifier), identifier)
         if record.facts.keys() & {DATA_FACT, MERGED_FACT} and record.task is None:
             stored = await self._store.read_part(project, identifier)
@@ -505,12 +417,8 @@ class EvaluationService:
         return await self.samples(project, identifier)
 
     async def units(self, project: str, identifier: UUID) -> MatrixInput:
-        """The input of an evaluation of more than classes, with its samples or queries.
-
-        Raises:
-            NotFound: there is no such evaluation.
-            NotForKind: it is of classes.
-            NoSamples: they were not saved.
+        """The input of an evaluation of more than classes, with its samples or queries. Raises NotFound, NotForKind for
+        one of classes, and NoSamples where they were not saved.
         """
         record = _found(await self._store.get(project, identifier), identifier)
         if record.task is None:
@@ -520,9 +428,7 @@ class EvaluationService:
 
     async def sliced_elsewhere(self, project: str, identifier: UUID) -> EvaluationRecord | None:
         """The evaluation if its samples and attributes lie where its data, or that of all parts, was named; else None.
-
-        Raises:
-            NotFound: there is no such evaluation.
+        Raises NotFound.
         """
         record = _found(await self._store.get(project, identifier), identifier)
         (record,) = await with_parts(self._store, project, [record])
@@ -535,11 +441,8 @@ class EvaluationService:
         return await self._store.kept(project, identifier)
 
     async def sliceable(self, project: str, identifier: UUID) -> MatrixInput:
-        """The input of an evaluation with its samples and their attributes.
-
-        Raises:
-            NotFound: there is no such evaluation.
-            NoSamples: they were not saved.
+        """The input of an evaluation with its samples and their attributes. Raises NotFound, and NoSamples where they
+        were not saved.
         """
         source, _ = stored_request(_found(await self._store.get(project, identifier), identifier))
         samples = await self._store.read_samples(project, identifier)
@@ -555,9 +458,6 @@ class EvaluationService:
         if samples is None:
             raise _missing(identifier)
         return replace(source, samples=samples)
-
-    async def _report_again(self, project: str, record: EvaluationRecord, options: Options) -> Report:
-        return await self._reports.make(*await self._asked_again(project, record, options))
 
     async def _asked_again(
         self, project: str, record: EvaluationRecord, options: Options
@@ -577,11 +477,7 @@ class EvaluationService:
         return source, options, sections_from_json(stored)
 
     async def change_tags(self, project: str, identifier: UUID, tags: Mapping[str, str | None]) -> None:
-        """Set tags, and remove those that are None; others stay.
-
-        Raises:
-            InvalidInput: there would be more tags than an evaluation may have.
-        """
+        """Set tags, and remove those that are None; raises InvalidInput where there would be too many."""
         async with self._admission:
             _found(await self._store.change_tags(project, identifier, tags), identifier)
 
@@ -592,11 +488,7 @@ class EvaluationService:
                 raise _missing(identifier)
 
     async def latest(self, project: str, query: EvaluationQuery) -> UUID:
-        """The id of the newest evaluation that matches.
-
-        Raises:
-            NotFound: none does.
-        """
+        """The id of the newest evaluation that matches; raises NotFound where none does."""
         found = await self._store.page(project, query)
         if not found.items:
             raise NotFound("there is no evaluation that matches")
@@ -644,34 +536,6 @@ class EvaluationService:
         return await self._store.datasets(project, limit, after)
 
 
-def record_of(
-    identifier: UUID,
-    new: NewEvaluation,
-    model: ModelRef,
-    dataset: DatasetRef,
-    values: Mapping[str, Value],
-    sections: Mapping[SectionName, Section] | None,
-) -> EvaluationRecord:
-    """The record of an evaluation with these values; ``sections`` are kept in the place of its samples."""
-    source = new.source if new.options.retain is Retain.FULL else replace(new.source, samples=None)
-    return EvaluationRecord(
-        **source.as_input,
-        id=identifier,
-        model=model,
-        dataset=dataset,
-        tags=new.tags,
-        options=options_as_json(new.options),
-        revision=(catalogue() if source.is_scored or source.task is not None else catalogue().of_matrices).revision,
-        values=values,
-        part=None if sections is None else sections_as_json(sections),
-    )
-
-
-def keeps_sections(new: NewEvaluation) -> bool:
-    """Is what was said of the samples kept in their place?"""
-    return new.options.retain is not Retain.FULL and _needs_samples(new.source, new.options)
-
-
 def _needs_samples(source: MatrixInput, options: Options) -> bool:
     """Does the report say more than what follows from the matrix?"""
     if options.metrics and ask(source, options).of_slices:
@@ -683,11 +547,7 @@ def _needs_samples(source: MatrixInput, options: Options) -> bool:
 
 
 def _only(names: set[Item], what: str) -> Item:
-    """Return the name that all parts of a merge have.
-
-    Raises:
-        InvalidInput: they differ.
-    """
+    """Return the name that all parts of a merge have; raises InvalidInput where they differ."""
     if len(names) > 1:
         detail = f"expected a {what} with a name: the evaluations are of {len(names)} that differ, in name or version"
         raise InvalidInput.at(f"/{what}", "missing_field", detail)
@@ -711,16 +571,8 @@ def _count_kept() -> None:
         own.evaluations += 1
 
 
-def _answer(
-    of: EvaluationRecord | NewEvaluation, new: NewEvaluation, report: Report | Brief
-) -> Evaluation | EvaluationHeadline:
+def _answer(of: EvaluationRecord | NewEvaluation, new: NewEvaluation, report: Report) -> Evaluation:
     """The answer to a request, about its record where it is kept."""
-    if isinstance(report, Report) and not new.brief:
-        return _whole(of, new, report)
-    return EvaluationHeadline(**_names(of), headline=report.headline)
-
-
-def _whole(of: EvaluationRecord | NewEvaluation, new: NewEvaluation, report: Report) -> Evaluation:
     return Evaluation(**_names(of), report=report, values=_values(report, new.source, new.asked, new.chosen))
 
 
@@ -731,52 +583,52 @@ def _values(
     return None if chosen is None else shown_values(report, ask(source, options), chosen)
 
 
-def _record(new: NewEvaluation, identifier: UUID | None, report: Report | Brief) -> EvaluationRecord | None:
-    """The record under an id, where there is one."""
+def _record(new: NewEvaluation, identifier: UUID | None, report: Report) -> EvaluationRecord | None:
+    """The record of an evaluation under an id, where there is one; what was said of samples that are not kept is."""
     if identifier is None or new.model is None or new.dataset is None:
         return None
-    sections = report.of_samples if keeps_sections(new) else None
-    return record_of(new.identifier(identifier), new, new.model, new.dataset, report.values, sections)
+    kept, needed = new.options.retain is Retain.FULL, _needs_samples(new.source, new.options)
+    source = new.source if kept else replace(new.source, samples=None)
+    return EvaluationRecord(
+        **source.as_input,
+        id=new.identifier(identifier),
+        model=new.model,
+        dataset=new.dataset,
+        tags=new.tags,
+        options=options_as_json(new.options),
+        revision=(catalogue() if source.is_scored or source.task is not None else catalogue().of_matrices).revision,
+        values=report.values,
+        part=sections_as_json(report.of_samples) if needed and not kept else None,
+    )
 
 
 def evaluate_alone(new: NewEvaluation, identifier: UUID | None) -> tuple[Evaluation, EvaluationRecord | None]:
     """An evaluation and the record that keeps it under an id, in one piece: for what a process computes by itself."""
     report = new.report or report_of(new.source, new.asked)
     record = _record(new, identifier, report)
-    return _whole(record or new, new, report), record
+    return _answer(record or new, new, report), record
 
 
 def evaluate_together(
     asked: Sequence[tuple[NewEvaluation, UUID | None]], *, briefly: bool
-) -> list[tuple[Evaluation | EvaluationHeadline, EvaluationRecord | None] | None]:
-    """Evaluate several requests at once. None stands for one that is no quick matrix, or is invalid.
-
-    Args:
-        asked: Each with its id.
-        briefly: Headlines are enough.
+) -> list[tuple[Evaluation, EvaluationRecord | None] | None]:
+    """Evaluate several requests, each with its id, at once; ``briefly``: headlines are enough. None stands for one that
+    is no quick matrix, or is invalid.
     """
-    answers: list[tuple[Evaluation | EvaluationHeadline, EvaluationRecord | None] | None] = [None] * len(asked)
-    questions = {
-        place: question
-        for place, (new, _) in enumerate(asked)
-        if (question := _light_question(new)) is not None and (is_quick(question) or not briefly)
-    }
+    answers: list[tuple[Evaluation, EvaluationRecord | None] | None] = [None] * len(asked)
+    questions: dict[int, Question] = {}
+    for place, (new, _) in enumerate(asked):
+        # Whoever evaluates it alone is told what is wrong.
+        with suppress(DomainError):
+            question = ask(new.source, new.asked)
+            if is_light(question) and (is_quick(question) or not briefly):
+                questions[place] = question
     waiting = list(questions)
     for those in passes(list(questions.values())):
         places = [waiting[index] for index in those]
         found = batch_values([questions[place] for place in places])
-        reports: Sequence[Report | Brief] = briefs(found) if briefly else matrix_reports(found)
-        for place, report in zip(places, reports, strict=True):
+        for place, report in zip(places, briefs(found) if briefly else matrix_reports(found), strict=True):
             new, identifier = asked[place]
             record = _record(new, identifier, report)
             answers[place] = _answer(record or new, new, report), record
     return answers
-
-
-def _light_question(new: NewEvaluation) -> Question | None:
-    try:
-        question = ask(new.source, new.asked)
-    except DomainError:
-        # Whoever evaluates it alone is told what is wrong.
-        return None
-    return question if is_light(question) else None

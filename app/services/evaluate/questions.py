@@ -1,9 +1,9 @@
 """An input and the question about it, understood, and refused where it makes no sense."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,12 +26,12 @@ from app.kernel.metrics.families.decisions import (
     minimum_cost,
     normalized_cost,
 )
-from app.kernel.numerics.arrays import silently
+from app.kernel.numerics.arrays import lazy, silently
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.designs import catalogue_rates
 from app.kernel.uncertainty.draws import Alternative, AreaInterval, Prior
 from app.kernel.uncertainty.intervals import ProportionInterval
-from app.services.estimates.methods.of_matrix import MOST_CELLS
+from app.services.estimates.methods.simulation import MOST_CELLS
 
 _OF_CLASSES = (expected_cost, normalized_cost, cost_savings)
 
@@ -76,10 +76,8 @@ def _has_probabilities(source: MatrixInput) -> bool:
 
 
 def refuse_no_classes(expression: Expression, costs: Costs, source: MatrixInput) -> None:
-    """Refuse a metric that takes these costs and needs that decisions are classes where they are not.
-
-    Raises:
-        InvalidExpression: it does.
+    """Refuse a metric that takes these costs and needs that decisions are classes where they are not; raises
+    InvalidExpression.
     """
     if _are_of_classes(costs, source):
         return
@@ -129,7 +127,7 @@ def _quick_names() -> frozenset[str]:
 _OF_WEIGHTED = (IntervalMethod.POSTERIOR, IntervalMethod.DELTA)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Question:
     """An input and what is asked of it, understood."""
 
@@ -156,13 +154,13 @@ class Question:
     def _asked(self) -> list[tuple[str, Expression]]:
         return list(zip(self.options.metrics, self.expressions, strict=True))
 
-    @property
+    @lazy
     def has_intervals(self) -> bool:
         """Are there to be any? They need numbers of samples, or the weight of each."""
         known = self.source.content is Content.counts or self.source.is_weighted
         return known and self.options.intervals is not IntervalChoice.NONE
 
-    @property
+    @lazy
     def quick_level(self) -> float | None:
         """Coverage of the quick intervals of the matrix, None when there are none: groups and weighted samples have
         intervals of their own, and where everything or another method is asked for these are made with the rest.
@@ -194,12 +192,12 @@ class Question:
             if text.partition("@")[0] not in _quick_names() or text != render(expression, labels)
         ]
 
-    @property
+    @lazy
     def by_units(self) -> bool:
         """Do its intervals need every group, or the weight of every sample?"""
         return self.source.is_grouped or self.source.is_weighted
 
-    @property
+    @lazy
     def family(self) -> tuple[int, float | None]:
         """Number of classes and level, which questions must share to be answered in one pass."""
         return len(self.source.labels), self.quick_level
@@ -219,14 +217,13 @@ def ask(source: MatrixInput, options: Options, *, sliceable: bool = True) -> Que
         _check_unit_options(source, source.task, options)
     elif options.intervals is IntervalChoice.ALL:
         _check_sampling(source, options.sampling)
-    if options.proportion_interval is not ProportionInterval.WILSON:
-        _refuse_without_intervals(options, "/options/proportion_interval")
-        _check_proportions(source, options)
-    if options.area_interval is not AreaInterval.DELONG:
-        _refuse_without_intervals(options, "/options/area_interval")
-        _check_areas(source, options)
-    if options.alternative is not Alternative.TWO_SIDED:
-        _refuse_without_intervals(options, "/options/alternative")
+    for option, usual, check in _OF_INTERVALS:
+        if getattr(options, option) is usual:
+            continue
+        if options.intervals is IntervalChoice.NONE:
+            detail = "expected intervals to be asked for, got the intervals none"
+            raise InvalidInput.at(f"/options/{option}", "no_intervals", detail)
+        check(source, options)
     if options.costs is not None:
         costs = checked(options.costs, source)
         more = [*(_OF_CLASSES if _are_of_classes(costs, source) else ())]
@@ -263,87 +260,75 @@ def _parsed(options: Options, source: MatrixInput, *, sliceable: bool) -> tuple[
 
 def _check_unit_options(source: MatrixInput, task: Task, options: Options) -> None:
     """Refuse options that only a matrix of classes has, and intervals of weights."""
+    everything, method = options.intervals is IntervalChoice.ALL, options.sampling.method
     if options.costs is not None and task is not Task.DECISIONS:
-        raise InvalidInput.at(
-            "/options/costs", "not_for_this_kind", f"expected no costs: they have no meaning for {task}"
-        )
-    if options.intervals is IntervalChoice.ALL and source.content is not Content.counts and not source.is_weighted:
-        raise InvalidInput.at(
-            "/options/intervals",
-            "intervals_need_counts",
-            f"expected numbers of samples: an interval needs to know how many, and these are {source.content}",
-        )
-    method = options.sampling.method
-    if options.intervals is IntervalChoice.ALL and method in (IntervalMethod.DELTA, IntervalMethod.BCA):
-        raise InvalidInput.at(
-            "/options/interval_method",
-            "not_for_this_kind",
-            f"expected bootstrap: limits of {task} are made by resampling, and {method} is for a matrix of classes",
-        )
+        detail = f"expected no costs: they have no meaning for {task}"
+        raise InvalidInput.at("/options/costs", "not_for_this_kind", detail)
+    if everything and source.content is not Content.counts and not source.is_weighted:
+        raise _needs_counts("intervals", f": an interval needs to know how many, and these are {source.content}")
+    if everything and method in (IntervalMethod.DELTA, IntervalMethod.BCA):
+        detail = f"expected bootstrap: limits of {task} are made by resampling, and {method} is for a matrix of classes"
+        raise InvalidInput.at("/options/interval_method", "not_for_this_kind", detail)
+
+
+def _needs_counts(option: str, why: str) -> InvalidInput:
+    return InvalidInput.at(f"/options/{option}", "intervals_need_counts", f"expected numbers of samples{why}")
 
 
 def _check_groups(source: MatrixInput, options: Options) -> None:
     if source.facts[GROUPS_FACT] < 2:
-        where = "/input/folds" if source.kind == "folds" else "/input/group_ids"
         raise InvalidInput.at(
-            where,
+            "/input/folds" if source.kind == "folds" else "/input/group_ids",
             "one_group",
             "expected at least two groups, got one for all samples: how groups differ is not known then, and no "
             "interval can be given; leave group_ids out if samples are independent",
         )
-    if source.task is not None:
-        return
-    if options.intervals is IntervalChoice.ALL and options.sampling.method is not IntervalMethod.BOOTSTRAP:
+    method, everything = options.sampling.method, options.intervals is IntervalChoice.ALL
+    if source.task is None and everything and method is not IntervalMethod.BOOTSTRAP:
         raise InvalidInput.at(
             "/options/interval_method",
             "not_for_groups",
             "expected bootstrap, which draws whole groups, as the "
-            f"samples come in groups; {options.sampling.method} takes them as independent",
+            f"samples come in groups; {method} takes them as independent",
         )
-
-
-def _refuse_without_intervals(options: Options, where: str) -> None:
-    if options.intervals is IntervalChoice.NONE:
-        raise InvalidInput.at(where, "no_intervals", "expected intervals to be asked for, got the intervals none")
 
 
 def _check_proportions(source: MatrixInput, options: Options) -> None:
     """Limits of proportions by another method are of numbers of independent samples."""
-    where = "/options/proportion_interval"
+    method = options.proportion_interval
     if source.is_grouped:
         raise InvalidInput.at(
-            where,
+            "/options/proportion_interval",
             "not_for_groups",
-            f"expected wilson, which is made for groups here too, as the samples come in groups; "
-            f"{options.proportion_interval} takes them as independent",
+            "expected wilson, which is made for groups here too, as the samples come in groups; "
+            f"{method} takes them as independent",
         )
     if source.content is not Content.counts and not source.is_weighted:
-        raise InvalidInput.at(
-            where,
-            "intervals_need_counts",
-            f"expected numbers of samples, which {options.proportion_interval} counts, and the matrix holds "
-            f"{source.content}",
-        )
+        raise _needs_counts("proportion_interval", f", which {method} counts, and the matrix holds {source.content}")
 
 
 def _check_areas(source: MatrixInput, options: Options) -> None:
     """Limits by class sizes need independent samples of equal weight."""
     where = "/options/area_interval"
     if not source.is_scored:
+        detail = f"expected probabilities or scores, which areas are of, got {source.kind}"
+        raise InvalidInput.at(where, "needs_scores", detail)
+    if source.is_grouped or source.is_weighted:
+        meant = "come in groups" if source.is_grouped else "have weights"
         raise InvalidInput.at(
-            where, "needs_scores", f"expected probabilities or scores, which areas are of, got {source.kind}"
+            where,
+            "not_for_groups" if source.is_grouped else "not_for_weights",
+            f"expected delong, which allows for it that the samples {meant}; {options.area_interval} knows no more "
+            "than how many samples each class has",
         )
-    for code, which, meant in (
-        ("not_for_groups", source.is_grouped, "come in groups"),
-        ("not_for_weights", source.is_weighted, "have weights"),
-    ):
-        if which:
-            raise InvalidInput.at(
-                where,
-                code,
-                f"expected delong, which allows for it that the samples {meant}; {options.area_interval} knows no more "
-                "than how many samples each class has",
-            )
+
+
+# Options about intervals, what they usually are, and what refuses another choice of an input.
+_OF_INTERVALS: Final[Sequence[tuple[str, Any, Callable[[MatrixInput, Options], None]]]] = (
+    ("proportion_interval", ProportionInterval.WILSON, _check_proportions),
+    ("area_interval", AreaInterval.DELONG, _check_areas),
+    ("alternative", Alternative.TWO_SIDED, lambda *_: None),
+)
 
 
 def _check_sampling(source: MatrixInput, sampling: Sampling) -> None:
@@ -356,12 +341,8 @@ def _check_sampling(source: MatrixInput, sampling: Sampling) -> None:
             f"weights; {sampling.method} assumes samples of equal weight",
         )
     if source.content is not Content.counts and not source.is_weighted:
-        raise InvalidInput.at(
-            "/options/intervals",
-            "intervals_need_counts",
-            "expected numbers of samples: an interval needs to know how many stand behind every entry, and the matrix "
-            f"holds {source.content}",
-        )
+        why = f"an interval needs to know how many stand behind every entry, and the matrix holds {source.content}"
+        raise _needs_counts("intervals", f": {why}")
     if sampling.method is not IntervalMethod.DELTA and sampling.draws * size * size > MOST_CELLS:
         most = MOST_CELLS // (size * size)
         advice = f"at most {most} draws" if most >= FEWEST_DRAWS else "the headline intervals or the delta method"

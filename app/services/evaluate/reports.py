@@ -8,10 +8,9 @@ store.
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -49,30 +48,26 @@ from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.rates import recall, support
 from app.services.estimands import estimand_of
 from app.services.estimates.estimate import NoLimits
-from app.services.estimates.over_slices import slice_findings, why_undefined
 from app.services.estimates.report_intervals import (
     estimate_for_report,
-    first_headlines,
-    overall_intervals,
-    written_headlines,
 )
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, ask
-from app.services.evaluate.sections.designs import group_section, weight_section
+from app.services.evaluate.sections.designs import design_section
 from app.services.evaluate.sections.findings import about_decisions
 from app.services.evaluate.sections.matrix import (
     BatchValues,
     batch_values,
-    leading_rates,
-    metric_order,
+    brief_sections,
     sections,
     with_limits_beyond,
     with_slow_intervals,
 )
 from app.services.evaluate.sections.probability import probability_section
 from app.services.evaluate.sections.unit import unit_section
-from app.services.present import Observers, Tally, share, tally
+from app.services.present import ON_LOOP, Observers, Tally, share, tally
 from app.services.processes.compute import ComputePool
+from app.services.reasons import slice_findings, why_undefined
 
 # Characters of requested expressions: with the usual metrics and a class the headline stays below two kilobytes.
 _MOST_REQUESTED = 1000
@@ -113,35 +108,9 @@ def is_quick(question: Question) -> bool:
     return not (beyond or question.has_slow_intervals or question.limits_beyond)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Brief:
-    """Overall values and headline of a report that nobody asks for, and which has no more."""
-
-    values: Mapping[str, Value]
-    headline: Headline
-    of_samples: Mapping[SectionName, Section] = field(default_factory=dict)
-
-
-def briefs(found: BatchValues) -> list[Brief]:
-    """Headlines, values and limits of questions of one family that are all quick."""
-    (_, level), labels = found.questions[0].family, [question.source.labels for question in found.questions]
-    order = metric_order(binary=len(labels[0]) == 2)
-    rates = numbers(found.by_class[[order.recall, order.prevalence], :, 0].transpose(1, 0, 2))
-    intervals: Sequence[Mapping[str, Interval]] = [{}] * len(labels)
-    if level is not None:
-        # Of classes only where they are asked for.
-        asked = any(question.expressions for question in found.questions)
-        if asked:
-            intervals = written_headlines(first_headlines(found.table, level), labels)
-        else:
-            intervals = overall_intervals(found.table, level)
-    each = zip(found.questions, found.values, rates, found.requested, intervals, strict=True)
-    made = []
-    for question, values, own, (requested, _), ends in each:
-        per_class = leading_rates(question.source.labels, *own)
-        section = Section(per_class=per_class, values=values, requested=requested, intervals=ends)
-        made.append(Brief(values, headline_of(InputSummary.of(question.source, per_class), section)))
-    return made
+def briefs(found: BatchValues) -> list[Report]:
+    """Reports of questions of one family that are all quick, with no more than the headline, values and limits."""
+    return [build_report(*each, {}) for each in zip(found.questions, brief_sections(found), strict=True)]
 
 
 def why_without_limits(content: Content, facts: Mapping[str, Any]) -> str:
@@ -151,9 +120,8 @@ def why_without_limits(content: Content, facts: Mapping[str, Any]) -> str:
 
 
 def _with_limits(value: Value, interval: Interval | None) -> HeadlineValue:
-    if interval is None:
-        return {"value": value, "low": None, "high": None}
-    return {"value": value, "low": interval["low"], "high": interval["high"]}
+    ends: Mapping[str, Any] = interval or {}
+    return {"value": value, "low": ends.get("low"), "high": ends.get("high")}
 
 
 def _requested(summary: InputSummary, whole: Section) -> dict[str, HeadlineValue]:
@@ -176,16 +144,14 @@ def _requested(summary: InputSummary, whole: Section) -> dict[str, HeadlineValue
 
 
 def _weakest(summary: InputSummary, whole: Section) -> WeakestClass | None:
-    lowest: tuple[float, int, str] | None = None
-    for place, (label, groups) in enumerate(whole.classes.items()):
-        value = groups["prevalence_insensitive"].get(recall.key)
-        if value is not None and (lowest is None or value < lowest[0]):
-            lowest = value, place, label
-    if lowest is None:
+    recalls = [groups["prevalence_insensitive"].get(recall.key) for groups in whole.per_class.values()]
+    known = [(value, place) for place, value in enumerate(recalls) if value is not None]
+    if not known:
         return None
-    value, place, label = lowest
+    value, place = min(known)
+    label = [*whole.per_class][place]
     # Rates say nothing of how many samples there are.
-    n = None if summary.n_samples is None else _members(summary, place, whole.classes[label])
+    n = None if summary.n_samples is None else _members(summary, place, whole.per_class[label])
     return WeakestClass(label, value, n)
 
 
@@ -204,12 +170,7 @@ _PASS_LIMIT = 32
 
 
 def evaluate(source: MatrixInput, options: Options) -> Report:
-    """Evaluate an input.
-
-    Raises:
-        InvalidExpression: one of ``options.metrics`` is none; its pointer names which.
-        InvalidInput: what is asked cannot be given for this input.
-    """
+    """Evaluate an input; raises as `ask` does."""
     return report_alone(ask(source, options))
 
 
@@ -238,9 +199,9 @@ def report_alone(question: Question, kept: Kept = None, run: RunData | None = No
         if source.task is not None:
             kept[SectionName.UNITS] = unit_section(question, source.task, run)
         elif source.is_grouped:
-            kept[SectionName.GROUPS] = group_section(question, run)
+            kept[SectionName.GROUPS] = design_section(question, run)
         elif source.is_weighted:
-            kept[SectionName.WEIGHTS] = weight_section(question, run)
+            kept[SectionName.WEIGHTS] = design_section(question, run)
         if source.is_scored:
             kept[SectionName.PROBABILITIES] = probability_section(question, run)
         if question.of_slices:
@@ -250,9 +211,7 @@ def report_alone(question: Question, kept: Kept = None, run: RunData | None = No
 
 def matrix_reports(found: BatchValues) -> list[Report]:
     """The reports of questions that ask for no more than what follows quickly from their matrices."""
-    return [
-        build_report(question, section, {}) for question, section in zip(found.questions, sections(found), strict=True)
-    ]
+    return [build_report(*each, {}) for each in zip(found.questions, sections(found), strict=True)]
 
 
 def is_light(question: Question, kept: Kept = None) -> bool:
@@ -296,7 +255,7 @@ def build_report(question: Question, of_matrix: Section | None, of_samples: Mapp
     if source.is_scored:
         whole = replace(whole, findings=about_decisions(whole.findings, source))
     kind = None if source.task is None else UNIT_KINDS[source.task]
-    summary = InputSummary.of(source, whole.classes, None if kind is None else kind.shown(source))
+    summary = InputSummary.of(source, whole.per_class, None if kind is None else kind.shown(source))
     leading: Sequence[str] = HEADLINE
     if kind is not None and source.task is not None:
         reported = catalogue().reported_of(source.task, kind.inputs(source)).of_scope(Scope.OVERALL)
@@ -320,20 +279,23 @@ def _said(section: Section) -> dict[str, Any]:
 
 def _joined(first: Section, second: Section) -> Section:
     """Join two sections, the second behind the first."""
-    return Section(
+    joined = {name: {**getattr(first, name), **getattr(second, name)} for name in _BY_NAME}
+    per_class = first.per_class
+    if second.per_class:
+        per_class = {label: merged_metrics(own, second.per_class[label]) for label, own in per_class.items()}
+    return replace(
+        first,
         metrics=merged_metrics(first.metrics, second.metrics),
-        per_class={label: merged_metrics(own, second.per_class[label]) for label, own in first.per_class.items()}
-        if second.per_class
-        else first.per_class,
-        values={**first.values, **second.values},
-        requested={**first.requested, **second.requested},
-        intervals={**first.intervals, **second.intervals},
-        balanced_intervals={**first.balanced_intervals, **second.balanced_intervals},
+        per_class=per_class,
         undefined=(*first.undefined, *second.undefined),
         findings=(*first.findings, *second.findings),
         folds=None if first.folds is None else {**first.folds, **(second.folds or {})},
-        interpretation=first.interpretation,
+        **joined,
     )
+
+
+# Members of a section whose values have names.
+_BY_NAME = ("values", "requested", "intervals", "balanced_intervals")
 
 
 def warm_up() -> None:
@@ -347,33 +309,8 @@ def warm_up() -> None:
 # Turns of the event loop before values are computed: what has arrived by then is read, checked and joins the group. An
 # idle turn takes less than a microsecond.
 _TURNS_TO_GATHER = 6
-# Turns between values and report: so many until the store has sent off what it was given meanwhile.
-_TURNS_TO_STORE = 5
 # What is told of arithmetic on the event loop.
 _KIND = "evaluate"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OverallValues:
-    """Overall values of a report, which are known first, and the report itself, made while the store is busy
-    with them.
-    """
-
-    values: Mapping[str, Value]
-    reports: "asyncio.Future[Sequence[Any]]"
-    place: int = 0
-
-    @classmethod
-    def of(cls, made: Report | Brief) -> Self:
-        """Return those of a report that is there."""
-        reports = asyncio.get_running_loop().create_future()
-        reports.set_result([made])
-        return cls(made.values, reports)
-
-    async def report(self) -> Any:
-        """The report, or the `Brief` in its place."""
-        # Others wait for theirs, whoever leaves.
-        return (await asyncio.shield(self.reports))[self.place]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -381,8 +318,12 @@ class _Waiting:
     """A light question that shares a pass with others."""
 
     question: Question
-    answer: "asyncio.Future[OverallValues]"
+    answer: "asyncio.Future[Report]"
     tally: Tally | None
+
+
+# Reports of values that were computed together: whole, or no more than their headlines.
+Made = Callable[[BatchValues], list[Report]]
 
 
 class Reports:
@@ -390,97 +331,64 @@ class Reports:
 
     def __init__(self, compute: ComputePool) -> None:
         self._compute = compute
-        # By whether they are answered briefly.
-        self._waiting: dict[bool, list[_Waiting]] = {False: [], True: []}
+        self._waiting: dict[Made, list[_Waiting]] = {}
 
-    async def make(self, source: MatrixInput, options: Options, kept: Kept = None) -> Report:
-        """The report of an input.
+    async def make(self, source: MatrixInput, options: Options, kept: Kept = None, *, brief: bool = False) -> Report:
+        """The report of an input; ``brief``: no more than its headline and values where that spares work.
 
         Raises:
             InvalidExpression: one of the metric expressions is none.
             Overloaded: too many large inputs are being computed.
-        """
-        report: Report = await (await self.values_first(source, options, kept)).report()
-        return report
-
-    async def values_first(
-        self, source: MatrixInput, options: Options, kept: Kept = None, *, brief: bool = False
-    ) -> OverallValues:
-        """The values of an input, its report to follow: a `Brief` where no more is asked for and that spares work.
-        Raises as `make` does; the report raises nothing more.
         """
         question = ask(source, options)
         brief = brief and is_quick(question)
         # A quick headline follows from the matrix alone.
         kept = {} if brief else kept
         if is_light(question, kept):
-            return await self._together(question, briefly=brief)
-        return OverallValues.of(await self._compute.run(partial(report_alone, question, kept)))
+            return await self._together(question, briefs if brief else matrix_reports)
+        return await self._compute.run(partial(report_alone, question, kept))
 
-    async def _together(self, question: Question, *, briefly: bool) -> OverallValues:
+    async def _together(self, question: Question, made: Made) -> Report:
         """The answer to a light question, in one pass with all that arrive during the next turns."""
-        waiting = self._waiting[briefly]
+        waiting = self._waiting.setdefault(made, [])
         if not waiting:
-            _after(_TURNS_TO_GATHER, lambda: self._answer_all(briefly=briefly))
+            _after(_TURNS_TO_GATHER, lambda: self._answer_all(made))
         one = _Waiting(question, asyncio.get_running_loop().create_future(), tally())
         waiting.append(one)
         return await one.answer
 
-    def _answer_all(self, *, briefly: bool) -> None:
-        waiting, self._waiting[briefly] = self._waiting[briefly], []
-        still = [one for one in waiting if not one.answer.done()]
+    def _answer_all(self, made: Made) -> None:
+        still = [one for one in self._waiting.pop(made) if not one.answer.done()]
         for places in passes([one.question for one in still]):
-            _answer_group([still[place] for place in places], self._compute.observers, briefly=briefly)
+            _answer_group([still[place] for place in places], self._compute.observers, made)
 
 
-@contextmanager
-def _told(observers: Observers, tallies: Sequence[Tally | None]) -> Iterator[None]:
-    """Tell how long the event loop computed, for whom."""
+def _answer_group(group: Sequence[_Waiting], observers: Observers, made: Made) -> None:
+    """Answer a group, one by one if it fails as a whole: what cannot be computed spoils no other."""
     begin = time.perf_counter()
     try:
-        yield
-    finally:
-        seconds = time.perf_counter() - begin
-        share(tallies, seconds)
-        observers.computed(_KIND, seconds, apart=False)
-
-
-def _answer_group(group: Sequence[_Waiting], observers: Observers, *, briefly: bool) -> None:
-    """Answer a group, one by one if it fails as a whole: what cannot be computed spoils no other."""
-    tallies = [one.tally for one in group]
-    try:
-        with _told(observers, tallies):
-            found = batch_values([one.question for one in group])
-            if briefly:
-                answers = [*map(OverallValues.of, briefs(found))]
-            else:
-                reports = asyncio.ensure_future(_reported_later(found, tallies, observers))
-                answers = [OverallValues(values, reports, place) for place, values in enumerate(found.values)]
+        answers = made(batch_values([one.question for one in group]))
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
         if len(group) == 1:
             group[0].answer.set_exception(error)
-            return
-        for one in group:
-            _answer_group([one], observers, briefly=briefly)
+        else:
+            for one in group:
+                _answer_group([one], observers, made)
         return
+    finally:
+        seconds = time.perf_counter() - begin
+        share([one.tally for one in group], seconds)
+        observers.observed("compute_seconds", seconds, kind=_KIND, where=ON_LOOP)
     for one, answer in zip(group, answers, strict=True):
         one.answer.set_result(answer)
 
 
-async def _reported_later(
-    found: BatchValues, tallies: Sequence[Tally | None], observers: Observers
-) -> Sequence[Report]:
-    """Reports that are made once the store has been given their values."""
-    for _ in range(_TURNS_TO_STORE):
-        await asyncio.sleep(0)
-    with _told(observers, tallies):
-        return matrix_reports(found)
-
-
 def _after(turns: int, function: Callable[[], None]) -> None:
     """Call a function some turns of the event loop from now."""
-    loop = asyncio.get_running_loop()
-    loop.call_soon(function if turns <= 1 else lambda: _after(turns - 1, function))
+    if turns:
+        asyncio.get_running_loop().call_soon(_after, turns - 1, function)
+    else:
+        function()
 
 
 # Sections beside that of the probabilities, which stands for itself.
@@ -546,15 +454,8 @@ def _metrics(stored: Mapping[str, Any]) -> GroupedMetrics:
 
 
 def _slice_section(question: Question, run: RunData) -> Section:
-    """Make the section on the expressions of slices that are asked for.
-
-    Args:
-        question: What is asked.
-        run: With its samples.
-
-    Raises:
-        InvalidExpression: the samples have no such attributes, or none is in a slice; its pointer says which.
-        InvalidExpressions: several are so.
+    """Make the section on the expressions of slices that are asked for. Raises InvalidExpression, or
+    InvalidExpressions, where the samples have no such attributes or none is in a slice; pointers say which.
     """
     source = question.source
     expressions = dict(question.of_slices)

@@ -9,7 +9,7 @@ from app.domain.evaluation import BalancedValue, EvaluationRecord, ShownValue
 from app.domain.expressions.expressions import render
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, Options, Retain
-from app.domain.report import Group, GroupedMetrics, Report
+from app.domain.report import Group, GroupedMetrics, Report, Value
 from app.kernel.metrics.expression import (
     Expression,
     Measure,
@@ -51,13 +51,8 @@ def with_chosen(source: MatrixInput, options: Options, chosen: Sequence[str], *,
 def shown_values(
     report: Report, question: Question, chosen: Sequence[str], missing: str = NOT_KEPT
 ) -> dict[str, ShownValue]:
-    """Return the chosen values of a report by canonical name: the headline and what was requested when none are.
-
-    Args:
-        report: With the values of the question.
-        question: It asks for what is chosen.
-        chosen: Expressions.
-        missing: Why the report has not all of it.
+    """Return the chosen values of a report by canonical name: the headline and what was requested when none are;
+    ``missing``: why the report has not all of them.
     """
     names = chosen or (*report.headline["metrics"], *question.options.metrics)
     expressions = ask(question.source, replace(question.options, metrics=tuple(names))).expressions
@@ -74,7 +69,7 @@ def listed_values(record: EvaluationRecord, chosen: Sequence[str]) -> dict[str, 
         question = ask(source, with_chosen(source, plain, chosen))
     except DomainError as error:
         # Of a list, one evaluation may lack a class that others have.
-        return {name: _nothing(error.detail) for name in chosen}
+        return {name: ShownValue(reason=error.detail) for name in chosen}
     missing = NOT_KEPT if options.retain is Retain.NONE else NOT_READ
     if source.task is not None or source.is_grouped or source.is_weighted:
         return dict(_as_stored(record, question, chosen, missing))
@@ -95,7 +90,8 @@ def _as_stored(
     for text, expression in zip(names, expressions, strict=True):
         name = render(expression, record.labels)
         reason = UNDEFINED if name in record.values and record.values[name] is None else missing
-        shown = replace(_nothing(reason), group=_group(expression, question), as_asked=_other(text, name))
+        asked = None if text == name else text
+        shown = ShownValue(group=_group(expression, question), reason=reason, as_asked=asked)
         yield name, _stored(name, record, shown)
 
 
@@ -118,7 +114,8 @@ class _Table:
     def _row(self, text: str, expression: Expression, place: int | None) -> tuple[str, ShownValue]:
         name = render(expression, self._labels)
         label = None if place is None else self._labels[place]
-        known, value = self._value(text, expression, name, label)
+        groups, key = self._place(expression, name)
+        known, value = self._value(text, groups, key, label)
         intervals: Mapping[str, Any] = self._report.intervals
         interval = intervals.get(name) or intervals.get(text) or {}
         low, high = interval.get("low"), interval.get("high")
@@ -134,22 +131,18 @@ class _Table:
             level=interval.get("level"),
             method=interval.get("method"),
             group=_group(expression, self._question),
-            balanced=self._balanced(name, expression),
+            balanced=self._balanced(name, groups["at_balanced_prevalence"], key),
             reason=reason,
-            as_asked=_other(text, name) if place is None else None,
+            as_asked=text if place is None and text != name else None,
         )
 
-    def _value(self, text: str, expression: Expression, name: str, label: str | None) -> tuple[bool, float | None]:
+    def _value(self, text: str, groups: GroupedMetrics, key: str, label: str | None) -> tuple[bool, float | None]:
         """Is there such a row in the report, and the value that it has."""
-        report = self._report
-        if text in report.requested:
-            found: Any = report.requested[text]
+        if text in self._report.requested:
+            found: Any = self._report.requested[text]
             return True, found if label is None else found[label]
-        groups, key = self._place(expression, name)
-        for values in (groups["prevalence_insensitive"], groups["prevalence_sensitive"]):
-            if key in values:
-                return True, values[key]
-        return False, None
+        values = {**groups["prevalence_insensitive"], **groups["prevalence_sensitive"]}
+        return key in values, values.get(key)
 
     def _place(self, expression: Expression, name: str) -> tuple[GroupedMetrics, str]:
         """Return the place of a value in a report: the groups of a class or of the whole, and the name in them."""
@@ -158,9 +151,7 @@ class _Table:
             return groups, render(replace(expression, of=None), self._labels)
         return self._report.metrics, name
 
-    def _balanced(self, name: str, expression: Expression) -> BalancedValue | None:
-        values, key = self._place(expression, name)
-        twins = values["at_balanced_prevalence"]
+    def _balanced(self, name: str, twins: Mapping[str, Value], key: str) -> BalancedValue | None:
         if key not in twins:
             return None
         interval: Mapping[str, Any] = self._report.balanced_intervals.get(name) or {}
@@ -180,13 +171,3 @@ class _Table:
 
 def _group(expression: Expression, question: Question) -> Literal["insensitive", "sensitive"]:
     return "insensitive" if is_insensitive(expression, len(question.source.labels)) else "sensitive"
-
-
-def _other(text: str, name: str) -> str | None:
-    return None if text == name else text
-
-
-def _nothing(reason: str) -> ShownValue:
-    return ShownValue(
-        value=None, low=None, high=None, level=None, method=None, group=None, balanced=None, reason=reason
-    )

@@ -5,7 +5,6 @@ service along. A process costs its request a few milliseconds and one copy of it
 """
 
 import asyncio
-import logging
 import pickle
 import queue
 import threading
@@ -17,13 +16,12 @@ from functools import partial
 from typing import Any, BinaryIO, TypeVar
 from weakref import WeakValueDictionary
 
-from app.domain.errors import DeadlinePassed, NotEnoughMemory, ProcessLost
+from app.domain.errors import ProcessLost
 from app.services.admission import Admission
-from app.services.present import UNOBSERVED, Observers, kind_of, sharer
-from app.services.processes.worker import Ending, Limits, Tell, Worker, listener
+from app.services.present import APART, UNOBSERVED, Observers, kind_of, sharer
+from app.services.processes.worker import Limits, Tell, Worker, listener
 
 Result = TypeVar("Result")
-_log = logging.getLogger("prevail.compute")
 
 
 class ComputePool:
@@ -85,7 +83,7 @@ class ComputePool:
         if self._closed:
             raise ProcessLost("the service is ending; nothing was saved")
         began = time.perf_counter()
-        self.observers.waited_to_compute(began - asked)
+        self.observers.observed("compute_wait_seconds", began - asked)
         loop = asyncio.get_running_loop()
         job = _Job(function, file, _on_loop(loop, listener()))
         self._jobs.add(job)
@@ -97,7 +95,8 @@ class ComputePool:
             raise
         finally:
             self._jobs.discard(job)
-            self.observers.computed(kind_of(function), time.perf_counter() - began, apart=True)
+            took = time.perf_counter() - began
+            self.observers.observed("compute_seconds", took, kind=kind_of(function), where=APART)
 
     @property
     def running(self) -> int:
@@ -138,25 +137,10 @@ class ComputePool:
         try:
             if not job.begin(worker):
                 return None
-            outcome = worker.call(task, job.file, job.tell)
+            return worker.call(task, job.file, job.tell)
         finally:
             job.end()
             self._give_back(worker)
-        match outcome.ending:
-            case Ending.DONE:
-                return outcome.value
-            case Ending.RAISED:
-                raise outcome.value
-            case Ending.MEMORY:
-                raise NotEnoughMemory(
-                    f"expected something that needs at most {self._limits.memory_bytes >> 20} MiB of memory to compute"
-                )
-            case Ending.DEADLINE:
-                raise DeadlinePassed(f"expected something that can be computed in {self._limits.seconds:g} seconds")
-            case Ending.LOST:
-                if not job.cancelled:
-                    _log.error("a compute process ended with exit code %s; its request is answered 503", outcome.value)
-                raise ProcessLost("the process that computed this ended unexpectedly; nothing was saved")
 
     def _take(self) -> Worker:
         try:

@@ -8,6 +8,7 @@ import copyreg
 import ctypes
 import gc
 import io
+import logging
 import multiprocessing
 import os
 import pickle
@@ -20,7 +21,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from enum import Enum, auto
 from itertools import pairwise
 from multiprocessing import forkserver, reduction, spawn, util
 from multiprocessing.connection import Connection
@@ -28,6 +28,10 @@ from pathlib import Path
 from traceback import format_exc
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, TypeVar
+
+from app.domain.errors import DeadlinePassed, NotEnoughMemory, ProcessLost
+
+_log = logging.getLogger("prevail.compute")
 
 # Freed arrays and answers up to this size are used again. The allocator would give them back to the system and ask for
 # them anew, page by page, each of which is a fault: a third of the time of resampling, half of that of a thousand
@@ -187,22 +191,12 @@ class Limits:
     growth_bytes: int = 128 * 1024 * 1024
 
 
-class Ending(Enum):
-    """The end of a piece of work."""
-
-    DONE = auto()
-    RAISED = auto()
-    MEMORY = auto()
-    DEADLINE = auto()
-    LOST = auto()
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a piece of work: its result, the exception that it raised, or the exit code of its process."""
+    """The end of a piece of work: its result, or the exception that it raised."""
 
-    ending: Ending
     value: Any = None
+    error: Exception | None = None
 
 
 class Worker:
@@ -215,11 +209,18 @@ class Worker:
         self._process = _CONTEXT.Process(target=_serve, args=(theirs, limits), name=_NAME, daemon=True)
         self._process.start()
         theirs.close()
-        self.usable = True
+        self.usable, self._killed = True, False
 
-    def call(self, task: bytes, file: BinaryIO | None, tell: Tell | None = None) -> Outcome:
-        """Have a pickled function called, with the file if there is one, and tell how far it is, if it says so."""
+    def call(self, task: bytes, file: BinaryIO | None, tell: Tell | None = None) -> Any:
+        """Result of a pickled function, called with the file if there is one; tells how far it is, if it says so.
+
+        Raises:
+            DeadlinePassed, NotEnoughMemory: it took more than it may.
+            ProcessLost: the process ended under it.
+            Exception: what the function raised.
+        """
         deadline = time.monotonic() + self._limits.seconds
+        said: Outcome | float = 0.0
         try:
             self._line.send_bytes(task)
             self._line.send((file is not None, tell is not None))
@@ -227,23 +228,32 @@ class Worker:
                 # What lies in a buffer of this process is not in the file.
                 file.flush()
                 reduction.send_handle(self._line, file.fileno(), self._process.pid)
-            while self._line.poll(max(deadline - time.monotonic(), 0)):
-                said: Outcome | float = self._line.recv()
-                if isinstance(said, Outcome):
-                    self.usable = not self._line.recv()
-                    return said
-                if tell is not None:
+            while not isinstance(said, Outcome):
+                if not self._line.poll(max(deadline - time.monotonic(), 0)):
+                    self.close()
+                    limit = f"{self._limits.seconds:g} seconds"
+                    raise DeadlinePassed(f"expected something that can be computed in {limit}")
+                said = self._line.recv()
+                if tell is not None and isinstance(said, float):
                     tell(said)
+            self.usable = not self._line.recv()
         except (EOFError, OSError):
-            return self._ended(Ending.LOST)
-        return self._ended(Ending.DEADLINE)
-
-    def _ended(self, ending: Ending) -> Outcome:
-        self.close()
-        return Outcome(ending, self._process.exitcode)
+            self.close()
+            if not self._killed:
+                code = self._process.exitcode
+                _log.error("a compute process ended with exit code %s; its request is answered 503", code)
+            detail = "the process that computed this ended unexpectedly; nothing was saved"
+            raise ProcessLost(detail) from None
+        if isinstance(said.error, MemoryError):
+            limit = f"{self._limits.memory_bytes >> 20} MiB of memory"
+            raise NotEnoughMemory(f"expected something that needs at most {limit} to compute")
+        if said.error is not None:
+            raise said.error
+        return said.value
 
     def kill(self) -> None:
         """End the process at once, whatever it does."""
+        self._killed = True
         self._process.kill()
 
     def close(self) -> None:
@@ -312,27 +322,18 @@ def _follow(line: int) -> None:
 
 
 def _called(task: bytes, file: BinaryIO | None) -> bytes:
-    """The outcome of a pickled call, pickled too."""
-
-    def call() -> Any:
-        function = pickle.loads(task)  # noqa: S301 - the service's own
-        return function() if file is None else function(file)
-
-    return outcome_of(call)
-
-
-def outcome_of(call: Callable[[], Any]) -> bytes:
-    """The outcome of a call, pickled, whatever it raises."""
+    """The outcome of a pickled call, pickled too, whatever it raises."""
     try:
-        return pickle.dumps(Outcome(Ending.DONE, call()), protocol=5)
+        function = pickle.loads(task)  # noqa: S301 - the service's own
+        return pickle.dumps(Outcome(function() if file is None else function(file)), protocol=5)
     except MemoryError:
-        return pickle.dumps(Outcome(Ending.MEMORY))
+        return pickle.dumps(Outcome(error=MemoryError()))
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
         # No future takes a StopIteration: whoever waits for it would wait for ever.
         raised = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
         raised.add_note("In a compute process:\n" + format_exc())
         target = io.BytesIO()
-        _Pickler(target, protocol=5).dump(Outcome(Ending.RAISED, raised))
+        _Pickler(target, protocol=5).dump(Outcome(error=raised))
         return target.getvalue()
 
 

@@ -1,22 +1,24 @@
 """Estimates of class shares where a model is used, from its predictions on samples without labels."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import hypot
 from uuid import UUID
 
 import numpy as np
 
-from app.domain.errors import IncomparableRuns
+from app.domain.errors import IncomparableRuns, InvalidInput
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.labels import unknown_label
 from app.domain.members import LEFT_OUT
 from app.domain.wording import significant
 from app.kernel.matrix.prevalence import EstimatedShares, estimate_by_confusion, estimate_by_likelihood, recalibrate
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.uncertainty.draws import generator, summarise
+from app.kernel.uncertainty.draws import chosen_seed, generator, summarise
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.kernel.uncertainty.shares import likelihood_limits, moves_by_old, spread_by_old
 from app.kernel.uncertainty.simulation import RowPosterior
+from app.services.project.projection import ClassSizes, named_shares
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000
@@ -77,22 +79,50 @@ class PrevalenceEstimate:
     probabilities: Array | None = field(default=None, metadata=LEFT_OUT)
 
 
-def estimate_from_labels(record: EvaluationRecord, predicted: Array, *, level: float, seed: int) -> PrevalenceEstimate:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Unlabelled:
+    """Predictions on samples without labels: counts of predicted labels, or probabilities (N, K).
+
+    Attributes:
+        old_prevalence: Shares that the model was trained with, or calibrated to; those that are not named are counted
+            in the evaluation.
+        recalibrate: Answer the probabilities for the new shares too.
+    """
+
+    predicted: Mapping[str, int] | None = None
+    probabilities: Array | None = None
+    old_prevalence: Mapping[str, float] | None = None
+    recalibrate: bool = False
+    level: float = 0.95
+    seed: int | None = None
+
+
+def estimate_prevalence(record: EvaluationRecord, seen: Unlabelled) -> PrevalenceEstimate:
+    """Class shares of samples without labels, as an evaluation tells how each class is predicted.
+
+    Raises:
+        InvalidInput: the predictions do not fit its classes.
+        IncomparableRuns: the shares cannot be told from them.
+    """
+    if seen.predicted is not None:
+        return _from_labels(record, _counts(record, seen.predicted), seen)
+    assert seen.probabilities is not None  # noqa: S101 - the request has one of the two
+    return _from_probabilities(record, _probabilities(record, seen.probabilities), seen)
+
+
+def _from_labels(record: EvaluationRecord, predicted: Array, seen: Unlabelled) -> PrevalenceEstimate:
     """Class shares from how often each class (K) was predicted. Lipton, Wang & Smola (2018), BBSE.
 
     The interval counts in the uncertainty of the rows of the matrix and of the predicted counts.
-
-    Raises:
-        IncomparableRuns: a class has no samples, or two are predicted alike.
     """
-    counts = record.counts.astype(np.float64)
+    counts, seed = record.counts.astype(np.float64), chosen_seed(seen.seed, record.counts, predicted)
     try:
         found = estimate_by_confusion(counts, predicted)
     except ValueError as error:
         raise IncomparableRuns(str(error)) from None
     limits = None
     if record.counts_independent:
-        limits = _label_limits(counts, predicted, found, level=level, seed=seed)
+        limits = _label_limits(counts, predicted, found, level=seen.level, seed=seed)
     warnings = _warnings(found)
     if record.is_grouped:
         warnings.append(_NOT_FOR_GROUPS)
@@ -101,18 +131,8 @@ def estimate_from_labels(record: EvaluationRecord, predicted: Array, *, level: f
             f"The condition number is {significant(found.condition, 3)}: classes are confused so much that small "
             "errors of the matrix become large ones of the shares."
         )
-    return PrevalenceEstimate(
-        evaluation_id=record.id,
-        method="bbse",
-        n_samples=float(predicted.sum()),
-        prevalence=dict(zip(record.labels, found.shares.tolist(), strict=True)),
-        intervals=_intervals(record, limits, level),
-        at_vertex=found.at_vertex,
-        converged=found.converged,
-        warnings=warnings,
-        condition=found.condition,
-        seed=seed,
-    )
+    answer = _answer(record, found, limits, seen.level, warnings, seed)
+    return replace(answer, n_samples=float(predicted.sum()), condition=found.condition)
 
 
 def _label_limits(
@@ -137,34 +157,15 @@ def _label_limits(
     return np.minimum(summary.low, low), np.maximum(summary.high, high)
 
 
-def estimate_from_probabilities(
-    record: EvaluationRecord,
-    probabilities: Array,
-    old: Array,
-    *,
-    given: Mapping[str, float] | None,
-    level: float,
-    seed: int,
-    recalibrated: bool,
-) -> PrevalenceEstimate:
+def _from_probabilities(record: EvaluationRecord, probabilities: Array, seen: Unlabelled) -> PrevalenceEstimate:
     """Class shares from predicted probabilities (N, K). Saerens, Latinne & Decaestecker (2002).
 
     The interval counts in the samples, by the likelihood ratio, and what is not known of the old shares where they are
     those of the labelled samples, by squares (Zou & Donner 2008): what the share moves by as the old share of its class
     goes to its limits, and those of others by derivatives.
-
-    Args:
-        record: the evaluation, for its classes.
-        probabilities: of the samples without labels.
-        old: shares (K) that the model was trained with, or calibrated to.
-        given: those of them that are known and not counted in the evaluation.
-        level: of the interval.
-        seed: echoed; nothing is drawn.
-        recalibrated: answer the probabilities for the new shares too.
-
-    Raises:
-        IncomparableRuns: a class has an old share of 0.
     """
+    given = seen.old_prevalence or {}
+    old = named_shares(ClassSizes.of(record), given, "/old_prevalence")
     try:
         found = estimate_by_likelihood(probabilities, old)
     except ValueError as error:
@@ -173,25 +174,21 @@ def estimate_from_probabilities(
     warnings.append(
         "The probabilities are taken as calibrated for the old shares; if they are not, the estimate is biased."
     )
-    limits, counted = None, np.array([label not in (given or {}) for label in record.labels])
+    limits, counted = None, np.array([label not in given for label in record.labels])
     if counted.sum() > 1 and not record.counts_independent:
         warnings.append(_UNKNOWN_OLD)
     elif probabilities.size * old.size > MOST_LOOKED_AT:
         warnings.append("No intervals: there are too many samples and classes for them.")
     else:
-        limits = _probability_limits(record, probabilities, found.shares, old, counted, level)
-    return PrevalenceEstimate(
-        evaluation_id=record.id,
+        limits = _probability_limits(record, probabilities, found.shares, old, counted, seen.level)
+    # Nothing is drawn: the seed is given back.
+    answer = _answer(record, found, limits, seen.level, warnings, chosen_seed(seen.seed, probabilities))
+    return replace(
+        answer,
         method="saerens_em",
         n_samples=float(len(probabilities)),
-        prevalence=dict(zip(record.labels, found.shares.tolist(), strict=True)),
-        intervals=_intervals(record, limits, level),
-        at_vertex=found.at_vertex,
-        converged=found.converged,
-        warnings=warnings,
         old_prevalence=dict(zip(record.labels, old.tolist(), strict=True)),
-        seed=seed,
-        probabilities=recalibrate(probabilities, old, found.shares) if recalibrated else None,
+        probabilities=recalibrate(probabilities, old, found.shares) if seen.recalibrate else None,
     )
 
 
@@ -234,8 +231,54 @@ def _warnings(found: EstimatedShares) -> list[str]:
     return warnings
 
 
-def _intervals(record: EvaluationRecord, limits: tuple[Array, Array] | None, level: float) -> dict[str, ShareLimits]:
-    if limits is None:
-        return {}
-    ends = zip(record.labels, *(each.tolist() for each in limits), strict=True)
-    return {label: ShareLimits(low, high, level) for label, low, high in ends}
+def _answer(
+    record: EvaluationRecord,
+    found: EstimatedShares,
+    limits: tuple[Array, Array] | None,
+    level: float,
+    warnings: Sequence[str],
+    seed: int,
+) -> PrevalenceEstimate:
+    """The estimate, without what one method says alone."""
+    ends = () if limits is None else zip(record.labels, *(each.tolist() for each in limits), strict=True)
+    return PrevalenceEstimate(
+        evaluation_id=record.id,
+        method="bbse",
+        n_samples=record.n_samples,
+        prevalence=dict(zip(record.labels, found.shares.tolist(), strict=True)),
+        intervals={label: ShareLimits(low, high, level) for label, low, high in ends},
+        at_vertex=found.at_vertex,
+        converged=found.converged,
+        warnings=warnings,
+        seed=seed,
+    )
+
+
+def _counts(record: EvaluationRecord, predicted: Mapping[str, int]) -> Array:
+    """Predicted counts (K) in the order of the classes; a class that is not named was never predicted."""
+    unknown = [label for label in predicted if label not in record.labels]
+    if unknown:
+        refusals = (unknown_label(f"/predicted/{label}", label, record.labels) for label in unknown[:10])
+        raise InvalidInput([fault for one in refusals for fault in one.faults])
+    counts = np.array([predicted.get(label, 0) for label in record.labels], dtype=np.float64)
+    if counts.sum() == 0:
+        raise InvalidInput.at("/predicted", "no_samples", "expected at least one prediction")
+    return counts
+
+
+def _probabilities(record: EvaluationRecord, probabilities: Array) -> Array:
+    if probabilities.shape[1] != len(record.labels):
+        raise InvalidInput.at(
+            "/probabilities/0",
+            "wrong_length",
+            f"expected {len(record.labels)} probabilities per sample, got {probabilities.shape[1]}",
+        )
+    off = np.abs(probabilities.sum(axis=1) - 1.0) > 1e-6
+    if off.any():
+        row = int(np.argmax(off))
+        raise InvalidInput.at(
+            f"/probabilities/{row}",
+            "row_sum",
+            f"expected probabilities that sum to 1, got {significant(probabilities[row].sum(), 6)}",
+        )
+    return probabilities

@@ -23,7 +23,7 @@ from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares, Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate_at, values_at_shares
-from app.services.estimates.methods import shifted
+from app.services.estimates.methods import simulation
 from app.services.estimates.report_intervals import caution_findings
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import Causes, causes_of_shares, kind_of_causes
@@ -247,7 +247,7 @@ class ClassSizes:
         """
         for index in np.flatnonzero(wanted & (self.actual == 0)):
             label = self.labels[int(index)]
-            raise refused(
+            raise InvalidInput.at(
                 f"{pointer}/{label}", "no_samples", f"expected no share of {label!r}: how it is predicted is unknown"
             )
 
@@ -266,13 +266,15 @@ def named_shares(classes: ClassSizes, named: Mapping[str, float], pointer: str) 
     given = float(shares[~missing].sum())
     rest = 1.0 - given
     if rest < -_SUM_TOLERANCE or (not missing.any() and abs(rest) > _SUM_TOLERANCE):
-        raise refused(
+        raise InvalidInput.at(
             pointer, "shares_do_not_sum_to_one", f"expected shares that sum to 1, got {significant(given, 6)}"
         )
     if missing.any():
         kept = np.where(missing, actual, 0.0)
         if rest > _SUM_TOLERANCE and kept.sum() == 0:
-            raise refused(pointer, "no_samples", "expected shares that sum to 1: no class without one has samples")
+            raise InvalidInput.at(
+                pointer, "no_samples", "expected shares that sum to 1: no class without one has samples"
+            )
         scale = max(rest, 0.0) / kept.sum() if kept.sum() else 0.0
         shares = np.where(missing, kept * scale, shares)
     classes.refuse_shares_of_nothing(shares > 0, pointer)
@@ -300,11 +302,11 @@ class NamedRanges:
         others = actual.copy()
         others[self._codes] = 0.0
         if low.sum() > 1.0 + _ROUNDING:
-            raise refused(pointer, "shares_above_one", "expected ranges with lower ends that sum to at most 1")
+            raise InvalidInput.at(pointer, "shares_above_one", "expected ranges with lower ends that sum to at most 1")
         # Where the named classes are all that there are, the last of them has what the others leave.
         self._others = others / others.sum() if others.sum() else None
         if self._others is None and high.sum() < 1.0 - _ROUNDING:
-            raise refused(
+            raise InvalidInput.at(
                 pointer,
                 "shares_do_not_sum_to_one",
                 "expected ranges with upper ends that sum to at least 1, as they name all classes with samples",
@@ -322,11 +324,6 @@ class NamedRanges:
         found = np.zeros((len(points), self._classes))
         found[:, self._codes] = np.column_stack([points, left])
         return found
-
-
-def refused(pointer: str, code: str, detail: str) -> InvalidInput:
-    """A fault of a member of the request."""
-    return InvalidInput.at(pointer, code, detail)
 
 
 # Shares closer than this are one.
@@ -368,7 +365,7 @@ class ProjectedRun:
         old = named_shares(self.classes, self.scenario.old_prevalence or {}, "/old_prevalence")
         if (old == 0).any():
             label = self.classes.labels[int(np.argmin(old))]
-            raise refused(
+            raise InvalidInput.at(
                 "/old_prevalence", "no_samples", f"expected the share of {label!r} that probabilities are fitted to"
             )
         if not self._run.scores.are_probabilities:
@@ -413,7 +410,7 @@ class ProjectedRun:
         if self.scenario.recalibrate or self._run.uncounted is not None:
             return [(nan, nan)] * len(estimand.names)
         settings = replace(self._settings, alternative=Alternative.TWO_SIDED)
-        return [(one.low, one.high) for one in shifted.moved_by(estimand, self._run, shares, settings)]
+        return [(one.low, one.high) for one in simulation.moved_by(estimand, self._run, shares, settings)]
 
     def _from_samples(self, estimand: Estimand) -> bool:
         return estimand.scored or self.scenario.recalibrate
@@ -424,7 +421,7 @@ class ProjectedRun:
 
     def most_points(self, estimand: Estimand) -> int:
         """At how many shares values can be had in reasonable time."""
-        return shifted.most_points(self._run, from_samples=self._from_samples(estimand))
+        return simulation.most_points(self._run, from_samples=self._from_samples(estimand))
 
     def _refuse_too_many(self, estimands: Sequence[Estimand], shares: ClassShares) -> None:
         most = min(self.most_points(estimand) for estimand in estimands)
@@ -452,7 +449,7 @@ class ProjectedRun:
         """Design of what is simulated of the matrix, or of the samples."""
         if self._run.uncounted is not None:
             return ProjectionDesign(level=self.scenario.level, draws=0)
-        form = shifted.simulation(self._run, shares, self._settings, from_samples=from_samples)
+        form = simulation.simulated_form(self._run, self._settings, shares, from_samples=from_samples)
         return ProjectionDesign(
             level=form.level,
             draws=form.draws or 0,
@@ -537,7 +534,7 @@ def swept(run: ProjectedRun, sweep: Sweep) -> Projection:
     observed, equal = float(actual[index] / actual.sum()), float(1.0 / np.count_nonzero(actual))
     grid = _grid(sweep, {Marked.OBSERVED: observed, Marked.EQUAL: equal})
     if np.delete(actual, index).sum() == 0 or (actual[index] == 0 and grid[-1] > 0):
-        raise refused("/sweep/class", "no_samples", "expected samples of this class and of another")
+        raise InvalidInput.at("/sweep/class", "no_samples", "expected samples of this class and of another")
     shares = run.shares(sweep_shares(actual, index, grid))
     return Projection(
         evaluation_id=run.identifier,

@@ -12,7 +12,7 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.intervals import clopper_pearson, ratio_limits, wilson
-from app.services.estimates.methods.shifted import shares_of_rows
+from app.services.estimates.methods.closed_forms import shares_of_rows
 from app.services.stored import scores_of
 
 LEVEL = 0.95

@@ -1,13 +1,11 @@
 """Questions about an evaluation at another class prevalence."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Self
 from uuid import UUID
-
-import numpy as np
 
 from app.domain.errors import Fault, InvalidInput, NeedsScores, NoSamples, NotForKind, NotFound
 from app.domain.evaluation import EvaluationRecord
@@ -15,29 +13,20 @@ from app.domain.expressions.conditions import Slice
 from app.domain.inputs.labels import unknown_label
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.wording import significant
 from app.kernel.matrix.prevalence import crossings, sweep_shares
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import needs_counts
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.draws import chosen_seed
 from app.services.estimands import Estimand, parse_estimands, pointer_to
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
-from app.services.project.prevalence_estimate import (
-    PrevalenceEstimate,
-    estimate_from_labels,
-    estimate_from_probabilities,
-)
+from app.services.project.prevalence_estimate import PrevalenceEstimate, Unlabelled, estimate_prevalence
 from app.services.project.projection import (
-    ClassSizes,
     ProjectedRun,
     Projection,
     Scenario,
     Sweep,
     at_shares,
-    named_shares,
-    refused,
     swept,
     within_ranges,
 )
@@ -60,7 +49,7 @@ def changes_of_place(run: ProjectedRun, sweep: Sweep, against: ProjectedRun) -> 
     """
     shares = run.classes.actual
     if ((shares > 0) != (against.classes.actual > 0)).any():
-        raise refused("/against", "no_samples", "expected a run that has samples of the same classes")
+        raise InvalidInput.at("/against", "no_samples", "expected a run that has samples of the same classes")
     index = run.classes.index(sweep.label, "/sweep/class")
     found: dict[str, list[float]] = {}
     for estimand in run.estimands:
@@ -92,18 +81,6 @@ def _points(mine: ProjectedRun, theirs: ProjectedRun, estimand: Estimand) -> int
     values = sum(len(one.names) for one in mine.sharing_time_with(estimand))
     affordable = min(run.most_points(estimand) for run in (mine, theirs)) // (2 * values)
     return max(_FEWEST_POINTS, min(_POINTS, affordable))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Unlabelled:
-    """Predictions on samples without labels: counts of predicted labels, or probabilities (N, K)."""
-
-    predicted: Mapping[str, int] | None = None
-    probabilities: Array | None = None
-    old_prevalence: Mapping[str, float] | None = None
-    recalibrate: bool = False
-    level: float = 0.95
-    seed: int | None = None
 
 
 def projected(runs: Sequence[Runs], estimands: Sequence[Estimand], scenario: Scenario) -> Projection:
@@ -146,13 +123,9 @@ def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scena
     """
     record = unkept_record(source)
     estimands = _projectable(metrics, record, scenario)
-    outputs: dict[UUID, Samples] = {}
-    if _needs_outputs(estimands, scenario):
-        if source.samples is None or source.samples.outputs is None:
-            raise NeedsScores(_needed(source.kind), pointer="/input/kind")
-        outputs[record.id] = source.samples
-    elif _needs_samples(estimands, record) and source.samples is not None:
-        outputs[record.id] = source.samples
+    if _needs_outputs(estimands, scenario) and (source.samples is None or source.samples.outputs is None):
+        raise NeedsScores(_needed(source.kind), pointer="/input/kind")
+    outputs = {} if source.samples is None else {record.id: source.samples}
     return replace(_projected([record], outputs, estimands, scenario), evaluation_id=None)
 
 
@@ -258,28 +231,7 @@ class WhatIfService:
         """
         record = await self._get(project, identifier)
         refuse_kind(record, "shares of classes")
-        if seen.predicted is not None:
-            predicted = _counts(record, seen.predicted)
-            seed = chosen_seed(seen.seed, record.counts, predicted)
-            return await self._compute.run(
-                partial(estimate_from_labels, record, predicted, level=seen.level, seed=seed)
-            )
-        assert seen.probabilities is not None  # noqa: S101 - the request has one of the two
-        probabilities = _probabilities(record, seen.probabilities)
-        old = named_shares(ClassSizes.of(record), seen.old_prevalence or {}, "/old_prevalence")
-        seed = chosen_seed(seen.seed, probabilities)
-        return await self._compute.run(
-            partial(
-                estimate_from_probabilities,
-                record,
-                probabilities,
-                old,
-                given=seen.old_prevalence,
-                level=seen.level,
-                seed=seed,
-                recalibrated=seen.recalibrate,
-            )
-        )
+        return await self._compute.run(partial(estimate_prevalence, record, seen))
 
     async def _get(self, project: str, identifier: UUID, pointer: str | None = None) -> EvaluationRecord:
         record = await self._store.get(project, identifier)
@@ -308,7 +260,7 @@ def _class_to_simulate(source: MatrixInput, label: str | None) -> int:
         recalls = {one: source.counts[one, one] / sizes[one] for one in with_samples}
         place = min(recalls, key=recalls.__getitem__, default=None)
     if place is None or place not in with_samples:
-        raise refused("class", "no_samples", "expected a class that has samples, and others that have some")
+        raise InvalidInput.at("class", "no_samples", "expected a class that has samples, and others that have some")
     return place
 
 
@@ -330,33 +282,3 @@ def _check_projectable(metrics: Sequence[str], estimands: Sequence[Estimand]) ->
     ]
     if faults:
         raise InvalidInput(faults)
-
-
-def _counts(record: EvaluationRecord, predicted: Mapping[str, int]) -> Array:
-    """Predicted counts (K) in the order of the classes; a class that is not named was never predicted."""
-    unknown = [label for label in predicted if label not in record.labels]
-    if unknown:
-        refusals = (unknown_label(f"/predicted/{label}", label, record.labels) for label in unknown[:10])
-        raise InvalidInput([fault for one in refusals for fault in one.faults])
-    counts = np.array([predicted.get(label, 0) for label in record.labels], dtype=np.float64)
-    if counts.sum() == 0:
-        raise InvalidInput.at("/predicted", "no_samples", "expected at least one prediction")
-    return counts
-
-
-def _probabilities(record: EvaluationRecord, probabilities: Array) -> Array:
-    if probabilities.shape[1] != len(record.labels):
-        raise InvalidInput.at(
-            "/probabilities/0",
-            "wrong_length",
-            f"expected {len(record.labels)} probabilities per sample, got {probabilities.shape[1]}",
-        )
-    off = np.abs(probabilities.sum(axis=1) - 1.0) > 1e-6
-    if off.any():
-        row = int(np.argmax(off))
-        raise InvalidInput.at(
-            f"/probabilities/{row}",
-            "row_sum",
-            f"expected probabilities that sum to 1, got {significant(probabilities[row].sum(), 6)}",
-        )
-    return probabilities

@@ -1,12 +1,12 @@
 """Runs side by side: classes in one order, samples in one order where they are shared, values of metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import Self, TypeVar
+from uuid import UUID
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.domain.errors import IncomparableLabels, IncomparableRuns, InvalidExpression
 from app.domain.evaluation import EvaluationRecord
@@ -14,11 +14,10 @@ from app.domain.inputs.content import GROUPS_FACT, MIXED_FACT, REPEATS_FACT, WEI
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.samples import Samples, in_order
+from app.domain.inputs.samples import in_order
 from app.domain.slices import Places, refuse_unknown_slices, restricted
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.streamed import StreamedRuns
-from app.kernel.matrix.table import WeightedCounts
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array
@@ -27,15 +26,17 @@ from app.kernel.uncertainty.draws import chosen_seed
 from app.kernel.uncertainty.groups import Grouping
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares
-from app.services.estimates.methods.shifted import shifted_values, values_at
+from app.services.estimates.methods.simulation import shifted_values, values_at
 from app.services.estimates.run_data import RunData
 from app.services.runs.pairing import (
+    ONE_GROUP,
     KeptSamples,
+    NamedUnits,
     Pairing,
     PairingDesign,
     PairingMode,
-    one_group,
     pair,
+    refused_groups,
 )
 from app.services.stored import of_part
 
@@ -49,69 +50,56 @@ class Runs:
     Made by ``align``; what they have in common is looked for by ``pair``. Both happen once, at the edge of a use case.
 
     Attributes:
-        records: The runs; their classes may stand in another order.
-        matrices: (R, K, K) of all their samples, classes in the order of the first run; None of other kinds than
-            classes.
-        places: For each run, where its classes (K) stand.
+        records: The runs. As they are paired they have the classes in the order of the first, and the samples that are
+            known.
         pairing: What the runs have in common.
-        kept: What is known of their samples.
+        units: In place of samples, of runs whose samples were streamed.
         streamed: Metrics of probabilities of samples that were streamed.
         asked: How they were to be paired, and the share of samples that they must have in common.
     """
 
     records: tuple[EvaluationRecord, ...]
-    matrices: Array | None
-    places: tuple[NDArray[np.intp], ...]
     pairing: Pairing = _ALONE
-    kept: KeptSamples = field(default_factory=KeptSamples)
+    units: Mapping[UUID, NamedUnits] = field(default_factory=dict)
     streamed: StreamedRuns | None = None
     asked: tuple[PairingMode, float] = (PairingMode.AUTO, 1.0)
 
-    @cached_property
+    @property
     def labels(self) -> tuple[str, ...]:
         """The K classes in the order of the first run, which everything here has."""
-        return tuple(self.records[0].labels[code] for code in np.argsort(self.places[0]))
+        return self.records[0].labels
 
     @property
     def positive(self) -> int | None:
         """The positive class of the first run."""
-        positive = self.records[0].positive
-        return None if positive is None else int(self.places[0][positive])
+        return self.records[0].positive
 
     @classmethod
     def align(cls, records: Sequence[EvaluationRecord], pointer: str = "/evaluations") -> Self:
-        """Bring the classes of all runs to the order of the first.
+        """Return the runs, which can be compared.
 
         Raises:
-            IncomparableLabels: two runs have different classes.
+            IncomparableRuns: two are of different kinds.
+            IncomparableLabels: two have different classes.
         """
-        labels, task = records[0].labels, records[0].task
-        order = {label: place for place, label in enumerate(labels)}
-        matrices, places = [], []
+        first = records[0]
         for index, record in enumerate(records):
             at = f"{pointer}/{index}" if pointer.endswith("s") else pointer
-            if record.task is not task:
+            if record.task is not first.task:
                 raise IncomparableRuns(
                     f"expected runs of one kind of input: {record.id} came as {record.kind.replace('_', ' ')}, and "
-                    f"{records[0].id} as {records[0].kind.replace('_', ' ')}",
+                    f"{first.id} as {first.kind.replace('_', ' ')}",
                     pointer=at,
                 )
-            if set(record.labels) != set(labels):
-                raise _different(record, records[0], at)
-            if record.decisions != records[0].decisions:
+            if set(record.labels) != set(first.labels):
+                raise _different(record, first, at)
+            if record.decisions != first.decisions:
                 raise IncomparableLabels(
                     f"expected runs with the same decisions in the same order; {record.id} has "
-                    f"{listed(record.decisions or ())}, and {records[0].id} {listed(records[0].decisions or ())}",
+                    f"{listed(record.decisions or ())}, and {first.id} {listed(first.decisions or ())}",
                     pointer=at,
                 )
-            place = np.array([order[label] for label in record.labels], dtype=np.intp)
-            places.append(place)
-            if task is not None:
-                continue
-            matrix = np.empty(record.counts.shape)
-            matrix[np.ix_(place, place)] = record.counts
-            matrices.append(matrix)
-        return cls(tuple(records), np.stack(matrices) if matrices else None, tuple(places))
+        return cls(tuple(records))
 
     def pair(self, kept: KeptSamples, mode: PairingMode = PairingMode.AUTO, *, minimum_matched: float = 1.0) -> Self:
         """Return the runs with their pairing; see ``pairing.pair``.
@@ -119,21 +107,31 @@ class Runs:
         A run whose samples all weigh the same is one without weights, and one of which each is a group is one without
         groups.
         """
-        runs = self._canonical(kept)
-        found = pair(self.records, runs.data, mode, minimum_matched)
-        return replace(runs, pairing=found, asked=(mode, minimum_matched))
+        runs = self._known(kept)
+        runs = replace(runs, records=tuple(map(_canonical, runs.records)), asked=(mode, minimum_matched))
+        return replace(runs, pairing=pair(runs.records, runs.data, mode, minimum_matched))
+
+    def joined(self, pairing: Pairing, streamed: StreamedRuns | None) -> Self:
+        """Return the runs with a known pairing, and nothing else of their samples."""
+        return replace(self._known(KeptSamples()), pairing=pairing, streamed=streamed)
+
+    def alone(self, index: int, kept: KeptSamples | None = None) -> Self:
+        """One of the runs."""
+        runs = self if kept is None else self._known(kept)
+        return replace(runs, records=runs.records[index : index + 1], pairing=_ALONE)
+
+    def _known(self, kept: KeptSamples) -> Self:
+        """The runs with what is known of their samples, and their classes in one order."""
+        known = [replace(one, samples=kept.samples.get(one.id)) for one in self.records]
+        ordered = tuple(in_class_order(one, self.labels) for one in known)
+        return replace(self, records=ordered, units=kept.units)
 
     def within(self, places: Sequence[Places]) -> "Runs":
         """The runs on some samples of each alone, paired anew in the way in which these were."""
-        sources = [restricted(one.source, own) for one, own in zip(self.data, places, strict=True)]
-        records = [of_part(record, source) for record, source in zip(self.records, sources, strict=True)]
-        samples = {
-            record.id: source.samples
-            for record, source in zip(records, sources, strict=True)
-            if source.samples is not None
-        }
+        parts = [of_part(record, restricted(record, own)) for record, own in zip(self.records, places, strict=True)]
         mode, minimum = self.asked
-        return Runs.align(records).pair(KeptSamples(samples), mode, minimum_matched=minimum)
+        samples = {part.id: part.samples for part in parts if part.samples is not None}
+        return Runs.align(parts).pair(KeptSamples(samples), mode, minimum_matched=minimum)
 
     def refuse_unknown_slices(self, expression: Expression, pointer: str) -> None:
         """Refuse an expression of slices that a run does not have.
@@ -141,42 +139,13 @@ class Runs:
         Raises:
             InvalidExpression: one has no such attribute or value, or no sample in the slice.
         """
-        for run, record in enumerate(self.records):
+        for record in self.records:
             try:
-                refuse_unknown_slices(expression, self.data[run].source)
+                refuse_unknown_slices(expression, record)
             except InvalidExpression as error:
                 several = f"{record.id} ({record.model.name}): " if len(self.records) > 1 else ""
                 detail = several + error.detail
                 raise InvalidExpression(detail, pointer=pointer, suggestions=error.suggestions) from None
-
-    def joined(self, pairing: Pairing, streamed: StreamedRuns | None) -> Self:
-        """Return the runs with a known pairing, and nothing else of their samples."""
-        return replace(self, pairing=pairing, kept=KeptSamples(), streamed=streamed)
-
-    def _canonical(self, kept: KeptSamples) -> Self:
-        """The runs with what is known of their samples, without weights and groups that say nothing."""
-        records, samples = [*self.records], dict(kept.samples)
-        matrices = None if self.matrices is None else self.matrices.copy()
-        for index, record in enumerate(records):
-            own = samples.get(record.id)
-            if own is None:
-                continue
-            weights, lost = own.weights, set[str]()
-            if own.groups is not None and np.unique(own.groups).size == own.groups.size:
-                own, lost = replace(own, groups=None), {GROUPS_FACT}
-            plain = record
-            of_one = weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all()
-            if weights is not None and of_one and record.is_weighted:
-                own, lost = replace(own, weights=None), {*lost, WEIGHTS_FACT, "rows"}
-                counts = np.rint(record.counts / weights[0]).astype(np.int64)
-                plain = replace(record, content=Content.counts, counts=counts)
-                if matrices is not None:
-                    matrices[index] = np.rint(matrices[index] / weights[0])
-            samples[record.id] = own
-            records[index] = replace(
-                plain, facts={name: fact for name, fact in plain.facts.items() if name not in lost}
-            )
-        return replace(self, records=tuple(records), matrices=matrices, kept=replace(kept, samples=samples))
 
     @property
     def task(self) -> Task | None:
@@ -188,46 +157,13 @@ class Runs:
         """The task, and the decisions if they are no classes."""
         return self.records[0].judged
 
-    @property
-    def _unit_task(self) -> Task:
-        if self.task is None:
-            raise ValueError("expected runs of more than a matrix of classes")
-        return self.task
-
-    def alone(self, index: int, kept: KeptSamples | None = None) -> "Runs":
-        """One of the runs."""
-        one = slice(index, index + 1)
-        matrices = None if self.matrices is None else self.matrices[one]
-        return Runs(self.records[one], matrices, self.places[one], kept=kept or self.kept)
-
     def __len__(self) -> int:
         return len(self.records)
 
     @cached_property
     def data(self) -> tuple[RunData, ...]:
         """The runs with all of their samples, as limits of each are made from them."""
-        return tuple(self._data(run) for run in range(len(self)))
-
-    def _data(self, run: int) -> RunData:
-        streamed = self.kept.units.get(self.records[run].id)
-        return RunData(self.source(run)) if streamed is None else RunData(self.source(run), *streamed)
-
-    def source(self, index: int = 0, some: Samples | None = None) -> MatrixInput:
-        """Return the input of one run with what is known of its samples, or ``some`` of them, its classes in the order
-        that all have.
-        """
-        record, place = self.records[index], self.places[index]
-        samples = self.kept.samples.get(record.id) if some is None else some
-        if np.array_equal(place, np.arange(place.size)):
-            return replace(record, samples=samples)
-        if self.matrices is None:
-            return UNIT_KINDS[self._unit_task].reordered(replace(record, samples=samples), self.labels)
-        if samples is not None:
-            samples = in_order(samples, place)
-        # Scores are higher for the second class unless said.
-        positive = int(place[1 if record.positive is None else record.positive])
-        moved = replace(record, labels=self.labels, positive=positive, counts=self.matrices[index])
-        return replace(moved, samples=samples)
+        return tuple(RunData(record, *self.units.get(record.id, ())) for record in self.records)
 
     def seed(self, asked: int | None = None) -> int:
         """The seed asked for, or one that these runs always have, whatever is asked of them."""
@@ -245,14 +181,9 @@ class Runs:
 
     @cached_property
     def counts(self) -> Array:
-        """Matrices (R, K, K), of paired runs of what all of them have seen.
-
-        Raises:
-            ValueError: these are no runs of classes.
-        """
-        if self.matrices is None:
-            raise ValueError("expected runs of classes")
-        return self.matrices if self.pairing.joint is None else self.pairing.joint.matrices()
+        """Matrices (R, K, K) of runs of classes, of paired ones of what all of them have seen."""
+        joint = self.pairing.joint
+        return np.stack([one.counts for one in self.data]) if joint is None else joint.matrices()
 
     @property
     def n_common(self) -> float:
@@ -260,19 +191,14 @@ class Runs:
         common = self.pairing.n_common
         return self.records[0].n_rows if common is None else float(common)
 
-    @cached_property
-    def weighted(self) -> tuple[WeightedCounts | None, ...]:
-        """Weighted matrix of each run of classes; None for a run without weights."""
-        return tuple(None if one.uncounted is NoLimits.NO_WEIGHTS else one.weighted for one in self.data)
-
     @property
     def lacking_weights(self) -> EvaluationRecord | None:
         """The first run whose samples have weights that are not at hand."""
         joint = self.pairing.joint
         if joint is not None and joint.weights is not None:
             return None
-        known = {identifier for identifier, one in self.kept.samples.items() if one.weights is not None}
-        return next((record for record in self.records if record.is_weighted and record.id not in known), None)
+        known = zip(self.records, self.data, strict=True)
+        return next((record for record, one in known if one.uncounted is NoLimits.NO_WEIGHTS), None)
 
     @property
     def grouped(self) -> bool:
@@ -300,7 +226,7 @@ class Runs:
 
     def _grouping(self, record: EvaluationRecord) -> Grouping:
         """Groups of one run; every sample is one where they are independent."""
-        samples = self.kept.samples.get(record.id)
+        samples = record.samples
         if not record.is_grouped:
             size = int(record.n_rows) if samples is None else samples.truth.size
             return Grouping(np.arange(size), size)
@@ -312,26 +238,39 @@ class Runs:
             )
         found = Grouping.of(samples.groups)
         if found.n_groups < 2:
-            raise one_group()
+            raise refused_groups(ONE_GROUP)
         return found
 
-    def entries(self, run: int) -> tuple[JointCounts, int]:
-        """Samples of classes, those that say the same as one entry, with their groups; and the place of a run in them.
+    def added(self, run: int, of_cells: Array) -> tuple[Array, Grouping | None]:
+        """Return what each unit of a run of classes adds to values (..., n), from what a sample in each cell does
+        (..., K, K), and the groups of the units. A unit is all that says the same, in groups what does so in one of
+        them; its square is the sum of the squares of its samples.
 
         Raises:
-            IncomparableRuns: the samples of the run were not saved.
+            IncomparableRuns: the samples come in groups that were not saved.
         """
-        if self.pairing.joint is not None and self.groupings:
-            return self.pairing.joint, run
-        grouping, record, place = self.groupings[run], self.records[run], self.places[run]
-        labels = self.kept.samples.get(record.id)
-        if labels is None:
+        joint, place, grouped = self.pairing.joint, run, bool(self.groupings)
+        if joint is None and not grouped:
+            squares = self.data[run].squares
+            roots = np.sqrt(self.counts[run] if squares is None else squares)
+            return (of_cells * roots).reshape(*of_cells.shape[:-2], -1), None
+        if joint is None:
+            joint, place = self._entries(run), 0
+        # In groups samples go together, else they are independent.
+        times = joint.counts if grouped else np.sqrt(joint.counts)
+        masses = times if joint.weights is None else times * joint.weights
+        return of_cells[..., joint.truth, joint.predictions[place]] * masses, joint.grouping
+
+    def _entries(self, run: int) -> JointCounts:
+        """Samples of one run in groups, those of a group that say the same as one entry."""
+        grouping, samples = self.groupings[run], self.records[run].samples
+        if samples is None:
             # Independent samples without weights are what their matrix says.
             counts = self.counts[run].astype(np.int64)
             truth, predicted = (np.repeat(codes.ravel(), counts.ravel()) for codes in np.indices(counts.shape))
-            return JointCounts(self.n_classes, truth, predicted[None], np.ones(truth.size), grouping=grouping), 0
-        predictions = place[labels.predicted][None]
-        return combine(place[labels.truth], predictions, self.n_classes, weights=labels.weights, grouping=grouping), 0
+            return JointCounts(self.n_classes, truth, predicted[None], np.ones(truth.size), grouping=grouping)
+        weights, predictions = samples.weights, samples.predicted[None]
+        return combine(samples.truth, predictions, self.n_classes, weights=weights, grouping=grouping)
 
     @cached_property
     def scored(self) -> tuple[RunData, ...]:
@@ -340,23 +279,19 @@ class Runs:
             return self.data
         return tuple(run.among(rows) for run, rows in zip(self.data, self.pairing.rows, strict=True))
 
-    def values(self, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
-        """Values (R, V) of each estimand; what prevalence moves at the shares (K), if given."""
-        found = {} if self.task is not None else _of_matrices(self.counts, estimands, shares)
-        of_samples = [estimand for estimand in estimands if estimand.scored]
-        if of_samples and self.streamed is not None:
-            found |= {id(one): self._streamed_values(one, self.streamed) for one in of_samples}
-        elif of_samples:
-            by_run = [_of_samples(run, of_samples, shares) for run in self.scored]
-            found |= {
-                id(one): np.stack(values) for one, values in zip(of_samples, zip(*by_run, strict=True), strict=True)
-            }
-        return [found[id(estimand)] for estimand in estimands]
-
-    def _streamed_values(self, estimand: Estimand, streamed: StreamedRuns) -> Array:
-        """NaN where it has no closed form."""
-        known = streamed.values(estimand.expression)
-        return np.full((len(self), len(estimand.names)), np.nan) if known is None else known
+    def values(self, estimand: Estimand, shares: Array | None = None) -> Array:
+        """Values (R, V) of an estimand; what prevalence moves at the shares (K), if given. NaN where it has no closed
+        form and samples were streamed.
+        """
+        if not estimand.scored and self.task is None:
+            return values_at(self.counts, [estimand], shares)[0]
+        if self.streamed is not None:
+            known = self.streamed.values(estimand.expression)
+            return np.full((len(self), len(estimand.names)), np.nan) if known is None else known
+        if shares is None or estimand.insensitive:
+            return np.stack([run.values(estimand) for run in self.scored])
+        at = ClassShares(shares[None])
+        return np.stack([shifted_values([estimand], run, at)[0][0] for run in self.scored])
 
     @property
     def repeats(self) -> frozenset[int]:
@@ -368,45 +303,69 @@ class Runs:
         """Is it known of a run that the folds of one repetition do not follow each other?"""
         return any(MIXED_FACT in record.facts for record in self.records)
 
-    def fold_values(self, estimands: Sequence[Estimand]) -> list[Array] | None:
-        """Values (R, F, V) of each estimand on every fold; None unless all runs have the same folds.
+    @cached_property
+    def fold_counts(self) -> Array | None:
+        """Matrices (R, F, K, K) of every fold; None unless all runs have the same folds.
 
-        Folds are the same when they are as many and have the same class counts, in the same order of classes, and no
-        two runs are known to repeat their cross-validation another number of times.
+        Folds are the same when they are as many and have the same class counts, and no two runs are known to repeat
+        their cross-validation another number of times.
         """
         folds = [record.fold_counts for record in self.records if record.fold_counts is not None]
-        if len(folds) < len(self) or any(record.labels != self.labels for record in self.records):
+        if len(folds) < len(self) or len(self.repeats) > 1:
             return None
         sums = [fold.sum(axis=2) for fold in folds]
         if any(one.shape != sums[0].shape or (one != sums[0]).any() for one in sums) or len(sums[0]) < 2:
             return None
-        if len(self.repeats) > 1:
+        return np.stack(folds).astype(np.float64)
+
+    def fold_values(self, estimand: Estimand) -> Array | None:
+        """Values (R, F, V) of an estimand on every fold, NaN where they are not known; None without the same folds."""
+        if self.fold_counts is None:
             return None
-        counts = np.stack(folds).astype(np.float64)
-        found = _of_matrices(counts, estimands)
-        of_samples = [estimand for estimand in estimands if estimand.scored or estimand.is_of_slices]
-        if of_samples:
-            found |= {id(one): np.full((*counts.shape[:2], len(one.names)), np.nan) for one in of_samples}
-        of_samples = [estimand for estimand in of_samples if not estimand.is_of_slices]
-        by_fold = [run.folds for run in self.data] if of_samples else []
-        if of_samples and all(len(one) == counts.shape[1] for one in by_fold):
-            by_run = [[_of_samples(fold, of_samples) for fold in one] for one in by_fold]
-            for place, estimand in enumerate(of_samples):
-                found[id(estimand)] = np.array([[values[place] for values in run] for run in by_run])
-        return [found[id(estimand)] for estimand in estimands]
+        if not (estimand.scored or estimand.is_of_slices):
+            return values_at(self.fold_counts, [estimand])[0]
+        n_folds, runs = self.fold_counts.shape[1], [] if estimand.is_of_slices else [run.folds for run in self.data]
+        if all(len(folds) == n_folds for folds in runs) and runs:
+            return np.array([[fold.values(estimand) for fold in folds] for folds in runs])
+        return np.full((len(self), n_folds, len(estimand.names)), np.nan)
 
 
-def _of_matrices(counts: Array, estimands: Sequence[Estimand], shares: Array | None = None) -> dict[int, Array]:
-    """Values of the metrics of matrices among the estimands, by the identity of these."""
-    chosen = [estimand for estimand in estimands if not (estimand.scored or estimand.is_of_slices)]
-    return {id(one): values for one, values in zip(chosen, values_at(counts, chosen, shares), strict=True)}
+_Input = TypeVar("_Input", bound=MatrixInput)
 
 
-def _of_samples(run: RunData, estimands: Sequence[Estimand], shares: Array | None = None) -> list[Array]:
-    """Values (V) of metrics of samples."""
-    if shares is None:
-        return [run.values(estimand) for estimand in estimands]
-    return [values[0] for values in shifted_values(estimands, run, ClassShares(shares[None]))]
+def in_class_order(source: _Input, labels: tuple[str, ...]) -> _Input:
+    """An input with its classes in this order, those of its samples too."""
+    if source.labels == labels:
+        return source
+    if source.task is not None:
+        return replace(source, **UNIT_KINDS[source.task].reordered(source, labels).as_input)
+    at = {label: place for place, label in enumerate(labels)}
+    places = np.array([at[label] for label in source.labels], dtype=np.intp)
+    order, folds = np.argsort(places), source.fold_counts
+    return replace(
+        source,
+        labels=labels,
+        positive=None if source.positive is None else int(places[source.positive]),
+        counts=source.counts[np.ix_(order, order)],
+        fold_counts=None if folds is None else folds[:, order[:, None], order],
+        samples=None if source.samples is None else in_order(source.samples, places),
+    )
+
+
+def _canonical(record: EvaluationRecord) -> EvaluationRecord:
+    """A run without weights and groups of its samples that say nothing."""
+    samples, lost = record.samples, set[str]()
+    if samples is None:
+        return record
+    if samples.groups is not None and np.unique(samples.groups).size == samples.groups.size:
+        samples, lost = replace(samples, groups=None), {GROUPS_FACT}
+    weights = samples.weights if record.is_weighted else None
+    if weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all():
+        samples, lost = replace(samples, weights=None), {*lost, WEIGHTS_FACT, "rows"}
+        counts = np.rint(record.counts / weights[0]).astype(np.int64)
+        record = replace(record, content=Content.counts, counts=counts)
+    facts = {name: fact for name, fact in record.facts.items() if name not in lost}
+    return replace(record, samples=samples, facts=facts)
 
 
 def _different(record: EvaluationRecord, first: EvaluationRecord, pointer: str) -> IncomparableLabels:

@@ -25,7 +25,6 @@ from app.kernel.metrics.expression import measures, needs_counts, usual_measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
-from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.estimands import Estimand
 from app.services.estimates.run_data import RunData
@@ -301,23 +300,12 @@ def _limits(runs: Runs, pair: tuple[int, int], found: Split, level: float) -> tu
 
 def _difference(runs: Runs, pair: tuple[int, int], part: float, of_cells: Array) -> StudentDifferences:
     """Return a part with its error, from what a sample in each cell of both runs (2, K, K) adds to it."""
-    joint, grouped = runs.pairing.joint, bool(runs.groupings)
-    added, groups = [], list[Grouping]()
-    for run, cells in zip(pair, of_cells, strict=True):
-        if joint is not None or grouped:
-            entries, place = (joint, run) if joint is not None else runs.entries(run)
-            # In groups the samples of an entry go together, else they are independent.
-            times = entries.counts if grouped else np.sqrt(entries.counts)
-            weights = 1.0 if entries.weights is None else entries.weights
-            added.append(cells[entries.truth, entries.predictions[place]] * times * weights)
-            groups += [entries.grouping] if entries.grouping is not None else []
-        else:
-            weighted = runs.weighted[run]
-            squares = runs.counts[run] if weighted is None else weighted.squares
-            added.append((cells * np.sqrt(squares)).ravel())
+    added, groups = zip(*(runs.added(run, cells) for run, cells in zip(pair, of_cells, strict=True)), strict=True)
+    groupings = [one for one in groups if one is not None]
     # Both runs add to a part, so that it is the first less the second turned round.
     parts = [_linear(part, added[0]), _linear(0.0, -added[1])]
-    return join_runs(parts, [], paired=joint is not None, same_items=False, groupings=groups).difference(0, 1)
+    paired = runs.pairing.joint is not None
+    return join_runs(parts, [], paired=paired, same_items=False, groupings=groupings).difference(0, 1)
 
 
 def _linear(value: float, influence: Array) -> Linearisation:

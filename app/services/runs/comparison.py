@@ -85,11 +85,11 @@ def proper_scores() -> list[str]:
 
 
 def _scores(runs: Runs, estimands: Sequence[Estimand], prevalence: CommonPrevalence) -> Iterator[ComparedValue]:
-    found = runs.values(estimands, prevalence.shares if prevalence.reachable else None)
-    for estimand, values in zip(estimands, found, strict=True):
+    shares = prevalence.shares if prevalence.reachable else None
+    for estimand in estimands:
         if estimand.preference is not None and prevalence.reaches(estimand):
             # Of a metric of every class the mean: what one class gains another may lose.
-            means = values.mean(axis=1)
+            means = runs.values(estimand, shares).mean(axis=1)
             yield ComparedValue(estimand.text, means, estimand.preference.score(means))
 
 
@@ -157,14 +157,10 @@ class Comparison:
         """Have the samples weights?"""
         return any(record.is_weighted for record in self.runs.records)
 
-    @cached_property
-    def observed(self) -> list[Array]:
-        """Values (R, V) of each estimand as the runs are."""
-        found = iter(self.runs.values([one for one in self.estimands if not one.is_of_slices]))
-        return [
-            self._sliced[index].observed[0] if estimand.is_of_slices else next(found)
-            for index, estimand in enumerate(self.estimands)
-        ]
+    def observed(self, index: int) -> Array:
+        """Values (R, V) of an estimand as the runs are."""
+        estimand = self.estimands[index]
+        return self._sliced[index].observed(0) if estimand.is_of_slices else self.runs.values(estimand)
 
     @cached_property
     def _sliced(self) -> "dict[int, Comparison | SliceDifferences]":
@@ -177,7 +173,7 @@ class Comparison:
         for index, estimand in enumerate(self.estimands):
             expression = estimand.expression
             if isinstance(expression, Sliced):
-                places = [places_of(one.source, expression.where, "/metrics") for one in self.runs.data]
+                places = [places_of(one, expression.where, "/metrics") for one in self.runs.records]
                 inside = part_of(estimand, expression, self.runs.labels)
                 found[index] = compared(self.runs.within(places), inside)
             elif estimand.is_of_slices:
@@ -187,43 +183,38 @@ class Comparison:
     @cached_property
     def values(self) -> list[Array]:
         """Values (R, V) of each estimand at the common prevalence; NaN where the runs cannot be brought there."""
-        shares = self.prevalence.shares if self.prevalence.reachable else None
-        plain = [(index, one) for index, one in enumerate(self.estimands) if not one.is_of_slices]
-        of_plain = [self.observed[index] for index, _ in plain]
-        if shares is not None:
-            of_plain = self.runs.values([one for _, one in plain], shares)
-        found = {index: one.values[0] for index, one in self._sliced.items()}
-        for (index, estimand), values in zip(plain, of_plain, strict=True):
-            found[index] = values if self.prevalence.reaches(estimand) else np.full(values.shape, np.nan)
-        return [found[index] for index in range(len(self.estimands))]
+        return [way.values[place] for way, place in self.placed]
 
     @cached_property
     def ways(self) -> tuple[Resampling, ...]:
         """The ways in which the estimands are resampled, those of matrices first."""
-        known = {id(way): way for way, _ in self._places}.values()
+        known = {id(way): way for way, _ in self.placed}.values()
         return tuple(sorted(known, key=lambda way: way.estimands[0].scored))
 
     @cached_property
-    def _places(self) -> list[tuple[Resampling, int]]:
+    def placed(self) -> list[tuple[Resampling, int]]:
         """For each estimand, how it is resampled, and its place there."""
-        indices = [index for index, estimand in enumerate(self.estimands) if not estimand.is_of_slices]
-        made = {index: one.way(0) if isinstance(one, Comparison) else (one, 0) for index, one in self._sliced.items()}
-        of_matrices = [index for index in indices if not (self.estimands[index].scored or self.runs.grouped)]
-        rest = [index for index in indices if index not in of_matrices]
-        for chosen, kind in ((of_matrices, MatrixDraws), (rest, LinearDifferences)):
-            if chosen:
-                estimands = [self.estimands[index] for index in chosen]
-                way: Resampling = kind(self._setup, estimands, [self.values[index] for index in chosen])
-                made |= {index: (way, place) for place, index in enumerate(chosen)}
+        made = {
+            index: one.placed[0] if isinstance(one, Comparison) else (one, 0) for index, one in self._sliced.items()
+        }
+        shares = self.prevalence.shares if self.prevalence.reachable else None
+        chosen: dict[type[Resampling], list[int]] = {}
+        for index, estimand in enumerate(self.estimands):
+            if not estimand.is_of_slices:
+                as_sums = estimand.scored or self.runs.grouped
+                chosen.setdefault(LinearDifferences if as_sums else MatrixDraws, []).append(index)
+        for kind, indices in chosen.items():
+            estimands = [self.estimands[index] for index in indices]
+            values = [self.runs.values(estimand, shares) for estimand in estimands]
+            reached = [self.prevalence.reaches(estimand) for estimand in estimands]
+            known = [one if there else one * np.nan for one, there in zip(values, reached, strict=True)]
+            way = kind(self._setup, estimands, known)
+            made |= {index: (way, place) for place, index in enumerate(indices)}
         return [made[index] for index in range(len(self.estimands))]
-
-    def way(self, index: int) -> tuple[Resampling, int]:
-        """Return the resampling of an estimand, and its place there."""
-        return self._places[index]
 
     def drawn(self, index: int) -> Array | None:
         """Draws (D, R, V) of an estimand, joint where the runs are paired; None where they would take too long."""
-        way, place = self._places[index]
+        way, place = self.placed[index]
         return way.drawn[place]
 
     def drawn_scores(self, index: int, place: int) -> Array | None:
@@ -245,14 +236,12 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """Notes on parts that could not be computed."""
-        alone = [(index, one) for index, one in self._sliced.items() if isinstance(one, Comparison)]
-        return [
-            *(note for way in self.ways for note in way.notes),
-            *(
-                f"{self.estimands[index].text} is of {one.runs.n_common:g} samples: {one.runs.pairing.reason}."
-                for index, one in alone
-            ),
+        alone = [
+            f"{self.estimands[index].text} is of {one.runs.n_common:g} samples: {one.runs.pairing.reason}."
+            for index, one in self._sliced.items()
+            if isinstance(one, Comparison)
         ]
+        return [*(note for way in self.ways for note in way.notes), *alone]
 
     @property
     def findings(self) -> list[Finding]:
@@ -261,7 +250,7 @@ class Comparison:
 
     def omnibus(self, index: int, place: int) -> OmnibusTest | None:
         """A test that all runs have the same value, where there is one."""
-        way, own = self._places[index]
+        way, own = self.placed[index]
         return way.omnibus(own, place)
 
     def scores(self, index: int) -> Array:
@@ -274,26 +263,26 @@ class Comparison:
     ) -> list[list[Test]]:
         """For each of the values of an estimand, the differences of the pairs in order."""
         side = self.settings.alternative if alternative is None else alternative
-        bounds = gap_bounds(self.estimands[index].bounds)
-        found = self._two_sided(index, side.two_sided_level(self.settings.level if level is None else level))
-        return [[one.on_side(side, bounds) for one in of_value] for of_value in found]
-
-    def _two_sided(self, index: int, read_at: float) -> list[list[Test]]:
-        way, own = self._places[index]
-        tested = way.tests(own, read_at)
+        bounds, (way, own) = gap_bounds(self.estimands[index].bounds), self.placed[index]
+        tested = way.tests(own, side.two_sided_level(self.settings.level if level is None else level))
         return [
-            [self._difference(index, place, pair, tests[place]) for pair, tests in zip(self.pairs, tested, strict=True)]
+            [
+                self._difference(index, place, pair, tests[place]).on_side(side, bounds)
+                for pair, tests in zip(self.pairs, tested, strict=True)
+            ]
             for place in range(len(self.estimands[index].names))
         ]
 
     def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test) -> Test:
-        way, own = self._places[index]
+        way, own = self.placed[index]
         gap = float(way.gaps(own, pair)[place])
         if not np.isfinite(gap):
             reached = self.prevalence.reaches(self.estimands[index])
             values = self.values[index][[*pair], place].tolist()
-            return Test(reason=way.without(own) or why_no_difference(*values, reached=reached), error=np.nan)
-        return test.of(gap, self.estimands[index].preference, identical=test.identical or self._identical(pair))
+            return Test(
+                reason=way.without(own) or why_no_difference(*values, reached=reached), probability_error=np.nan
+            )
+        return test.of(gap, self.estimands[index].preference, identical=bool(test.identical) or self._identical(pair))
 
     def _identical(self, pair: tuple[int, int]) -> bool:
         """Do two paired runs predict the same class for every sample?"""
@@ -304,9 +293,6 @@ class Comparison:
 class SliceDifferences(Resampling):
     """An estimand over several slices, or of several values of slices: differences of what is picked from them, and of
     their mean, have limits by MOVER over those of each run. Draws of what is picked would move it to one side.
-
-    Attributes:
-        observed: Values (R, V) as the runs are.
     """
 
     def __init__(self, setup: Setup, estimand: Estimand, compared: Callable[[Runs, Estimand], Comparison]) -> None:
@@ -323,8 +309,11 @@ class SliceDifferences(Resampling):
             self._slices = [compared(setup.runs, one) for one in inside]
         else:
             raise TypeError("expected an expression of several slices")
-        self.observed = [self._made_of([one.observed[0] for one in self._slices])]
         super().__init__(setup, [estimand], [self._made_of([one.values[0] for one in self._slices])])
+
+    def observed(self, _: int) -> Array:
+        """Values (R, V) as the runs are."""
+        return self._made_of([one.observed(0) for one in self._slices])
 
     def _made_of(self, values: Sequence[Array]) -> Array:
         """Values (R, V) from those of each slice."""
@@ -408,7 +397,7 @@ class SliceDifferences(Resampling):
 
 def _limits_apart(of: Sequence[Comparison], level: float) -> Array:
     """Limits (pairs, V, 2) of the differences in the V values that some comparisons are of."""
-    tests = [way.tests(place, level) for way, place in (one.way(0) for one in of)]
+    tests = [way.tests(place, level) for way, place in (one.placed[0] for one in of)]
     return np.array([[(one.low, one.high) for each in of_pair for one in each] for of_pair in zip(*tests, strict=True)])
 
 

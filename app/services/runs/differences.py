@@ -1,34 +1,30 @@
 """The difference of two runs: interval, test, and the probabilities that one is better or both are equivalent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite, isinf, isnan, nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from app.domain.members import HIDDEN, LEFT_OUT, typed
 from app.kernel.compare.differences import Differences, HybridDifferences, Reach
-from app.kernel.compare.linear import LinearRuns
 from app.kernel.metrics.expression import Bounds
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.scipy_bridge import normal_cdf
-from app.kernel.samples.influence import LinearMethod
 from app.kernel.uncertainty.draws import Alternative, within
 from app.kernel.uncertainty.intervals import Limits, two_sided_z
 from app.services.estimands import Better, Preference
 from app.services.estimates.estimate import Estimate
-from app.services.runs.pairing import Pairing, PairingDesign
 
-NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
 NO_LIMITS = "the difference is the same in all draws, or undefined in too many, so it has no limits"
 NO_VALUE = "a run has no value of the metric"
 NOT_REACHED = "the runs cannot be compared on the metric at one prevalence"
 BOTH_INFINITE = "both values are infinite, so their difference is undefined"
 ONE_INFINITE = "one of the values is infinite, and so is the difference"
-NOT_FOLDED = (
-    "the samples were too many to be looked at together, and not all metrics are added up sample by sample (not_folded)"
-)
-NOTHING_VARIES = "neither value varies over the samples, so the test cannot tell how sure their equality is"
+
+# NaN is `null`.
+_NUMBER = typed(float | None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,33 +33,33 @@ class Test:
     can be said.
 
     Attributes:
-        value: The difference; NaN until it is known whether it is one.
+        p_value: Two-sided unless `design.alternative` names a side. With `p_range` its upper end, which holds whatever
+            the pairing.
         smallest: The smaller end where the unknown pairing leaves a range of p.
-        method: How p was made.
-        limits: How the limits were made.
+        probability_a_better: Probability that a is better by more than the region of equivalence.
+        probability_error: Monte-Carlo standard error of the probabilities at most.
+        method: How the limits and p were made.
+        limits: How the limits alone were made.
         larger: How sure it is that the first is larger by more than the region of equivalence.
-        first_better: How sure it is that it is better by more than that.
-        equivalent: How sure it is that they differ by no more.
-        error: Standard error of these where they are from draws.
-        discordant: Samples that exactly one of the runs has right.
-        identical: Do the runs say the same of every sample?
-        reason: Why there is no test.
+        discordant: Samples that count for exactly one of the two.
+        identical: `true` where both runs say the same of every sample.
+        reason: Why there is no test, or one that says little.
     """
 
-    value: float = nan
-    low: float = nan
-    high: float = nan
-    p: float = nan
-    smallest: float | None = None
+    difference: float = field(default=nan, metadata=_NUMBER)
+    low: float = field(default=nan, metadata=_NUMBER)
+    high: float = field(default=nan, metadata=_NUMBER)
+    p_value: float = field(default=nan, metadata=_NUMBER)
+    smallest: float | None = field(default=None, metadata=HIDDEN)
     method: str = "none"
-    limits: str = "none"
-    larger: float = nan
-    first_better: float = nan
-    equivalent: float = nan
-    error: float = 0.0
-    discordant: float | None = None
-    identical: bool = False
-    reason: str | None = None
+    limits: str = field(default="none", metadata=HIDDEN)
+    larger: float = field(default=nan, metadata=HIDDEN)
+    probability_a_better: float = field(default=nan, metadata=_NUMBER)
+    probability_equivalent: float = field(default=nan, metadata=_NUMBER)
+    probability_error: float = field(default=0.0, metadata=_NUMBER)
+    discordant: int | None = field(default=None, metadata=LEFT_OUT)
+    identical: bool | None = field(default=None, metadata=LEFT_OUT)
+    reason: str | None = field(default=None, metadata=LEFT_OUT)
 
     def of(self, value: float, preference: Preference | None, *, identical: bool) -> "Test":
         """Return it with the difference, and how sure it is that the first run is better. Where values near an ideal
@@ -71,17 +67,17 @@ class Test:
         """
         better = self.larger
         if preference is not None and preference.better is Better.LOWER:
-            better = 1.0 - self.larger - self.equivalent
-        found = replace(self, value=value, first_better=better, identical=identical)
+            better = 1.0 - self.larger - self.probability_equivalent
+        found = replace(self, difference=value, probability_a_better=better, identical=identical or None)
         if preference is not None and preference.better is Better.NEAREST:
-            found = replace(found, first_better=nan, equivalent=nan)
-        return replace(found, error=nan) if isnan(found.first_better) else found
+            found = replace(found, probability_a_better=nan, probability_equivalent=nan)
+        return replace(found, probability_error=nan) if isnan(found.probability_a_better) else found
 
     def on_side(self, alternative: Alternative, bounds: Bounds) -> "Test":
         """Return the difference with limits within the range of differences. A one-sided limit and p are those from the
         two-sided limits at the level that shares it.
         """
-        if isnan(self.value):
+        if isnan(self.difference):
             return self
         low, high = self.low, self.high
         if not isnan(low):
@@ -89,9 +85,9 @@ class Test:
             low, high = alternative.opened(*within(low, high, bounds), bounds)
         if alternative is Alternative.TWO_SIDED:
             return replace(self, low=low, high=high)
-        ends = [alternative.one_sided(p, self.value) for p in (self.p, self.smallest) if p is not None]
+        ends = [alternative.one_sided(p, self.difference) for p in (self.p_value, self.smallest) if p is not None]
         smallest = None if self.smallest is None else min(ends)
-        return replace(self, low=low, high=high, p=max(ends), smallest=smallest)
+        return replace(self, low=low, high=high, p_value=max(ends), smallest=smallest)
 
 
 def gap_bounds(bounds: Bounds) -> Bounds:
@@ -115,13 +111,12 @@ def read_off(
     ``rope`` is half the width of the region of equivalence; ``method`` says how p was made, and limits too unless these
     have a name of their own.
     """
-    low, high = found.limits(level)
     larger = found.chance_above(rope)
-    equivalent = found.chance_above(-rope) - larger
-    columns = np.broadcast_arrays(low, high, found.p, larger, equivalent)
+    columns = np.broadcast_arrays(*found.limits(level), found.p, larger, found.chance_above(-rope) - larger)
+    names = "low", "high", "p_value", "larger", "probability_equivalent"
     return [
-        Test(low=low, high=high, p=p, method=method, limits=limits or method, larger=larger, equivalent=equivalent)
-        for low, high, p, larger, equivalent in zip(*(column.tolist() for column in columns), strict=True)
+        Test(**dict(zip(names, row, strict=True)), method=method, limits=limits or method)
+        for row in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 
@@ -181,50 +176,9 @@ class SameRuns(NamedTuple):
     def test(self, *, level: float, rope: float, method: str) -> Test:
         """The share of units that the runs can differ on is at most z^2 / (n + z^2) at a deviate z (Tango 1998)."""
         if not isfinite(self.width):
-            return Test(p=1.0, method=method, limits="tango", identical=True)
+            return Test(p_value=1.0, method=method, limits="tango", identical=True)
         square, share = two_sided_z(level) ** 2, min(rope / self.width, 1.0)
         reach = self.width * square / (self.units + square)
         larger = float(normal_cdf(-sqrt(self.units * share / (1.0 - share)))) if share < 1.0 else 0.0
-        found = Test(low=-reach, high=reach, p=1.0, method=method, limits="tango", identical=True)
-        return replace(found, larger=larger, equivalent=1.0 - 2.0 * larger)
-
-
-_LINEAR_NAMES = {LinearMethod.DELONG_LOGIT: "delong", LinearMethod.T: "t", LinearMethod.JACKKNIFE: "jackknife_t"}
-
-
-def linear_test(
-    runs: LinearRuns,
-    first: int,
-    second: int,
-    pairing: Pairing,
-    *,
-    level: float,
-    rope: float,
-    grouped: bool = False,
-    same: SameRuns | None = None,
-) -> Test:
-    """Return the test of a value that is a sum over the samples, from its covariance between the runs.
-
-    ``same`` says what is known where the runs say the same of every sample.
-    """
-    both = {runs.methods[first], runs.methods[second]}
-    name = _LINEAR_NAMES.get(both.pop(), "influence") if len(both) == 1 else "influence"
-    if grouped:
-        name = "grouped_t"
-    elif name == "t" and pairing.design is not PairingDesign.TEST_SET:
-        name = "paired_t" if pairing.paired else "welch_t"
-    if runs.against is not None:
-        name = f"{name}_of_any_pairing"
-    if same is not None:
-        return same.test(level=level, rope=rope, method=name)
-    found = runs.difference(first, second)
-    (test,) = read_off(found, level=level, rope=rope, method=name)
-    if np.isnan(test.p):
-        return Test(reason=NO_VARIANCE)
-    if np.isnan(test.low):
-        return Test(p=test.p, method=name, reason=NOTHING_VARIES)
-    if runs.alike is None:
-        return test
-    least = runs.difference(first, second, runs.alike).p
-    # Where one pairing leaves no variance at all, a difference would be certain.
-    return replace(test, smallest=0.0 if np.isnan(least[0]) else float(least[0]))
+        found = Test(low=-reach, high=reach, p_value=1.0, method=method, limits="tango", identical=True)
+        return replace(found, larger=larger, probability_equivalent=1.0 - 2.0 * larger)

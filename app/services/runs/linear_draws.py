@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.domain.findings import Finding
+from app.domain.inputs.confusion import ConfusionMatrix
+from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.kernel.compare.linear import Linear, LinearRuns, hits_of, join_runs, linearised
 from app.kernel.compare.paired.joint import JointCounts, combine
@@ -35,7 +36,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData
 from app.services.reasons import gap_of
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import NOT_FOLDED, SameRuns, Test, linear_test, mover_tests
+from app.services.runs.differences import SameRuns, Test, mover_tests, read_off
 from app.services.runs.matrix_draws import (
     ChiSquaredTest,
     CommonPrevalence,
@@ -49,6 +50,12 @@ from app.services.runs.pairing import PairingDesign
 
 # Decimals beyond which values that other sums gave are the same.
 _DECIMALS = 12
+_NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
+_NOTHING_VARIES = "neither value varies over the samples, so the test cannot tell how sure their equality is"
+_NOT_FOLDED = (
+    "the samples were too many to be looked at together, and not all metrics are added up sample by sample (not_folded)"
+)
+_NAMES = {LinearMethod.DELONG_LOGIT: "delong", LinearMethod.T: "t", LinearMethod.JACKKNIFE: "jackknife_t"}
 
 
 def undefined_notes(of: "LinearDifferences") -> list[str]:
@@ -131,7 +138,8 @@ def _linear_forms(setup: Setup, estimands: Sequence[Estimand]) -> list[tuple[Lin
         if not estimand.scored:
             found[index] = _form_of_matrices(setup, estimand)
         elif streamed is not None:
-            found[index] = _streamed_form(setup, streamed, estimand)
+            values = streamed.of(estimand.expression)
+            found[index] = None if values is None else tuple(_streamed_form(setup, value) for value in values)
         elif not prevalence.moves(estimand) and (known := _closed_form(setup, estimand, influences)) is not None:
             found[index] = known
     for moved, shares in ((False, None), (True, prevalence.shares)):
@@ -158,23 +166,22 @@ def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Linear])
     return tuple(_joined(setup, value, setup.runs.groupings) for value in zip(*parts, strict=True))
 
 
-def _streamed_form(setup: Setup, streamed: StreamedRuns, estimand: Estimand) -> tuple[LinearForm, ...] | None:
-    """Closed forms of streamed samples."""
-    found = streamed.of(estimand.expression)
-    return None if found is None else tuple(_counted_form(setup, value) for value in found)
-
-
-def _counted_form(setup: Setup, value: StreamedValue) -> LinearForm:
-    if value.counted is None or not np.isfinite(value.runs.values).all():
-        joint = setup.runs.pairing.joint
-        members = setup.runs.counts[0].sum(axis=1) if joint is None else joint.members()
-        return LinearForm(value.runs, units=float(members[members > 0].min()))
-    return LinearForm(value.runs, _share(setup, value.runs, value.counted.matrices(), value.counted))
+def _streamed_form(setup: Setup, value: StreamedValue) -> LinearForm:
+    """Closed form of streamed samples."""
+    joint, counted = setup.runs.pairing.joint, value.counted
+    if counted is not None and np.isfinite(value.runs.values).all():
+        return LinearForm(value.runs, _share(setup, value.runs, counted.matrices(), counted))
+    members = setup.runs.counts[0].sum(axis=1) if joint is None else joint.members()
+    return LinearForm(value.runs, units=float(members[members > 0].min()))
 
 
 def _share(setup: Setup, value: LinearRuns, counts: Array, joint: JointCounts | None) -> MatrixDraws:
     """Return a share of the samples as the accuracy of matrices (R, K, K), which belong together in this way."""
-    runs = replace(setup.runs, matrices=counts, pairing=replace(setup.runs.pairing, joint=joint))
+    known = [
+        replace(record, kind=ConfusionMatrix.kind, content=Content.counts, counts=own, facts={}, samples=None)
+        for record, own in zip(setup.runs.records, counts, strict=True)
+    ]
+    runs = replace(setup.runs, records=tuple(known), pairing=replace(setup.runs.pairing, joint=joint))
     settings = replace(setup.settings, seed=seed_of(setup.settings.seed, "normal"))
     own = replace(setup, runs=runs, prevalence=CommonPrevalence(), settings=settings)
     return MatrixDraws(own, [make_estimand(accuracy.key, runs.labels, None)], [value.values[:, None]])
@@ -190,15 +197,13 @@ def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...
     parts: list[list[Linearisation]] = []
     groupings = []
     for run in range(len(runs)):
-        entries, place = runs.entries(run)
-        assert entries.grouping is not None  # noqa: S101 - others have tests of counts
         # Not about their mean, which is 0 but for rounding: samples that a value is not about add nothing at all.
-        slopes = cell_slopes(runs.counts[run], at_shares)
-        each = slopes[:, entries.truth, entries.predictions[place]] * entries.masses
+        each, grouping = runs.added(run, cell_slopes(runs.counts[run], at_shares))
+        assert grouping is not None  # noqa: S101 - others have tests of counts
         with silently():
             values = np.atleast_1d(at_shares(Table(runs.counts[run])))
         parts.append([_of_derivatives(value, added, estimand) for value, added in zip(values, each, strict=True)])
-        groupings.append(entries.grouping)
+        groupings.append(grouping)
     return tuple(_joined(setup, value, groupings) for value in zip(*parts, strict=True))
 
 
@@ -213,14 +218,14 @@ def _numeric_forms(
 ) -> list[tuple[LinearForm, ...] | None]:
     """Values by the derivatives by the weight of each unit, or of each block of them where they are many."""
     runs, functionals = setup.runs.scored, [estimand.functional for estimand in estimands]
-    groupings = setup.runs.groupings
-    known: list[tuple[NDArray[np.intp], int]] = []
-    for number, run in enumerate(runs):
-        grouping = groupings[number] if groupings else None
-        blocks = blocks_of(run.units, len(runs), seed_of(setup.settings.seed, "blocks"), grouping)
-        if blocks is None:
-            return [None] * len(estimands)
-        known.append(blocks)
+    groupings, seed = setup.runs.groupings, seed_of(setup.settings.seed, "blocks")
+    made = [
+        blocks_of(run.units, len(runs), seed, grouping)
+        for run, grouping in zip(runs, groupings or [None] * len(runs), strict=True)
+    ]
+    known = [blocks for blocks in made if blocks is not None]
+    if len(known) < len(made):
+        return [None] * len(estimands)
     parts: list[list[list[Linearisation]]] = []
     for run, blocks in zip(runs, known, strict=True):
         weights = run.weights if shares is None else at_shares(run.units, run.weights, shares)
@@ -313,11 +318,10 @@ def _by_id(run: RunData) -> RunData:
 class LinearDifferences(Resampling):
     """Values as sums over units: one Student's t distribution of each difference, and normal draws of all runs."""
 
-    def __init__(self, setup: Setup, estimands: Sequence[Estimand], values: Sequence[Array]) -> None:
-        super().__init__(setup, estimands, values)
-        self.forms = _linear_forms(setup, estimands)
-        # The same for every value, so that what else is asked changes nothing.
-        self._seed = seed_of(self.settings.seed, "normal")
+    @cached_property
+    def forms(self) -> list[tuple[LinearForm, ...] | None]:
+        """Each estimand as sums; None for what has none."""
+        return _linear_forms(self.setup, self.estimands)
 
     @property
     def _left_out(self) -> list[Estimand]:
@@ -326,7 +330,7 @@ class LinearDifferences(Resampling):
 
     def without(self, index: int) -> str | None:
         """Why the values of an estimand are not known."""
-        return NOT_FOLDED if self.forms[index] is None and self.runs.streamed is not None else None
+        return _NOT_FOLDED if self.forms[index] is None and self.runs.streamed is not None else None
 
     @cached_property
     def drawn(self) -> list[Array | None]:
@@ -341,7 +345,9 @@ class LinearDifferences(Resampling):
     def _draw(self, form: LinearForm) -> Array:
         """Draws (D, R) of one value; a share is drawn as the accuracy that it is."""
         drawn = None if form.share is None else form.share.drawn[0]
-        return form.runs.draw(self.settings.draws, generator(self._seed)) if drawn is None else drawn[:, :, 0]
+        # The same for every value, so that what else is asked changes nothing.
+        random = generator(seed_of(self.settings.seed, "normal"))
+        return form.runs.draw(self.settings.draws, random) if drawn is None else drawn[:, :, 0]
 
     @property
     def design(self) -> ResamplingDesign:
@@ -367,7 +373,7 @@ class LinearDifferences(Resampling):
         lacking = ", ".join(estimand.text for estimand in self._left_out)
         last = []
         if lacking and self.runs.streamed is not None:
-            last = [f"Not compared: {lacking}: {NOT_FOLDED}."]
+            last = [f"Not compared: {lacking}: {_NOT_FOLDED}."]
         elif lacking:
             last = [f"Too many samples, classes and runs for derivatives of {lacking}: only the values are given."]
         if len(self._left_out) == len(self.estimands):
@@ -442,28 +448,34 @@ class LinearDifferences(Resampling):
             return [Test(reason=form.too_few)] * len(self.setup.pairs)
         if form.share is not None:
             return [test for (test,) in form.share.tests(0, level)]
-        return [
-            linear_test(
-                form.runs,
-                *pair,
-                self.runs.pairing,
-                level=level,
-                rope=self.settings.rope,
-                grouped=self.runs.grouped,
-                same=self._same(form, estimand, pair),
-            )
-            for pair in self.setup.pairs
-        ]
+        return [self._test(form, estimand, pair, level) for pair in self.setup.pairs]
 
-    def _same(self, form: LinearForm, estimand: Estimand, pair: tuple[int, int]) -> SameRuns | None:
-        """Return what is known of two runs that agree on every sample; None where they do not."""
-        first, second = pair
-        if not self.runs.pairing.paired or not form.runs.varies(first) or form.runs.variance(first, second) > 0.0:
-            return None
-        if form.runs.difference(first, second).gaps[0] != 0.0:
-            return None
-        low, high = estimand.bounds
-        return SameRuns(form.units, np.inf if low is None or high is None else high - low)
+    def _test(self, form: LinearForm, estimand: Estimand, pair: tuple[int, int], level: float) -> Test:
+        """Return the test of a value that is a sum over the samples, from its covariance between the runs."""
+        runs, pairing, rope = form.runs, self.runs.pairing, self.settings.rope
+        both = {runs.methods[run] for run in pair}
+        name = _NAMES.get(both.pop(), "influence") if len(both) == 1 else "influence"
+        if self.runs.grouped:
+            name = "grouped_t"
+        elif name == "t" and pairing.design is not PairingDesign.TEST_SET:
+            name = "paired_t" if pairing.paired else "welch_t"
+        if runs.against is not None:
+            name = f"{name}_of_any_pairing"
+        found = runs.difference(*pair)
+        if pairing.paired and runs.varies(pair[0]) and runs.variance(*pair) <= 0.0 and found.gaps[0] == 0.0:
+            low, high = estimand.bounds
+            width = np.inf if low is None or high is None else high - low
+            return SameRuns(form.units, width).test(level=level, rope=rope, method=name)
+        (test,) = read_off(found, level=level, rope=rope, method=name)
+        if np.isnan(test.p_value):
+            return Test(reason=_NO_VARIANCE)
+        if np.isnan(test.low):
+            return Test(p_value=test.p_value, method=name, reason=_NOTHING_VARIES)
+        if runs.alike is None:
+            return test
+        least = runs.difference(*pair, runs.alike).p
+        # Where one pairing leaves no variance at all, a difference would be certain.
+        return replace(test, smallest=0.0 if np.isnan(least[0]) else float(least[0]))
 
     def omnibus(self, index: int, place: int) -> OmnibusTest | None:
         """Three or more paired runs: the chi-squared test that all have the same value."""

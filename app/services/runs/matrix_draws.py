@@ -1,7 +1,7 @@
 """Runs resampled as matrices, each from its own posterior or jointly where samples are shared."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -9,7 +9,9 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD
+from app.domain.options import FEWEST_DRAWS
 from app.kernel.compare.differences import (
+    Differences,
     DrawnDifferences,
     HybridDifferences,
     Reach,
@@ -28,13 +30,12 @@ from app.kernel.compare.paired.effects import (
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.compare.rankings import equal_kappas
-from app.kernel.matrix.table import Table, WeightedCounts
-from app.kernel.metrics.card import Scale, Task
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Measure, needs_counts
 from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, kept, silently
-from app.kernel.uncertainty.designs import Weighted
 from app.kernel.uncertainty.draws import (
     Alternative,
     Prior,
@@ -45,7 +46,7 @@ from app.kernel.uncertainty.draws import (
 from app.kernel.uncertainty.intervals import wilson_at
 from app.kernel.uncertainty.simulation import RowPosterior
 from app.services.estimands import Estimand
-from app.services.estimates.methods.of_matrix import affordable_draws
+from app.services.estimates.methods.simulation import affordable_draws
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import NO_LIMITS, Test, read_off
 from app.services.runs.pairing import PairingDesign
@@ -58,24 +59,24 @@ def draw_independent(
     draws: int,
     seed: int,
     shares: Array | None = None,
-    weighted: Sequence[WeightedCounts | None] = (),
+    squares: Sequence[Array | None] | None = None,
 ) -> list[Array]:
-    """Return posterior values (D, R, V) for runs (R, K, K) on different samples, some of which may have weights.
+    """Return posterior values (D, R, V) for runs (R, K, K) on different samples, some of which may have weights, whose
+    squares (K, K) are summed.
 
     Rows by the edge prior, class counts fixed. Draws of a run follow from its matrix, wherever it stands.
     """
     in_one = all(estimand.reads_recalls for estimand in estimands)
-    squares = [None if one is None else one.squares for one in weighted] or [None] * len(counts)
     functionals = [estimand.functional for estimand in estimands]
     runs: list[list[Array]] = []
     seeds: list[int] = []
-    for one, own in zip(counts, squares, strict=True):
+    for one, own in zip(counts, squares or [None] * len(counts), strict=True):
         content = seed_of(seed, one)
         seeds.append(content)
         rows = RowPosterior(errors_in_one(one) if in_one and own is None else one, given=shares, squares=own)
         # Runs with equal matrices are as independent as others.
         random = generator(seed_of(content, seeds.count(content)))
-        found = evaluate_draws(rows.tables(draws, random), functionals)
+        found = evaluate_draws(rows.batches(draws, random), functionals)
         runs.append([estimand.values(values) for estimand, values in zip(estimands, found, strict=True)])
     return [np.stack([run[index] for run in runs], axis=1) for index in range(len(estimands))]
 
@@ -93,8 +94,8 @@ def errors_in_one(counts: Array) -> Array:
 
 # Indices of two runs each.
 Pairs = Sequence[tuple[int, int]]
-# An estimand, and a pair.
-Place = tuple[int, tuple[int, int]]
+# Estimands whose values are tested at once.
+Block = tuple[int, ...]
 # The level at whose limits the worth of weighted rates is read.
 _USUAL_LEVEL = 0.95
 # Runs whose class shares differ by less have the same prevalence.
@@ -274,6 +275,8 @@ class Resampling(ABC):
         return found
 
 
+# Cells of all simulated matrices together, which a page can wait for: a tenth of a second.
+_USUAL_CELLS = 10_000_000
 # Cells of the matrices that numeric derivatives look at.
 MOST_DERIVED_CELLS = 50_000_000
 
@@ -286,7 +289,8 @@ class MatrixDraws(Resampling):
     @cached_property
     def draws(self) -> int:
         """Number of simulated matrices of each run; 0 when even a few are too many."""
-        return affordable_draws(self._cells, self.settings.draws)
+        usual = max(_USUAL_CELLS // self._cells, FEWEST_DRAWS)
+        return affordable_draws(self._cells, min(self.settings.draws, usual))
 
     @property
     def _joint(self) -> JointCounts | None:
@@ -308,9 +312,13 @@ class MatrixDraws(Resampling):
                 batches = joint.draw_matrices(self._joint, draws=draws, random=generator(seed))
                 found = evaluate_draws(batches, [estimand.functional for estimand in self.estimands])
                 return [estimand.values(values) for estimand, values in zip(self.estimands, found, strict=True)]
-            shares, weighted = prevalence.shares if prevalence.reachable else None, self.runs.weighted
-            counts = self.runs.counts
-            return [*draw_independent(counts, self.estimands, draws=draws, seed=seed, shares=shares, weighted=weighted)]
+            shares = prevalence.shares if prevalence.reachable else None
+            squares = [one.squares for one in self.runs.data]
+            return [
+                *draw_independent(
+                    self.runs.counts, self.estimands, draws=draws, seed=seed, shares=shares, squares=squares
+                )
+            ]
 
     @property
     def design(self) -> ResamplingDesign:
@@ -332,41 +340,50 @@ class MatrixDraws(Resampling):
         these, or has no limits, is read off the draws.
         """
         found: list[list[Test]] = []
-        for pair in self.setup.pairs:
-            tests = self._known(index, pair, level) or [None] * len(self.estimands[index].names)
+        for pair, tests in zip(self.setup.pairs, self._known(index, level), strict=True):
             drawn = self._drawn_tests(index, pair, level) if None in tests else []
             found.append([drawn[place] if test is None else test for place, test in enumerate(tests)])
         return found
 
-    def _known(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None] | None:
-        """Tests without draws; None where the runs are not compared, or derivatives would take long."""
-        if index not in self._testable:
-            return None
-        if self.runs.pairing.design is not PairingDesign.INDEPENDENT:
-            return self._same_samples(self._together[bool(self._rates(index))], level)[index, pair]
-        return self._independent(index, pair, level)
+    def _known(self, index: int, level: float) -> list[list[Test | None]]:
+        """Tests of each pair without draws; None where the runs are not compared, or derivatives would take long."""
+        block, size = self._blocks[bool(self._rates(index))], len(self.estimands[index].names)
+        if index not in block:
+            return [[None] * size] * len(self.setup.pairs)
+        start = sum(len(self.estimands[one].names) for one in block[: block.index(index)])
+        return [tests[start : start + size] for tests in self._tests_of(block, level)]
 
     @cached_property
-    def _testable(self) -> list[int]:
-        """Estimands that runs are compared on, rates and those whose numeric derivatives can be afforded."""
+    def _blocks(self) -> dict[bool, Block]:
+        """Estimands that are rates, and all others whose numeric derivatives can be afforded."""
         counts = self.runs.counts if self._joint is None else self.runs.counts.sum(axis=0)
         derivable = np.count_nonzero(counts) * counts[0].size * 2 <= MOST_DERIVED_CELLS
-        places, reaches = range(len(self.estimands)), self.setup.prevalence.reaches
-        return [one for one in places if reaches(self.estimands[one]) and (derivable or self._rates(one))]
+        reached = [one for one, asked in enumerate(self.estimands) if self.setup.prevalence.reaches(asked)]
+        of_rates = tuple(one for one in reached if self._rates(one))
+        return {True: of_rates, False: tuple(one for one in reached if derivable and one not in of_rates)}
 
-    @cached_property
-    def _together(self) -> dict[bool, tuple[int, ...]]:
-        """Testable estimands that are rates, and those that are not."""
-        return {kind: tuple(one for one in self._testable if bool(self._rates(one)) is kind) for kind in (True, False)}
+    @kept
+    def _tests_of(self, block: Block, level: float) -> list[list[Test | None]]:
+        """For each pair the tests of the values of a block."""
+        if self._apart:
+            return [self._independent(block, pair, level) for pair in self.setup.pairs]
+        return self._same_samples(block, level)
+
+    @property
+    def _apart(self) -> bool:
+        return self.runs.pairing.design is PairingDesign.INDEPENDENT
 
     @kept
     def _rates(self, index: int) -> Sequence[Rate]:
         """Return the rates that an estimand is of, where it is tested as such: runs on the same samples need a rate
         among samples that the truth decides.
         """
-        estimand, apart = self.estimands[index], self.runs.pairing.design is PairingDesign.INDEPENDENT
+        estimand = self.estimands[index]
         rates = () if estimand.rates is None or self.setup.prevalence.moves(estimand) else estimand.rates
-        return rates if apart or all(rate.by_truth for rate in rates) else ()
+        return rates if self._apart or all(rate.by_truth for rate in rates) else ()
+
+    def _rates_of(self, block: Block) -> list[Rate]:
+        return [rate for index in block for rate in self._rates(index)]
 
     def _drawn_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
         """Return tests of the values by their draws, which are joint where the runs are paired."""
@@ -385,130 +402,118 @@ class MatrixDraws(Resampling):
             found = read_off(differences, level=level, rope=self.settings.rope, method=name)
         tests = []
         for place, test in enumerate(found):
-            spread = max(share * (1.0 - share) for share in (test.larger, test.equivalent))
+            spread = max(share * (1.0 - share) for share in (test.larger, test.probability_equivalent))
             least = None if smallest is None else float(smallest[place])
-            known = replace(test, error=float(np.sqrt(spread / len(drawn))), smallest=least)
-            tests.append(Test(reason=NO_LIMITS) if np.isnan(test.p) else known)
+            known = replace(test, probability_error=float(np.sqrt(spread / len(drawn))), smallest=least)
+            tests.append(Test(reason=NO_LIMITS) if np.isnan(test.p_value) else known)
         return tests
-
-    def _on_scale(self, index: int, pair: tuple[int, int]) -> tuple[Array, Array]:
-        """Return the values (2, V) of two runs, and the region of equivalence (V) on the scale of the metric."""
-        both, scale = self.values[index][[*pair]], self.estimands[index].scale
-        return both, to_scale(self.settings.rope, both, scale)
 
     def omnibus(self, index: int, place: int) -> OmnibusTest | None:  # noqa: ARG002 - kappa has one value
         """Runs on different samples: the chi-squared test that all have the same kappa."""
         estimand = self.estimands[index]
         is_kappa = isinstance(estimand.expression, Measure) and estimand.expression.metric is cohen_kappa
-        apart = self.runs.pairing.design is PairingDesign.INDEPENDENT and len(self.runs) > 1
-        weighted = any(one is not None for one in self.runs.weighted)
-        if not (is_kappa and apart) or weighted or self.setup.prevalence.moves(estimand):
+        apart = self._apart and len(self.runs) > 1
+        if not (is_kappa and apart) or self._weighted(range(len(self.runs))) or self.setup.prevalence.moves(estimand):
             return None
         found = equal_kappas(self.runs.counts)
         return None if found is None else OmnibusTest(test="fleiss", of="equal kappas", found=ChiSquaredTest.of(found))
 
-    @cached_property
-    def _derived(self) -> dict[int, slice]:
-        """By testable estimand that is no rate, its values among those of all of these."""
-        found, start = dict[int, slice](), 0
-        for index in self._together[False]:
-            found[index] = slice(start, start + len(self.estimands[index].names))
-            start = found[index].stop
-        return found
+    def _weighted(self, runs: Iterable[int]) -> bool:
+        return any(self.runs.data[run].weighted is not None for run in runs)
 
     def _functional(self, table: Table) -> Array:
-        """All of these values of one table."""
-        chosen = [self.estimands[index] for index in self._derived]
+        """Values of all that is no rate, each on its scale."""
+        chosen = [self.estimands[index] for index in self._blocks[False]]
         return np.concatenate([one.values(on_scale(one.functional(table), one.scale)) for one in chosen], axis=-1)
 
-    def _independent(self, index: int, pair: tuple[int, int], level: float) -> list[Test | None]:
-        both, rope = self._on_scale(index, pair)
-        scale = self.estimands[index].scale
-        weighted = any(self.runs.weighted[run] is not None for run in pair)
+    def _read_off(
+        self,
+        block: Block,
+        pairs: Pairs,
+        found: Differences,
+        level: float,
+        method: str,
+        limits: str | None = None,
+    ) -> list[Test | None]:
+        """Tests of the values of a block by the distributions of their differences on the scales of the metrics, pair
+        by pair; None where there are no limits.
+        """
+        places = [(index, pair) for pair in pairs for index in block]
+        both = [(self.values[index][[*pair]], self.estimands[index].scale) for index, pair in places]
+        rope = np.concatenate([to_scale(self.settings.rope, *one) for one in both])
         with silently():
-            gaps = np.subtract(*on_scale(both, scale))
-            found = HybridDifferences(gaps, *(self._reach(index, run, level) for run in pair))
-            name = "newcombe" if self._rates(index) else "mover"
-            name = f"weighted_{name}" if weighted else name
-            return _off_scale(read_off(found, level=level, rope=rope, method=name), both, scale)
+            tests = read_off(found, level=level, rope=rope, method=method, limits=limits)
+        cuts = np.cumsum([values.shape[1] for values, _ in both])[:-1]
+        ends = np.split(np.array([[test.low, test.high] for test in tests]).T, cuts, axis=1)
+        moved = np.concatenate([off_scale(own, *one) for own, one in zip(ends, both, strict=True)], axis=1)
+        return [
+            replace(test, low=low, high=high) if np.isfinite(low) and np.isfinite(high) else None
+            for test, (low, high) in zip(tests, moved.T.tolist(), strict=True)
+        ]
+
+    def _independent(self, block: Block, pair: tuple[int, int], level: float) -> list[Test | None]:
+        name = "newcombe" if self._rates_of(block) else "mover"
+        name = f"weighted_{name}" if self._weighted(pair) else name
+        with silently():
+            values = [on_scale(self.values[index][[*pair]], self.estimands[index].scale) for index in block]
+            gaps = np.subtract(*np.concatenate(values, axis=1))
+            found = HybridDifferences(gaps, *(self._reach(block, run, level) for run in pair))
+        return self._read_off(block, [pair], found, level, name)
 
     @kept
-    def _reach(self, index: int, run: int, level: float) -> Reach:
-        """Limits of one run, the same for all pairs."""
-        if self._rates(index):
-            return self._reach_of_rates(self._rates(index), run, level)
-        return self._reach_of_derived(run, level).take(self._derived[index])
-
-    @kept
-    def _reach_of_derived(self, run: int, level: float) -> Reach:
-        """Limits of one run, made once for several estimands; what prevalence does not move is the same at any."""
-        counts, own = self.runs.counts[run], self.runs.weighted[run]
-        if own is None and all(self.estimands[place].reads_recalls for place in self._derived):
-            counts = errors_in_one(counts)
-        prevalence = self.setup.prevalence
-        shares = prevalence.shares if prevalence.reachable else None
-        return matrix_reach(counts, self._functional, level, own, shares)
-
-    def _reach_of_rates(self, rates: Sequence[Rate], run: int, level: float) -> Reach:
-        """Wilson's limits, by the hits and samples that a run is worth, as those of the lines of the rates."""
-        own, table = self.runs.weighted[run], Table(self.runs.counts[run])
-        plain = np.array([rate.counts(table) for rate in rates], dtype=np.float64).T
-        worth = plain
-        if own is not None:
-            worth = np.array([Weighted(own).counts(rate, _USUAL_LEVEL) for rate in rates]).T
-        slopes = np.array([_slope(rate, size) for rate, size in zip(rates, plain[1].tolist(), strict=True)])
+    def _reach(self, block: Block, run: int, level: float) -> Reach:
+        """Limits of one run, the same for all pairs: of rates Wilson's, by the hits and samples that the run is worth,
+        as those of the lines of the rates. What prevalence does not move is the same at any.
+        """
+        counts, own, rates = self.runs.counts[run], self.runs.data[run], self._rates_of(block)
+        if not rates:
+            if own.weighted is None and all(self.estimands[index].reads_recalls for index in block):
+                counts = errors_in_one(counts)
+            prevalence = self.setup.prevalence
+            shares = prevalence.shares if prevalence.reachable else None
+            return matrix_reach(counts, self._functional, level, own.weighted, shares)
+        hits, worth = own.counted(rates, _USUAL_LEVEL)
+        slopes = np.array([_slope(rate, float(rate.counts(Table(counts))[1])) for rate in rates])
 
         def limits(z: Array) -> tuple[Array, Array]:
-            low, high = (slopes * end for end in wilson_at(worth[0], worth[1], z))
+            low, high = (slopes * end for end in wilson_at(hits, worth, z))
             return np.minimum(low, high), np.maximum(low, high)
 
         with silently():
-            return Reach.of(limits, slopes * worth[0] / worth[1], level)
+            return Reach.of(limits, slopes * hits / worth, level)
 
-    @kept
-    def _same_samples(self, indices: tuple[int, ...], level: float) -> dict[Place, list[Test | None]]:
-        """Return the tests of runs on the same samples by estimand and pair, made at once for all of them: of one test
-        set those of the pairing at which a difference varies most, with p at that where it varies least.
+    def _same_samples(self, block: Block, level: float) -> list[list[Test | None]]:
+        """Return the tests of all pairs of runs on the same samples: of one test set those of the pairing at which a
+        difference varies most, with p at that where it varies least.
         """
-        effects, score = self._score(indices)
-        paired, of_rates = self._joint is not None, bool(self._rates(indices[0]))
-        places = [(index, pair) for pair in self.setup.pairs for index in indices]
-        on_scale, found, start = [self._on_scale(*place) for place in places], {}, 0
-        method, limits = _NAMES[paired, of_rates]
-        rope = np.concatenate([own for _, own in on_scale])
-        tests = read_off(score, level=level, rope=rope, method=method, limits=limits)
-        if paired and of_rates:
-            differ = np.round(effects.better + effects.worse).sum(axis=1).tolist()
-            tests = [replace(test, discordant=count) for test, count in zip(tests, differ, strict=True)]
-        if not paired:
-            least = self._least(indices).tolist()
-            tests = [replace(test, smallest=min(smallest, test.p)) for test, smallest in zip(tests, least, strict=True)]
-        suited = effects.faithful.tolist()
-        for (index, pair), (both, _) in zip(places, on_scale, strict=True):
-            own = slice(start, start + both.shape[1])
-            ends = _off_scale(tests[own], both, self.estimands[index].scale)
-            found[index, pair] = [test if suits else None for test, suits in zip(ends, suited[own], strict=True)]
-            start = own.stop
-        return found
+        (effects, score, least), paired = self._score(block), self._joint is not None
+        of_rates = bool(self._rates_of(block))
+        tests = self._read_off(block, self.setup.pairs, score, level, *_NAMES[paired, of_rates])
+        differ = np.round(effects.better + effects.worse).sum(axis=1).tolist()
+        found: list[Test | None] = []
+        for test, suits, count, smallest in zip(tests, effects.faithful.tolist(), differ, least.tolist(), strict=True):
+            if test is None or not suits:
+                found.append(None)
+            elif paired:
+                found.append(replace(test, discordant=int(count) if of_rates else None))
+            else:
+                found.append(replace(test, smallest=min(smallest, test.p_value)))
+        size = len(found) // len(self.setup.pairs)
+        return [found[start : start + size] for start in range(0, len(found), size)]
 
     @kept
-    def _score(self, indices: tuple[int, ...]) -> tuple[Effects, PairedDifferences]:
-        """Effects of the samples on the differences by estimand and pair, and what follows from them."""
-        effects = self._effects(indices, opposed=True)
-        return effects, PairedDifferences(effects)
-
-    @kept
-    def _least(self, indices: tuple[int, ...]) -> Array:
-        """P of the same at the pairing at which they vary least."""
-        return PairedDifferences(self._effects(indices, opposed=False)).p
-
-    def _effects(self, indices: tuple[int, ...], *, opposed: bool) -> Effects:
-        """Effects of the samples; of one test set at the pairing at which the runs differ most where they are
-        ``opposed``, or else least.
+    def _score(self, block: Block) -> tuple[Effects, PairedDifferences, Array]:
+        """Effects of the samples on the differences of all pairs, of one test set at the pairing at which the runs
+        differ most, what follows from them, and p where they differ least.
         """
-        parts: list[Effects] = []
+        effects = self._effects(block, opposed=True)
+        score = PairedDifferences(effects)
+        least = score if self._joint is not None else PairedDifferences(self._effects(block, opposed=False))
+        return effects, score, least.p
+
+    def _effects(self, block: Block, *, opposed: bool) -> Effects:
+        rates, parts = self._rates_of(block), list[Effects]()
         for pair in self.setup.pairs:
-            rates = [rate for index in indices for rate in self._rates(index)]
             parts += [self._of_rate(rate, pair, opposed=opposed) for rate in rates]
             parts += [] if rates else self._of_derived(pair, opposed=opposed)
         return Effects.stacked(parts)
@@ -566,13 +571,3 @@ _NAMES = {
 def _slope(rate: Rate, size: float) -> float:
     """Slope of a metric by the rate among so many samples that it follows from."""
     return rate.line.slope * (size if rate.counted else 1.0)
-
-
-def _off_scale(tests: Sequence[Test], both: Array, scale: Scale) -> list[Test | None]:
-    """Tests on a scale as those of values (2, V) of two runs; None where there are no limits."""
-    limits = np.array([[test.low, test.high] for test in tests]).T
-    ends = off_scale(limits, both, scale).T.tolist()
-    return [
-        replace(test, low=low, high=high) if np.isfinite(low) and np.isfinite(high) else None
-        for test, (low, high) in zip(tests, ends, strict=True)
-    ]

@@ -24,7 +24,7 @@ def joint_adjustment(comparison: Comparison, differences: Sequence[Sequence[Sequ
     (Sidak 1967): metrics in closed form, those that were resampled another way, and runs of one test set, of which it
     is not known which predictions belong together.
     """
-    p = [np.array([[one.p for one in of_value] for of_value in by_value]) for by_value in differences]
+    p = [np.array([[one.p_value for one in of_value] for of_value in by_value]) for by_value in differences]
     columns = sum(found.size for found in p)
     deviations = _deviations(comparison, max(_FEWEST_DRAWS, _MOST_ENTRIES // max(columns, 1)))
     adjusted = adjust_jointly(np.concatenate([found.ravel() for found in p]), deviations)
@@ -39,7 +39,7 @@ def _deviations(comparison: Comparison, most: int) -> Array:
     first, second = (list(places) for places in zip(*comparison.pairs, strict=True))
     found = []
     for index, values in enumerate(drawn):
-        way, _ = comparison.way(index)
+        way, _ = comparison.placed[index]
         together = comparison.ways.index(way)
         for place in range(len(comparison.estimands[index].names)):
             apart = isinstance(way, LinearDifferences) or values is None

@@ -27,6 +27,8 @@ from app.services.ports import PairedLabels
 SAME_WEIGHTS = 1e-9
 _IDS, _QUERIES = "sample ids", "queries"
 WEIGHTLESS = "the samples that the runs have in common weigh nothing"
+ONE_GROUP = "these samples are one group, so how groups differ is not known"
+GROUPED_OTHERWISE = "the runs do not group the samples that they have in common in the same way"
 
 
 class PairingMode(StrEnum):
@@ -116,7 +118,7 @@ def _joined(records: Sequence[EvaluationRecord], runs: Sequence[RunData], minimu
             if not of_classes:
                 return f"what is true of the common ids is not the same in run {number + 1} as in the first"
             return another_truth(ids[0][rows[0][int(np.argmax(truth != truths[0]))]], number)
-    weights = common_weights([one.weights for one in runs], rows)
+    weights = _common_weights([one.weights for one in runs], rows)
     if isinstance(weights, str):
         return weights
     grouping, joint = _common_groups(runs, rows), None
@@ -150,7 +152,7 @@ def by_counts(matched: int, largest: int, minimum: float, named: str = _IDS) -> 
     return Pairing(PairingDesign.SAMPLES, f"{same}{numbered(matched, named)}{rest}", n_common=matched)
 
 
-def common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:
+def _common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.intp]]) -> Array | str | None:
     """Return the weights of the common samples (n) in all runs, None where they are 1 each, or the reason not to pair
     them.
 
@@ -181,8 +183,8 @@ def _common_groups(runs: Sequence[RunData], rows: Sequence[NDArray[np.intp]]) ->
     for other in found[1:]:
         pairs = np.unique(np.stack([found[0].codes, other.codes]), axis=1).shape[1]
         if not found[0].n_groups == other.n_groups == int(pairs):
-            return differently_grouped()
-    return found[0] if found[0].n_groups > 1 else one_group()
+            return refused_groups(GROUPED_OTHERWISE)
+    return found[0] if found[0].n_groups > 1 else refused_groups(ONE_GROUP)
 
 
 def unpaired(why: str) -> IncomparableRuns:
@@ -190,17 +192,8 @@ def unpaired(why: str) -> IncomparableRuns:
     return IncomparableRuns(f"the runs cannot be paired: {why}", pointer="/paired")
 
 
-def one_group() -> IncomparableRuns:
-    """Return why runs cannot be compared whose samples are all one group."""
-    return _refused_groups("these samples are one group, so how groups differ is not known")
-
-
-def differently_grouped() -> IncomparableRuns:
-    """Return why runs cannot be compared whose groups are not the same."""
-    return _refused_groups("the runs do not group the samples that they have in common in the same way")
-
-
-def _refused_groups(why: str) -> IncomparableRuns:
+def refused_groups(why: str) -> IncomparableRuns:
+    """Return why runs cannot be compared whose samples come in groups."""
     return IncomparableRuns(f"the samples of the runs come in groups (group_ids): {why}", pointer="/evaluations")
 
 

@@ -12,6 +12,7 @@ from app.domain.errors import TooLarge
 from app.domain.inputs.labels import shown
 from app.domain.inputs.ranking import RankingCounts
 from app.domain.inputs.samples import Samples
+from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Measure
 from app.kernel.streamed.queries import (
     GRADE,
@@ -21,10 +22,11 @@ from app.kernel.streamed.queries import (
     SCORE,
     SIZES,
     UNJUDGED,
-    QueryValueUnits,
+    QueryValues,
     query_values,
 )
 from app.kernel.streamed.spool import Spool
+from app.kernel.uncertainty.units import ItemUnits
 from app.services.ports import OpenEngine
 
 _NAME: Final = "name"
@@ -42,16 +44,21 @@ class KeptQueries(NamedTuple):
 
     Attributes:
         ids: (Q) in order.
-        units: The queries in the form that metrics take.
+        values: The queries in the form that metrics take.
     """
 
     ids: NDArray[Any]
-    units: QueryValueUnits
+    values: QueryValues
+
+    @property
+    def units(self) -> ItemUnits:
+        """The queries as units of resampling."""
+        return ItemUnits(self.values, Inputs.QUERIES)
 
     @property
     def counts(self) -> RankingCounts:
         """Sums over the queries."""
-        return RankingCounts.of(*(self.units.columns[name] for name in (SIZES, RELEVANT, RETRIEVED, UNJUDGED)))
+        return RankingCounts.of(*(self.values.columns[name] for name in (SIZES, RELEVANT, RETRIEVED, UNJUDGED)))
 
 
 def kept_queries(
@@ -101,8 +108,8 @@ def kept_queries(
             pointer=_DATA,
         )
     coded, _ = items.coded(_NAME, QUERY)
-    units = QueryValueUnits(Spool(query_values(coded, measures, relevant_from), folder), int(sizes.sum()))
-    return KeptQueries(ids if kinds == {"i"} else ids.astype(np.str_), units)
+    values = QueryValues(Spool(query_values(coded, measures, relevant_from), folder))
+    return KeptQueries(ids if kinds == {"i"} else ids.astype(np.str_), values)
 
 
 def check_queries(n_queries: float, budget: int, runs: int = 1) -> None:

@@ -1,13 +1,14 @@
-"""Answers about the slices of a run."""
+"""Answers about the slices of a run, and sentences on them: who is worse off, what prevalence does, what is small."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from app.domain.decisions import PairVerdict
-from app.domain.division import Where
+from app.domain.division import Where, slice_text
 from app.domain.findings import Finding
-from app.domain.members import LEFT_OUT
+from app.domain.members import HIDDEN, LEFT_OUT
+from app.domain.wording import p_said, percent, rounded, whole
 from app.services.runs.causes import Causes
 
 
@@ -21,11 +22,13 @@ class SliceDifference:
             find.
         verdict: By the adjusted p; `same` where the limits lie within the rope.
         reason: Why limits or p are missing.
+        p_of_many: The p that is adjusted; null where none is fit for that.
     """
 
     value: float | None
     low: float | None = None
     high: float | None = None
+    p_of_many: float | None = field(default=None, metadata=HIDDEN)
     p_value: float | None = field(default=None, metadata=LEFT_OUT)
     p_adjusted: float | None = field(default=None, metadata=LEFT_OUT)
     verdict: PairVerdict | None = field(default=None, metadata=LEFT_OUT)
@@ -154,3 +157,140 @@ class Slices:
     left_out: Sequence[SliceLeftOut]
     searched: SlicesSearched | None
     findings: Sequence[Finding]
+
+
+IN_ONE_GROUP = "its samples, or those that it is held against, are all in one group, so how groups differ is not known"
+# Slices that are told of, the largest losses first.
+_MOST_TOLD = 20
+# Code and words of what is left out, by how its reason begins.
+_LEFT_OUT = (
+    ("slices_too_small", "Too few samples to judge", "fewer"),
+    ("slices_in_one_group", "Not judged, since all samples of one side are in one group", IN_ONE_GROUP),
+)
+
+
+def findings_of(
+    slices: Sequence[SliceOfRun],
+    left_out: Sequence[SliceLeftOut],
+    searched: SlicesSearched | None,
+    *,
+    reference: str | Where,
+    rope: float,
+    missed: Mapping[str, str],
+) -> Iterator[Finding]:
+    """Findings about slices; ``missed`` has by the name of a recall the class that it is of."""
+    elsewhere = (
+        "elsewhere" if reference == "rest" else "overall" if reference == "overall" else f"in {_named(reference)}"
+    )
+    told = [found for one in slices if (found := _of_slice(one, rope, missed)) is not None]
+    told.sort(key=lambda found: -_lost(found[1][0][1]))
+    for one, worse in told[:_MOST_TOLD]:
+        yield _worse(one, worse, elsewhere, missed)
+    if len(told) > _MOST_TOLD:
+        more = len(told) - _MOST_TOLD
+        yield Finding.note("more_slices_worse", f"{more} more slices are worse beyond chance.", slices=more)
+    by_prevalence = [
+        (one, name, value, at)
+        for one in slices
+        for name, value in one.metrics.items()
+        if value.difference.verdict is PairVerdict.WORSE and (at := _of_prevalence(value, rope)) is not None
+    ]
+    for one, name, value, at in by_prevalence[:_MOST_TOLD]:
+        yield _gap_of_prevalence(one, name, value, at, elsewhere)
+    if searched is not None and not slices and not left_out:
+        yield Finding.note(
+            "no_weak_slice",
+            f"None of {whole(searched.slices)} slices is worse beyond what chance does to so many.",
+            slices=searched.slices,
+        )
+    for code, said, reason in _LEFT_OUT:
+        left = [one for one in left_out if one.reason.startswith(reason)]
+        if left:
+            names = "; ".join(slice_text(one.where) for one in left[:5])
+            others = f" and {len(left) - 5} more" if len(left) > 5 else ""
+            slices_left = [{"where": one.where, "n_samples": one.n_samples} for one in left[:_MOST_TOLD]]
+            yield Finding.note(code, f"{said}: {names}{others}.", slices=slices_left)
+
+
+def _named(reference: str | Where) -> str:
+    return reference if isinstance(reference, str) else slice_text(reference)
+
+
+_Named = tuple[str, SliceValue]
+
+
+def _of_slice(one: SliceOfRun, rope: float, missed: Mapping[str, str]) -> tuple[SliceOfRun, list[_Named]] | None:
+    """A slice with the values that are worse, and not by prevalence alone: missed cases and the largest loss first."""
+    worse = [
+        (name, value)
+        for name, value in one.metrics.items()
+        if value.difference.verdict is PairVerdict.WORSE and _of_prevalence(value, rope) is None
+    ]
+    return (one, sorted(worse, key=lambda found: (found[0] not in missed, -_lost(found[1])))) if worse else None
+
+
+def _lost(value: SliceValue) -> float:
+    return 0.0 if value.counts is None else value.counts.beyond or 0.0
+
+
+def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Mapping[str, str]) -> Finding:
+    (name, value), others = worse[0], [name for name, _ in worse[1:]]
+    counts, difference = value.counts, value.difference
+    where = slice_text(one.where)
+    p = "" if difference.p_adjusted is None else f" ({p_said(difference.p_adjusted)}, adjusted)"
+    if counts is not None and name in missed:
+        lost, lost_elsewhere = counts.among - counts.hits, counts.reference_among - counts.reference_hits
+        text = (
+            f"In {where}, {whole(lost)} of {whole(counts.among)} {missed[name]} are missed, "
+            f"{elsewhere} {whole(lost_elsewhere)} of {whole(counts.reference_among)}{p}."
+        )
+    else:
+        own, other = rounded(value.value or 0.0), rounded(value.reference or 0.0)
+        if counts is not None:
+            own = f"{own} ({whole(counts.hits)} of {whole(counts.among)})"
+            other = f"{other} ({whole(counts.reference_hits)} of {whole(counts.reference_among)})"
+        text = f"In {where}, {name} is {own}, {elsewhere} {other}{p}."
+        if value.causes is not None and value.causes.because is not None:
+            text = f"{text[:-1]}: a gap of {rounded(abs(value.causes.difference or 0.0))}; {value.causes.because}."
+    return Finding.warning(
+        "slice_worse",
+        text + (f" Worse too: {', '.join(others[:5])}." if others else ""),
+        where=one.where,
+        metric=name,
+        value=value.value,
+        reference=value.reference,
+        counts=counts,
+        metrics_worse=[name, *others],
+    )
+
+
+def _of_prevalence(value: SliceValue, rope: float) -> AtReferencePrevalence | None:
+    """Return the metric at the prevalence of the reference if a settled gap is gone there, to half of it at most."""
+    at, gap = value.at_reference_prevalence, value.difference.value
+    if at is None or gap is None or at.difference.low is None or at.difference.high is None:
+        return None
+    part = value.causes.items[0] if value.causes is not None and value.causes.items else None
+    if part is not None and (part.low is None or part.high is None or part.low <= 0.0 <= part.high):
+        # What prevalence does may be nothing.
+        return None
+    reach = max(rope, abs(gap) / 2.0)
+    return at if -reach <= at.difference.low and at.difference.high <= reach else None
+
+
+def _gap_of_prevalence(
+    one: SliceOfRun, name: str, value: SliceValue, at: AtReferencePrevalence, elsewhere: str
+) -> Finding:
+    why = "" if value.causes is None else value.causes.because
+    shares = ", ".join(f"{label} {percent(share)}" for label, share in one.prevalence.items())
+    why = f": {why}" if why else f" ({shares} there)"
+    return Finding.note(
+        "gap_of_prevalence",
+        f"The gap of {name} in {slice_text(one.where)}, {rounded(value.value or 0.0)} against "
+        f"{rounded(value.reference or 0.0)} {elsewhere}, comes from prevalence{why}. At the prevalence of the "
+        f"reference it is {rounded(at.value or 0.0)}.",
+        where=one.where,
+        metric=name,
+        value=value.value,
+        reference=value.reference,
+        at_reference_prevalence=at.value,
+    )

@@ -5,22 +5,23 @@ the influence of these. Other metrics have a difference without limits.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import nan
-from typing import Final, NamedTuple, TypeVar
+from math import isfinite, isnan, nan
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.division import Where
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.samples import Samples
+from app.domain.members import number
 from app.domain.slices import Places, attributes_of, samples_at
 from app.kernel.causes import Split
 from app.kernel.compare.differences import Differences
 from app.kernel.loss_causes import LossSplit
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import Bounds
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.hypergeometric import hypergeometric_mid_p
@@ -34,7 +35,7 @@ from app.kernel.slices.gaps import (
     of_influences,
 )
 from app.kernel.uncertainty.closed_forms import cell_influences
-from app.kernel.uncertainty.draws import chosen_seed
+from app.kernel.uncertainty.draws import chosen_seed, within
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.estimands import Estimand
@@ -42,6 +43,8 @@ from app.services.estimates.estimate import ClassShares
 from app.services.estimates.estimates import values_at_shares
 from app.services.estimates.run_data import RunData
 from app.services.runs.causes import Causes, causes_of_counts, kind_of_causes, loss_causes_of_sides
+from app.services.runs.differences import gap_bounds
+from app.services.slices.answers import AtReferencePrevalence, SliceDifference
 
 # With fewer samples tails of differences that are no rates are not those of Student's t (false discovery rates of .07
 # to .08 in place of .05 were seen with 30).
@@ -55,7 +58,6 @@ _COUNTED = "a number of samples is no property that slices of different sizes sh
 _FORMLESS = "the metric has no derivatives and is no sum over the samples, so differences of it have no limits"
 _LACKING = "class_not_in_slice: the slice has no samples of a class that its reference has"
 _UNDEFINED = "a side has no value of the metric"
-_Each = TypeVar("_Each")
 _NO_VARIANCE = "the difference does not vary over the samples, so nothing tells how sure it is"
 
 
@@ -115,23 +117,6 @@ class Held:
     def is_reference(self) -> bool:
         """Is it itself what the others are held against?"""
         return np.array_equal(self.own.places, self.other.places)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """A difference; NaN where nothing is known.
-
-    Attributes:
-        p_of_many: The p with which it is one of many; NaN where it has none fit for that.
-    """
-
-    value: float
-    low: float = nan
-    high: float = nan
-    p: float = nan
-    p_of_many: float = nan
-    method: str | None = None
-    reason: str | None = None
 
 
 class RateFacts(NamedTuple):
@@ -204,10 +189,10 @@ class Whole:
             exact=self.plain and (held.disjoint or held.contained),
         )
 
-    def rate_gaps(self, rate: Rate, facts: Sequence[RateFacts]) -> list[Gap]:
-        """Differences of one rate of each slice."""
+    def rate_gaps(self, rate: Rate, bounds: Bounds, facts: Sequence[RateFacts]) -> list[SliceDifference]:
+        """Differences of one rate, which has these bounds, of each slice."""
         if rate.counted:
-            return [Gap(value=nan, reason=_COUNTED)] * len(facts)
+            return [SliceDifference(value=None, reason=_COUNTED)] * len(facts)
         hits, among = (np.array([getattr(one, name) for one in facts]).T for name in ("hits", "among"))
         correlation, factor = (np.array([getattr(one, name) for one in facts]) for name in ("correlation", "factor"))
         found = RateDifferences(hits, among, correlation, factor)
@@ -218,12 +203,8 @@ class Whole:
         ends = np.sort(rate.line.slope * np.stack(found.limits(self.level)), axis=0)
         name = "newcombe" if self.plain else "grouped_newcombe" if self.grouping is not None else "weighted_newcombe"
         columns = (rate.line.slope * found.gaps, *ends, p, of_many)
-        return [
-            Gap(value=value, low=low, high=high, p=each, p_of_many=many, method=name)
-            if np.isfinite(value)
-            else Gap(value=nan, reason=_UNDEFINED)
-            for value, low, high, each, many in zip(*(column.tolist() for column in columns), strict=True)
-        ]
+        gaps = _differences(columns, [bounds] * len(facts), method=name, reasons=[None] * len(facts))
+        return [SliceDifference(value=None, reason=_UNDEFINED) if one.value is None else one for one in gaps]
 
     @staticmethod
     def _against(held: Held) -> Side:
@@ -259,7 +240,7 @@ class Whole:
 
     @property
     def _codes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        samples = _samples(self.source)
+        samples = self.source.known_samples
         return samples.truth.astype(np.intp), samples.predicted.astype(np.intp)
 
     def _summed(self, influences: Array) -> Array:
@@ -275,7 +256,7 @@ class Whole:
 
     # --- what has derivatives by the cells ---------------------------------------------------------------------------
 
-    def cell_gaps(self, estimands: Sequence[Estimand], held: Held) -> list[list[Gap]]:
+    def cell_gaps(self, estimands: Sequence[Estimand], held: Held) -> dict[str, SliceDifference]:
         """Differences of the values of metrics of the matrix of one slice."""
         functional = _together(estimands)
         counts = np.stack([side.run.counts for side in (held.own, held.other)])
@@ -283,20 +264,16 @@ class Whole:
         influences = cell_influences(halves, functional).swapaxes(0, 1)
         gaps = np.subtract(*functional(Table(counts)))
         found = self._of_cells(gaps, influences, halves, held)
-        return _parted(estimands, self._read_off(gaps, found, held, "influence"))
+        return self._read_off(estimands, gaps, found, held, "influence")
 
-    def at_shares(self, estimands: Sequence[Estimand], held: Held) -> list[list[tuple[float, Gap]]]:
+    def at_shares(self, estimands: Sequence[Estimand], held: Held) -> dict[str, AtReferencePrevalence]:
         """Values of one slice at the class shares of the other side, and their differences from that."""
         functional = _together(estimands)
         own, other = held.own.run.counts, held.other.run.counts
         found = at_reference_shares(own, other, functional)
         if found is None:
-            lacking = (nan, Gap(value=nan, reason=_LACKING))
-            return [[lacking] * len(one.names) for one in estimands]
+            return _lacking(estimands)
         if self._drawn(held):
-            squares = None
-            if held.own.run.squares is not None and held.rest.run.squares is not None:
-                squares = (held.own.run.squares, held.rest.run.squares)
             differences: Differences = drawn_at_reference_shares(
                 own,
                 held.rest.run.counts,
@@ -304,15 +281,18 @@ class Whole:
                 contained=held.contained,
                 draws=_DRAWS,
                 seed=chosen_seed(None, own, other),
-                squares=squares,
+                squares=(held.own.run.squares, held.rest.run.squares),
             )
-            gaps = self._read_off(found.first - found.second, differences, held, "posterior")
+            gaps = self._read_off(estimands, found.first - found.second, differences, held, "posterior")
         else:
             influences = np.stack([found.own, -found.others])
             moved = found.first - found.second
             of_moved = self._of_cells(moved, influences, np.stack([own, other]), held)
-            gaps = self._read_off(moved, of_moved, held, "influence")
-        return _parted(estimands, list(zip(found.first.tolist(), gaps, strict=True)))
+            gaps = self._read_off(estimands, moved, of_moved, held, "influence")
+        return {
+            name: AtReferencePrevalence(value=number(value), difference=replace(gap, p_value=None, p_of_many=None))
+            for value, (name, gap) in zip(found.first.tolist(), gaps.items(), strict=True)
+        }
 
     def causes(self, values: Sequence[tuple[Estimand, int]], held: Held) -> list[Causes]:
         """Causes of the differences of values of one slice: those of its matrix are split together."""
@@ -367,7 +347,7 @@ class Whole:
         if _DRAWS * held.own.run.counts.size > _MOST_DRAWN:
             return False
         wanted = held.other.run.counts.sum(axis=1) > 0
-        some = [_samples(side.source) for side in (held.own, held.rest)]
+        some = [side.source.known_samples for side in (held.own, held.rest)]
         sizes = [np.bincount(one.truth, one.times, wanted.size) for one in some]
         return bool(np.min(sizes, axis=0)[wanted].min() < _FEWEST_MEMBERS)
 
@@ -417,14 +397,14 @@ class Whole:
 
     # --- sums over the samples ---------------------------------------------------------------------------------------
 
-    def sample_gaps(self, estimand: Estimand, held: Held) -> list[Gap]:
+    def sample_gaps(self, estimand: Estimand, held: Held) -> dict[str, SliceDifference]:
         """Differences of the values of a metric of samples of one slice."""
         sides = (held.own, held.other)
         values = [side.run.values(estimand) for side in sides]
         gaps = values[0] - values[1]
         parts = [one for side in sides if (one := side.run.linear(estimand)) is not None]
         if len(parts) < len(sides):
-            return [Gap(value=value, reason=_FORMLESS if np.isfinite(value) else _UNDEFINED) for value in gaps.tolist()]
+            return dict(zip(estimand.names, map(_alone, gaps.tolist()), strict=True))
         rows = [
             np.stack([self._placed(one.influence, side) for one in part])
             for part, side in zip(parts, sides, strict=True)
@@ -436,7 +416,7 @@ class Whole:
         freedom = np.array([[one.freedom for one in part] for part in parts])
         if self.grouping is not None:
             freedom = np.minimum(freedom, [[self._freedom(side)] for side in sides])
-        return self._read_off(gaps, of_influences(gaps, first, second, freedom), held, _name(parts[0]))
+        return self._read_off([estimand], gaps, of_influences(gaps, first, second, freedom), held, _name(parts[0]))
 
     def mean_of_samples(self, estimand: Estimand, side: Side) -> Array | None:
         """Losses (n) of the samples less their mean, where a metric is a mean over them; None of what is none."""
@@ -454,35 +434,65 @@ class Whole:
         placed[side.places] = influence
         return placed
 
-    def value_at_shares(self, estimand: Estimand, held: Held) -> list[tuple[float, Gap]]:
+    def value_at_shares(self, estimand: Estimand, held: Held) -> dict[str, AtReferencePrevalence]:
         """Values of a metric of probabilities at the class shares of the other side, where they have no limits."""
         actual, own = held.other.run.table.actual, held.own.run.table.actual
         if ((own == 0) & (actual > 0)).any():
-            return [(nan, Gap(value=nan, reason=_LACKING))] * len(estimand.names)
+            return _lacking([estimand])
         shares = ClassShares((actual / actual.sum())[None])
         at = values_at_shares(estimand, held.own.run, shares)[0]
-        gaps = at - held.other.run.values(estimand)
-        return [
-            (value, Gap(value=gap, reason=_FORMLESS)) for value, gap in zip(at.tolist(), gaps.tolist(), strict=True)
+        gaps = [SliceDifference(value=number(gap), reason=_FORMLESS) for gap in at - held.other.run.values(estimand)]
+        found = [
+            AtReferencePrevalence(value=number(value), difference=gap) for value, gap in zip(at, gaps, strict=True)
         ]
+        return dict(zip(estimand.names, found, strict=True))
 
-    def _read_off(self, values: Array, found: Differences, held: Held, name: str) -> list[Gap]:
-        """Differences (V) with their limits and p."""
+    def _read_off(
+        self, estimands: Sequence[Estimand], values: Array, found: Differences, held: Held, name: str
+    ) -> dict[str, SliceDifference]:
+        """Differences (V) with their limits and p, by the names of the values of estimands."""
         low, high = found.limits(self.level)
-        enough = held.own.size >= FEWEST_OF_OTHERS
-        name = name if self.grouping is None else f"grouped_{name}"
-        answers = []
-        for value, one, other, p in zip(values.tolist(), low.tolist(), high.tolist(), found.p.tolist(), strict=True):
-            reason = _UNDEFINED if not np.isfinite(value) else _NO_VARIANCE if np.isnan(one) else None
-            gap = Gap(value=value, low=one, high=other, p=p, p_of_many=p if enough else nan, method=name, reason=reason)
-            answers.append(gap)
-        return answers
+        of_many = found.p if held.own.size >= FEWEST_OF_OTHERS else np.full(values.size, nan)
+        reasons = [
+            _UNDEFINED if not isfinite(value) else _NO_VARIANCE if isnan(end) else None
+            for value, end in zip(values.tolist(), low.tolist(), strict=True)
+        ]
+        method = name if self.grouping is None else f"grouped_{name}"
+        bounds = [gap_bounds(one.bounds) for one in estimands for _ in one.names]
+        gaps = _differences((values, low, high, found.p, of_many), bounds, method=method, reasons=reasons)
+        return dict(zip([name for one in estimands for name in one.names], gaps, strict=True))
 
 
-def _samples(source: MatrixInput) -> Samples:
-    if source.samples is None:
-        raise ValueError("expected an input with its samples")
-    return source.samples
+def _differences(
+    columns: tuple[Array, ...], bounds: Sequence[Bounds], *, method: str, reasons: Sequence[str | None]
+) -> list[SliceDifference]:
+    """From differences, their limits, p, and p of one of many (V), within the bounds of each difference."""
+    found = []
+    rows = zip(*(column.tolist() for column in columns), bounds, reasons, strict=True)
+    for value, low, high, p, of_many, ends, reason in rows:
+        low, high = within(low, high, ends)
+        found.append(
+            SliceDifference(
+                value=number(value),
+                low=number(low),
+                high=number(high),
+                p_value=number(p),
+                p_of_many=number(of_many),
+                method=method,
+                reason=reason,
+            )
+        )
+    return found
+
+
+def _alone(value: float) -> SliceDifference:
+    """A difference of what has no closed form."""
+    return SliceDifference(value=number(value), reason=_FORMLESS if np.isfinite(value) else _UNDEFINED)
+
+
+def _lacking(estimands: Sequence[Estimand]) -> dict[str, AtReferencePrevalence]:
+    none = AtReferencePrevalence(value=None, difference=SliceDifference(value=None, reason=_LACKING))
+    return {name: none for one in estimands for name in one.names}
 
 
 def _name(parts: Sequence[Linearisation]) -> str:
@@ -493,9 +503,3 @@ def _name(parts: Sequence[Linearisation]) -> str:
 def _together(estimands: Sequence[Estimand]) -> Callable[[Table], Array]:
     """One function with the values (..., V) of several estimands."""
     return lambda table: np.concatenate([one.values(one.functional(table)) for one in estimands], axis=-1)
-
-
-def _parted(estimands: Sequence[Estimand], values: Sequence[_Each]) -> list[list[_Each]]:
-    """Values of all estimands by estimand."""
-    each = iter(values)
-    return [[next(each) for _ in one.names] for one in estimands]

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import groupby
-from math import isfinite, isnan, nan
-from typing import Final, Self
+from math import isnan, nan
+from operator import attrgetter
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -20,13 +20,11 @@ from app.domain.named_metrics import SLICED, SLICED_OF_TWO
 from app.domain.slices import Places, attributes_of, places_of, restricted
 from app.kernel.causes import mixtures
 from app.kernel.compare.rankings import Adjustment, adjust
-from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import OverSlices, is_smooth, needs_counts, of_each_class
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.slices.extremes import level_of_pairs
 from app.kernel.slices.search import SampleLosses, WeakSlice, find_weak
-from app.kernel.uncertainty.draws import within
 from app.services.estimands import Better, Estimand, estimand_of, parse_estimands, usual_metrics
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, limits_of_many, picked_of, values_alone, work_of
@@ -34,6 +32,7 @@ from app.services.estimates.run_data import RunData
 from app.services.runs.causes import Causes, kind_of_causes
 from app.services.runs.differences import gap_bounds
 from app.services.slices.answers import (
+    IN_ONE_GROUP,
     AtReferencePrevalence,
     SliceCounts,
     SliceDifference,
@@ -43,9 +42,9 @@ from app.services.slices.answers import (
     Slices,
     SlicesSearched,
     SliceValue,
+    findings_of,
 )
-from app.services.slices.differences import Gap, Held, RateFacts, Side, Whole
-from app.services.slices.findings import IN_ONE_GROUP, findings_of
+from app.services.slices.differences import Held, RateFacts, Side, Whole
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
@@ -54,7 +53,7 @@ _SECONDS, _BY_CELL, _BY_PROBABILITY = 2.0, 5e-8, 1e-8
 _TOO_MANY_CAUSES = "causes of so many slices, metrics, classes and samples take too long: ask for fewer"
 REST: Final = "rest"
 _ALONE = "no other samples are left that it could be held against"
-_IS_REFERENCE = "it is what the others are held against"
+_ITSELF = SliceDifference(value=None, reason="it is what the others are held against")
 _FEW_OF_OTHERS = "with so few samples its p is not exact enough to be one of many"
 
 
@@ -129,45 +128,13 @@ class _Value:
         return estimand_of(of_each_class(self.estimand.expression, len(labels))[self.place], self.name, labels)
 
 
-@dataclass(frozen=True, eq=False)
-class _Computed:
-    """The matrix (K, K) of some samples, and the values of metrics of samples by their text."""
-
-    counts: Array
-    values: Mapping[str, Array]
-
-    @classmethod
-    def of(cls, side: Side, scored: Sequence[Estimand]) -> Self:
-        """Compute them of some samples."""
-        return cls(side.run.counts, {one.text: side.run.values(one) for one in scored})
-
-    @cached_property
-    def table(self) -> Table:
-        """The table of the matrix."""
-        return Table(self.counts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Measured:
-    """A slice, and what is known of it against its reference.
-
-    Attributes:
-        side: Its samples.
-        facts: Of differences of rates, by the name of the value.
-        gaps: Other differences.
-        shifted: Values and differences at the class prevalence of the reference.
-        causes: Of differences of what prevalence moves, and of losses.
-    """
+class _Measured(NamedTuple):
+    """A slice with its values, which have no limits yet, and what the differences of rates are made of."""
 
     where: Where
     side: Side
-    own: _Computed
-    other: _Computed
-    is_reference: bool
-    facts: dict[str, RateFacts] = field(default_factory=dict)
-    gaps: dict[str, Gap] = field(default_factory=dict)
-    shifted: dict[str, tuple[float, Gap]] = field(default_factory=dict)
-    causes: dict[str, Causes] = field(default_factory=dict)
+    metrics: dict[str, SliceValue]
+    facts: Mapping[str, RateFacts]
 
 
 class _Judgement:
@@ -181,7 +148,6 @@ class _Judgement:
         searched = self._understood(sought, "/search/metric")
         known = {one.text for one in searched}
         self.estimands = (*searched, *(one for one in self._understood(texts, "/metrics") if one.text not in known))
-        self._affordable: list[tuple[Estimand, bool]] = []
         self.values = [
             _Value(name, estimand, place) for estimand in self.estimands for place, name in enumerate(estimand.names)
         ]
@@ -307,7 +273,8 @@ class _Judgement:
                 measured.append(self._measured(held, explained))
         if not measured:
             return [], [], left_out
-        own, other = (self._computed([getattr(one, side) for one in measured]) for side in ("own", "other"))
+        self._add_rates([one for one in measured if one.facts])
+        own, adjusted = _values(measured, "value"), _adjusted(measured)
         work = [work_of(one, measured[0].side.run) * len(measured) for one in self.estimands]
         self._affordable = [*zip(self.estimands, (np.cumsum(work) <= 1.0).tolist(), strict=True)]
         limits: list[list[Estimate]] = []
@@ -320,27 +287,14 @@ class _Judgement:
             found = self._limits([measured[row].side for row in rows], levels)
             limits += found[asked.level]
             ranges += self._ranges(", ".join(by), [measured[row].where for row in rows], some, found)
-        gaps = self._gaps(measured)
-        adjusted = _adjusted(gaps)
         slices = [
             SliceOfRun(
                 where=one.where,
                 n_samples=one.side.size,
                 prevalence=_prevalence(one.side),
                 metrics={
-                    value.name: SliceValue(
-                        value=number(own[row, place]),
-                        low=number(limits[row][place].low),
-                        high=number(limits[row][place].high),
-                        level=asked.level,
-                        reference=number(other[row, place]),
-                        counts=_counts(value, one),
-                        difference=self._difference(value, gaps[row][place], float(adjusted[row, place])),
-                        at_reference_prevalence=_at_reference(one.shifted.get(value.name), value.estimand),
-                        causes=one.causes.get(value.name),
-                        reason=None if (why := limits[row][place].reason) is None else why.value,
-                    )
-                    for place, value in enumerate(self.values)
+                    value.name: self._settled(value, one.metrics[value.name], *settled)
+                    for value, *settled in zip(self.values, limits[row], adjusted[row].tolist(), strict=True)
                 },
             )
             for row, one in enumerate(measured)
@@ -358,47 +312,57 @@ class _Judgement:
 
     def _measured(self, held: Held, explained: Mapping[str, bool]) -> _Measured:
         """One slice, as far as it needs what it is held against."""
-        scored = [one for one in self.estimands if self._of_samples(one)]
-        found = _Measured(
-            where=held.where,
-            side=held.own,
-            own=_Computed.of(held.own, scored),
-            other=_Computed.of(held.other, scored),
-            is_reference=held.is_reference,
+        own, other = (
+            np.concatenate([side.run.values(one) for one in self.estimands]).tolist() for side in (held.own, held.other)
         )
-        if held.is_reference:
-            return found
-        found.facts.update(
-            (value.name, self.whole.rate_facts(value.rate, held)) for value in self.values if value.rate is not None
-        )
-        smooth = [
-            one
-            for one in self.estimands
-            if not self._of_samples(one) and is_smooth(one.expression) and (one.rates is None or one.task is not None)
-        ]
-        if smooth:
-            for one, gaps in zip(smooth, self.whole.cell_gaps(smooth, held), strict=True):
-                found.gaps.update(zip(one.names, gaps, strict=True))
-        for one in self.estimands:
-            if one not in smooth and one.names[0] not in found.facts:
-                found.gaps.update(zip(one.names, self.whole.sample_gaps(one, held), strict=True))
+        rates = {value.name: rate for value in self.values if (rate := value.rate) is not None}
+        facts = {} if held.is_reference else {name: self.whole.rate_facts(rate, held) for name, rate in rates.items()}
+        gaps = {} if held.is_reference else self._gaps(held)
+        shifted = {} if held.is_reference else self._shifted(held)
+        causes = {} if held.is_reference else self._causes(held, explained)
+        metrics = {
+            value.name: SliceValue(
+                value=number(first),
+                low=None,
+                high=None,
+                level=self.asked.level,
+                reference=number(second),
+                counts=_counts(value, rates[value.name], held) if value.name in rates else None,
+                difference=gaps.get(value.name, _ITSELF),
+                at_reference_prevalence=shifted.get(value.name),
+                causes=causes.get(value.name),
+            )
+            for value, first, second in zip(self.values, own, other, strict=True)
+        }
+        return _Measured(held.where, held.own, metrics, facts)
+
+    def _gaps(self, held: Held) -> dict[str, SliceDifference]:
+        """Differences of what is no rate."""
+        others = [one for one in self.estimands if one.rates is None or one.task is not None]
+        smooth = [one for one in others if not self._of_samples(one) and is_smooth(one.expression)]
+        found = self.whole.cell_gaps(smooth, held) if smooth else {}
+        for one in others:
+            if one not in smooth:
+                found |= self.whole.sample_gaps(one, held)
+        return found
+
+    def _shifted(self, held: Held) -> dict[str, AtReferencePrevalence]:
+        """What prevalence moves at that of the reference."""
         moved = [one for one in self.estimands if _is_moved(one)]
         smooth = [one for one in moved if not one.scored and is_smooth(one.expression)]
-        if smooth:
-            for one, at in zip(smooth, self.whole.at_shares(smooth, held), strict=True):
-                found.shifted.update(zip(one.names, at, strict=True))
+        found = self.whole.at_shares(smooth, held) if smooth else {}
         for one in moved:
             if one.scored:
-                found.shifted.update(zip(one.names, self.whole.value_at_shares(one, held), strict=True))
-        split = [value for value in self.values if value.estimand.text in explained]
-        found.causes.update(
-            (value.name, Causes(difference=None, items=None, reason=_TOO_MANY_CAUSES)) for value in split
-        )
-        split = [value for value in split if explained[value.estimand.text]]
-        if split:
-            causes = self.whole.causes([(value.estimand, value.place) for value in split], held)
-            found.causes.update(zip((value.name for value in split), causes, strict=True))
+                found |= self.whole.value_at_shares(one, held)
         return found
+
+    def _causes(self, held: Held, explained: Mapping[str, bool]) -> dict[str, Causes]:
+        """Causes of the differences of what prevalence moves, and of losses."""
+        asked = [value for value in self.values if value.estimand.text in explained]
+        split = [value for value in asked if explained[value.estimand.text]]
+        causes = self.whole.causes([(value.estimand, value.place) for value in split], held) if split else []
+        too_many = Causes(difference=None, items=None, reason=_TOO_MANY_CAUSES)
+        return {value.name: too_many for value in asked} | dict(zip([one.name for one in split], causes, strict=True))
 
     def _of_samples(self, estimand: Estimand) -> bool:
         """Does it follow from samples, and not from a matrix of classes?"""
@@ -439,54 +403,35 @@ class _Judgement:
                         known[value.name] = Estimate(value=row[0], low=row[1], high=row[2], level=level)
         return found
 
-    def _computed(self, sides: Sequence[_Computed]) -> Array:
-        """Values (S, V): those of the matrix in one pass over all sides."""
-        # With one more axis rows are summed one by one, alike in every batch.
-        table = Table(np.stack([one.counts for one in sides])[:, None]) if self.source.task is None else None
-        columns = []
-        for one in self.estimands:
-            if table is None or self._of_samples(one):
-                columns.append(np.stack([side.values[one.text] for side in sides]))
-            else:
-                columns.append(one.values(one.functional(table))[:, 0])
-        return np.concatenate(columns, axis=1)
-
     # --- differences -------------------------------------------------------------------------------------------------
 
-    def _gaps(self, measured: Sequence[_Measured]) -> list[list[Gap]]:
-        """Differences (S, V)."""
-        itself = Gap(value=nan, reason=_IS_REFERENCE)
-        columns = []
+    def _add_rates(self, measured: Sequence[_Measured]) -> None:
+        """Add the differences of rates: those of all slices are made at once."""
         for value in self.values:
-            others = [one for one in measured if not one.is_reference]
-            if value.rate is None:
-                known = [one.gaps[value.name] for one in others]
-            else:
-                known = self.whole.rate_gaps(value.rate, [one.facts[value.name] for one in others])
-            each = iter(known)
-            columns.append([itself if one.is_reference else next(each) for one in measured])
-        return [list(row) for row in zip(*columns, strict=True)]
+            if value.rate is not None:
+                facts = [one.facts[value.name] for one in measured]
+                gaps = self.whole.rate_gaps(value.rate, gap_bounds(value.estimand.bounds), facts)
+                for one, gap in zip(measured, gaps, strict=True):
+                    one.metrics[value.name] = replace(one.metrics[value.name], difference=gap)
 
-    def _difference(self, value: _Value, gap: Gap, adjusted: float) -> SliceDifference:
-        low, high = within(gap.low, gap.high, gap_bounds(value.estimand.bounds))
-        return SliceDifference(
-            value=number(gap.value),
-            low=number(low),
-            high=number(high),
-            p_value=number(gap.p),
-            p_adjusted=number(adjusted),
-            verdict=self._verdict(value, gap, adjusted),
-            method=gap.method,
-            reason=gap.reason or (_FEW_OF_OTHERS if isfinite(gap.p) and isnan(adjusted) else None),
+    def _settled(self, value: _Value, found: SliceValue, limits: Estimate, adjusted: float) -> SliceValue:
+        """The value with its limits, the p of its difference adjusted, and the verdict."""
+        gap = found.difference
+        few, better = gap.p_value is not None and isnan(adjusted), value.estimand.preference
+        verdict, clear = PairVerdict.UNDECIDED, adjusted <= 1.0 - self.asked.level
+        if gap.low is not None and gap.high is not None and max(-gap.low, gap.high) <= self.asked.rope:
+            verdict = PairVerdict.SAME
+        elif clear and gap.value is not None and better is not None and better.better is not Better.NEAREST:
+            higher = (gap.value > 0) is (better.better is Better.HIGHER)
+            verdict = PairVerdict.BETTER if higher else PairVerdict.WORSE
+        reason = gap.reason or (_FEW_OF_OTHERS if few else None)
+        return replace(
+            found,
+            low=number(limits.low),
+            high=number(limits.high),
+            difference=replace(gap, p_adjusted=number(adjusted), verdict=verdict, reason=reason),
+            reason=None if limits.reason is None else limits.reason.value,
         )
-
-    def _verdict(self, value: _Value, gap: Gap, adjusted: float) -> PairVerdict:
-        if gap.low >= -self.asked.rope and gap.high <= self.asked.rope:
-            return PairVerdict.SAME
-        better = value.estimand.preference
-        if better is None or better.better is Better.NEAREST or not adjusted <= 1.0 - self.asked.level:
-            return PairVerdict.UNDECIDED
-        return PairVerdict.BETTER if (gap.value > 0) is (better.better is Better.HIGHER) else PairVerdict.WORSE
 
     # --- ranges ------------------------------------------------------------------------------------------------------
 
@@ -587,23 +532,29 @@ def _is_moved(estimand: Estimand) -> bool:
     return estimand.task is None and not (estimand.insensitive or counted or needs_counts(estimand.expression))
 
 
-def _adjusted(gaps: Sequence[Sequence[Gap]]) -> Array:
+def _values(measured: Sequence[_Measured], name: str) -> Array:
+    """A number (S, V) of the value in each slice, or of its difference."""
+    return np.array([[attrgetter(name)(one) for one in row.metrics.values()] for row in measured], dtype=np.float64)
+
+
+def _adjusted(measured: Sequence[_Measured]) -> Array:
     """Adjusted p (S, V) over all slices and metrics, never below the p of one alone."""
-    p, of_many = (np.array([[getattr(gap, name) for gap in row] for row in gaps]) for name in ("p", "p_of_many"))
+    p, of_many = (_values(measured, f"difference.{name}") for name in ("p_value", "p_of_many"))
     found = adjust(of_many.ravel(), Adjustment.BENJAMINI_HOCHBERG).reshape(of_many.shape)
     highest: Array = np.maximum(p, found)
     return highest
 
 
-def _counts(value: _Value, one: _Measured) -> SliceCounts | None:
-    if value.rate is None or value.rate.counted:
+def _counts(value: _Value, rate: Rate, held: Held) -> SliceCounts | None:
+    """Samples behind a rate on both sides."""
+    if rate.counted:
         return None
     (hits, among), (reference_hits, reference_among) = (
-        (float(part) for part in value.rate.counts(side.table)) for side in (one.own, one.other)
+        (float(part) for part in rate.counts(side.run.table)) for side in (held.own, held.other)
     )
     better, beyond = value.estimand.preference, nan
     if better is not None and reference_among:
-        good = (value.rate.line.slope > 0) is (better.better is Better.HIGHER)
+        good = (rate.line.slope > 0) is (better.better is Better.HIGHER)
         beyond = among * reference_hits / reference_among - hits
         beyond = beyond if good else -beyond
     return SliceCounts(
@@ -615,29 +566,15 @@ def _counts(value: _Value, one: _Measured) -> SliceCounts | None:
     )
 
 
-def _at_reference(found: tuple[float, Gap] | None, estimand: Estimand) -> AtReferencePrevalence | None:
-    if found is None:
-        return None
-    value, gap = found
-    low, high = within(gap.low, gap.high, gap_bounds(estimand.bounds))
-    difference = SliceDifference(
-        value=number(gap.value), low=number(low), high=number(high), method=gap.method, reason=gap.reason
-    )
-    return AtReferencePrevalence(value=number(value), difference=difference)
-
-
 def _prevalence(side: Side) -> dict[str, float]:
     """Shares of the classes, of two of the positive one."""
     source = side.source
     if source.task is not None:
         return {}
-    actual = side.run.table.actual
+    actual, positive = side.run.table.actual, source.positive
+    shown = source.labels if positive is None else (source.labels[positive],)
     shares = dict(zip(source.labels, (actual / actual.sum()).tolist(), strict=True)) if actual.sum() else {}
-    return (
-        shares
-        if source.positive is None
-        else {label: share for label, share in shares.items() if label == source.labels[source.positive]}
-    )
+    return {label: share for label, share in shares.items() if label in shown}
 
 
 def _with_search(found: SliceOfRun, name: str, weak: WeakSlice) -> SliceOfRun:

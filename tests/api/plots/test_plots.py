@@ -18,11 +18,11 @@ from tests.api.test_tournaments import judge, keep_table
 from tests.bank import each
 from tests.kernel.compare.test_across_datasets import SCORES
 
-OF_REPORTS = [name for (of, name), plot in PLOTS.items() if plot.needs in (Needs.REPORT, Needs.SWEEP) and name != "phi"]
-OF_SAMPLES = [name for (of, name), plot in PLOTS.items() if plot.needs is Needs.SAMPLES]
+OF_REPORTS = [name for (of, name), plot in PLOTS.items() if plot.data in (Needs.REPORT, Needs.SWEEP) and name != "phi"]
+OF_SAMPLES = [name for (of, name), plot in PLOTS.items() if plot.data is Needs.SAMPLES]
 OF_KINDS = (Needs.UNITS, Needs.CLUSTERS)
-OF_EVALUATIONS = [name for (of, name), plot in PLOTS.items() if of is Subject.EVALUATION and plot.needs not in OF_KINDS]
-SEVERAL = [name for (of, name), plot in PLOTS.items() if plot.several]
+OF_EVALUATIONS = [name for (of, name), plot in PLOTS.items() if of is Subject.EVALUATION and plot.data not in OF_KINDS]
+SEVERAL = [name for (of, name), plot in PLOTS.items() if "with" in plot.parameters]
 
 
 @pytest.fixture(scope="module")

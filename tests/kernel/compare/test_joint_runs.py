@@ -130,7 +130,7 @@ def test_paired_runs_are_compared_more_sharply_than_unpaired_ones() -> None:
     joint = sample(400, seed=8)
     paired = evaluate_draws(draw_matrices(joint, draws=5000, random=generator(0)), [MACRO_F1])[0]
     one, two = (
-        evaluate_draws(RowPosterior(matrix).tables(5000, generator(seed)), [MACRO_F1])[0]
+        evaluate_draws(RowPosterior(matrix).batches(5000, generator(seed)), [MACRO_F1])[0]
         for seed, matrix in enumerate(joint.matrices())
     )
     assert (paired[:, 0] - paired[:, 1]).std() < 0.9 * (one - two).std()

@@ -14,16 +14,16 @@ from app.kernel.uncertainty.curve_bands import (
     BandSettings,
     Envelope,
     Rates,
+    band_around,
     bins_band,
     consistency_band,
     consistent_curves,
     fnr_between,
     net_benefit_between,
-    of_rates,
     precision_between,
     read_band,
-    resampled_band,
-    simulated_band,
+    resampled,
+    simulated_rates,
     tpr_between,
 )
 from app.kernel.uncertainty.draws import generator
@@ -96,8 +96,9 @@ def test_simulated_isotonic_curves_are_those_of_scikit_learn() -> None:
 def test_limits_are_quantiles_of_curves_in_resamples() -> None:
     weights = RANDOM.multinomial(200, np.full(200, 1 / 200), 300).astype(float)
     cuts = np.array([0.2, 0.4, 0.6])
-    read = of_rates(net_benefit_between(cuts, 1 - 1e-12))
-    low, high = resampled_band(RANKING, read, iter([weights[:100], weights[100:]]), POINTWISE)
+    read = net_benefit_between(cuts, 1 - 1e-12)
+    rankings = resampled(RANKING, iter([weights[:100], weights[100:]]))
+    low, high = band_around((read(Rates.of(one)) for one in rankings), POINTWISE)
     hits = (cuts <= VALUES[:, None]) & (TRUTH == 1)[:, None]
     curves = np.repeat(weights @ hits / (weights @ (TRUTH == 1))[:, None], 2, axis=0)
     np.testing.assert_allclose([low, high], np.quantile(curves, [0.05, 0.95], axis=0), rtol=1e-9)
@@ -181,7 +182,7 @@ def test_limits_of_a_single_rate_are_those_of_two_beta_distributions() -> None:
     cut, share = 0.62, 1 - 1e-12
     settings = BandSettings(BandForm.POINTWISE, 0.9)
     read = net_benefit_between(np.array([cut]), share)
-    low, high = simulated_band(RANKING, read, settings, draws=20_000, seed=1)
+    low, high = band_around(map(read, simulated_rates(RANKING, draws=20_000, seed=1)), settings)
     positives, hits = (TRUTH == 1).sum(), ((cut <= VALUES) & (TRUTH == 1)).sum()
 
     def mixed(x: float) -> float:
@@ -209,21 +210,28 @@ def test_with_many_samples_both_ways_agree(read: Envelope) -> None:
     values = np.clip(random.normal(0.35 + 0.3 * truth, 0.2), 0.001, 0.999)
     order = np.argsort(-values)
     ranking = Ranking(values[order], truth[order] == 1, places=order)
-    found = np.array(simulated_band(ranking, read, POINTWISE, draws=600, seed=3))
+    found = np.array(band_around(map(read, simulated_rates(ranking, draws=600, seed=3)), POINTWISE))
     weights = item_weights(np.zeros(20_000, dtype=np.int64), draws=600, random=random)
-    expected = np.array(resampled_band(ranking, of_rates(read), weights, POINTWISE))
+    rankings = resampled(ranking, weights)
+    expected = np.array(band_around((read(Rates.of(one)) for one in rankings), POINTWISE))
     np.testing.assert_allclose(found, expected, atol=0.15 * (expected[1] - expected[0]).max() + 2e-4)
 
 
 def test_where_there_are_no_samples_left_the_limits_are_open() -> None:
     # All positives are above all negatives, which 5 of each do not prove.
     ranking = Ranking(np.arange(10.0)[::-1], np.arange(10) < 5)
-    low, high = simulated_band(ranking, tpr_between(np.array([0.0, 0.2])), POINTWISE, draws=2000, seed=1)
+    low, high = band_around(
+        map(tpr_between(np.array([0.0, 0.2])), simulated_rates(ranking, draws=2000, seed=1)), POINTWISE
+    )
     assert (high == 1).all()
     assert (low < 0.75).all()
-    low, high = simulated_band(ranking, fnr_between(np.array([0.2, 1.0])), POINTWISE, draws=2000, seed=1)
+    low, high = band_around(
+        map(fnr_between(np.array([0.2, 1.0])), simulated_rates(ranking, draws=2000, seed=1)), POINTWISE
+    )
     assert (low[1], high[1]) == (0, 0)
     assert high[0] > 0.25
-    low, high = simulated_band(ranking, precision_between(np.array([0.0, 0.5])), POINTWISE, draws=2000, seed=1)
+    low, high = band_around(
+        map(precision_between(np.array([0.0, 0.5])), simulated_rates(ranking, draws=2000, seed=1)), POINTWISE
+    )
     assert np.isnan([low[0], high[0]]).all()
     assert low[1] < 0.9

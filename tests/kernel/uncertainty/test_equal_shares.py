@@ -72,7 +72,10 @@ def test_they_lie_near_those_of_the_posterior(size: int) -> None:
     counts = np.round(rows * np.linspace(400, 4000, size)[:, None])
     (found,) = at_equal_shares(counts)
     metrics = [catalogue().of_matrices.by_name[key] for key in SMOOTH]
-    drawn = RowPosterior(counts).drawn([partial(at_twin, metric) for metric in metrics], seed=1, draws=2000).intervals()
+    drawn = [
+        read(0.95)
+        for read in RowPosterior(counts).drawn([partial(at_twin, metric) for metric in metrics], seed=1, draws=2000)
+    ]
     for key, one in zip(SMOOTH, drawn, strict=True):
         width = float((one.high - one.low)[0])
         assert abs(found[key].low - one.low[0]) < 0.12 * width, key

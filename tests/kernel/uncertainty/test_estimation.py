@@ -16,9 +16,9 @@ from app.kernel.uncertainty.draws import (
 )
 from app.kernel.uncertainty.simulation import (
     RowPosterior,
-    bootstrap_intervals,
     estimates,
 )
+from tests.kernel.uncertainty.resampled import bootstrap_intervals
 
 THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])
 METRICS = catalogue().of_matrices.metrics
@@ -28,7 +28,7 @@ SOME = [catalogue().of_matrices.by_name[key].compute for key in KEYS]
 
 def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
     functionals = [metric.compute for metric in METRICS]
-    found = RowPosterior(THREE, shares=Shares.SAMPLED).drawn(functionals, seed=1, draws=500).intervals()
+    found = [read(0.95) for read in RowPosterior(THREE, shares=Shares.SAMPLED).drawn(functionals, seed=1, draws=500)]
     for metric, summary in zip(METRICS, found, strict=True):
         there = ~np.isnan(summary.estimate) & (summary.undefined <= 25)
         assert np.all(summary.low[there] <= summary.estimate[there]), metric.key
@@ -37,9 +37,9 @@ def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
 
 
 def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = RowPosterior(THREE).drawn(SOME, seed=3, draws=1000).intervals()
+    whole = [read(0.95) for read in RowPosterior(THREE).drawn(SOME, seed=3, draws=1000)]
     monkeypatch.setattr(simulation, "CELLS_PER_BATCH", 9 * 70)
-    parts = RowPosterior(THREE).drawn(SOME, seed=3, draws=1000).intervals()
+    parts = [read(0.95) for read in RowPosterior(THREE).drawn(SOME, seed=3, draws=1000)]
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one.low, other.low)
         np.testing.assert_array_equal(one.high, other.high)
@@ -47,9 +47,9 @@ def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_methods_agree_on_a_large_sample() -> None:
     counts = THREE * 20
-    bayes = RowPosterior(counts, shares=Shares.SAMPLED).drawn(SOME, seed=1).intervals()
+    bayes = [read(0.95) for read in RowPosterior(counts, shares=Shares.SAMPLED).drawn(SOME, seed=1)]
     plain = bootstrap_intervals(counts, SOME, seed=1)
-    corrected = bootstrap_intervals(counts, SOME, seed=1, accelerated=True)
+    corrected = bootstrap_intervals(counts, SOME, seed=1, corrected=True)
     for position, functional in enumerate(SOME):
         smooth = delta_interval(counts, functional, bounds=(0.0, 1.0))
         for found in (bayes, plain, corrected):
@@ -70,11 +70,12 @@ def test_priors_and_shares_reach_the_draws() -> None:
         catalogue().of_matrices.by_name["balanced_accuracy"].compute,
         catalogue().of_matrices.by_name["accuracy"].compute,
     ]
-    uniform = RowPosterior(THREE, prior=Prior.UNIFORM).drawn(balanced, seed=1).intervals()
-    edge = RowPosterior(THREE).drawn(balanced, seed=1).intervals()
+    uniform = [read(0.95) for read in RowPosterior(THREE, prior=Prior.UNIFORM).drawn(balanced, seed=1)]
+    edge = [read(0.95) for read in RowPosterior(THREE).drawn(balanced, seed=1)]
     assert uniform[0].high[0] < edge[0].high[0]
     fixed, random = (
-        RowPosterior(THREE, shares=one).drawn(balanced, seed=1).intervals() for one in (Shares.OBSERVED, Shares.SAMPLED)
+        [read(0.95) for read in RowPosterior(THREE, shares=one).drawn(balanced, seed=1)]
+        for one in (Shares.OBSERVED, Shares.SAMPLED)
     )
     assert fixed[1].deviation[0] < random[1].deviation[0]
 
@@ -90,8 +91,8 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
     counts = ten_classes(25)
     keys = ("h_mean", "balanced_accuracy", "cramer_v", "max_recall")
     chosen = [catalogue().of_matrices.by_name[key].compute for key in keys]
-    found = RowPosterior(counts).drawn(chosen, seed=1, draws=20_000).intervals()
-    drawn = evaluate_draws(RowPosterior(counts).tables(20_000, generator(1)), chosen)
+    found = [read(0.95) for read in RowPosterior(counts).drawn(chosen, seed=1, draws=20_000)]
+    drawn = evaluate_draws(RowPosterior(counts).batches(20_000, generator(1)), chosen)
     plain = [summarise(values[:, None], one.estimate) for values, one in zip(drawn, found, strict=True)]
     # H of noisy recalls is too low, association too high; a mean of recalls is straight.
     harmonic, association = found[0], found[2]
@@ -107,8 +108,8 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
 def test_curvature_is_left_alone_where_it_does_not_show() -> None:
     chosen = [catalogue().of_matrices.by_name["h_mean"].compute]
     for counts in (ten_classes(1000), THREE):
-        found = RowPosterior(counts).drawn(chosen, seed=1, draws=4000).intervals()[0]
-        drawn = evaluate_draws(RowPosterior(counts).tables(4000, generator(1)), chosen)[0]
+        found = RowPosterior(counts).drawn(chosen, seed=1, draws=4000)[0](0.95)
+        drawn = evaluate_draws(RowPosterior(counts).batches(4000, generator(1)), chosen)[0]
         plain = summarise(drawn[:, None], found.estimate)
         assert (found.low[0], found.high[0]) == (plain.low[0], plain.high[0])
 
@@ -126,7 +127,7 @@ def test_limits_stay_among_the_draws() -> None:
     counts = 12.0 * np.eye(6) + np.eye(6, k=1)
     for metric in METRICS:
         low, high = metric.card.range
-        for summary in RowPosterior(counts).drawn([metric.compute], seed=2, draws=300).intervals():
+        for summary in [read(0.95) for read in RowPosterior(counts).drawn([metric.compute], seed=2, draws=300)]:
             there = ~np.isnan(summary.low)
             assert low is None or np.all(summary.low[there] >= low - 1e-9), metric.key
             assert high is None or np.all(summary.high[there] <= high + 1e-9), metric.key
@@ -146,6 +147,6 @@ def test_delta_scales_follow_the_range() -> None:
 
 def test_bca_leaves_undefined_values_without_interval() -> None:
     counts = np.array([[5.0, 1, 0], [0, 0, 0], [2, 0, 9]])
-    found = bootstrap_intervals(counts, [SOME[2]], seed=1, draws=200, accelerated=True)[0]
+    found = bootstrap_intervals(counts, [SOME[2]], seed=1, draws=200, corrected=True)[0]
     assert np.isnan(found.low[1])
     assert found.low[0] < found.estimate[0]

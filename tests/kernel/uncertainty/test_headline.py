@@ -155,11 +155,12 @@ def test_mover_works_on_batches() -> None:
 def test_where_nothing_varies_limits_are_those_of_the_recalls(counts: Array) -> None:
     """The posterior, which draws the recalls themselves, is the witness."""
     found = overall(counts)
-    drawn = (
-        RowPosterior(counts.astype(float))
-        .drawn([metric.compute for metric, _ in headline_metrics().smooth], seed=1, draws=20_000)
-        .intervals()
-    )
+    drawn = [
+        read(0.95)
+        for read in RowPosterior(counts.astype(float)).drawn(
+            [metric.compute for metric, _ in headline_metrics().smooth], seed=1, draws=20_000
+        )
+    ]
     for key, summary in zip(SMOOTH, drawn, strict=True):
         assert found[key].method == Method.MOVER
         assert found[key].given is Given.ACTUAL

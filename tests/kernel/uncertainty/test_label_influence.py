@@ -42,7 +42,7 @@ def problem(size: int, seed: int = 0) -> tuple[Mask, Mask]:
 
 def influences_of(truth: Mask, predicted: Mask) -> LabelInfluences:
     units = LabelUnits(truth, predicted)
-    return LabelInfluences(units.subject(), units.n_units, truth.shape[1], units.pairs)
+    return LabelInfluences(units.subject(), units.n_units, truth.shape[1], units.pairs, units.designed(None, None))
 
 
 def value_of(text: str, truth: Mask, predicted: Mask) -> float:

@@ -8,6 +8,7 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, Every, Measure, compute
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty.closed_forms import at_recalls
 from app.kernel.uncertainty.draws import (
     Prior,
     Shares,
@@ -35,7 +36,7 @@ def interval(
     counts: Array, key: str, *, prior: Prior = Prior.EDGE, shares: Shares = Shares.OBSERVED, of: int | None = None
 ) -> tuple[float, float, float]:
     """Low, high and mean over the draws."""
-    batches = RowPosterior(counts, prior=prior, shares=shares).tables(DRAWS, generator(7))
+    batches = RowPosterior(counts, prior=prior, shares=shares).batches(DRAWS, generator(7))
     values = evaluate_draws(batches, [catalogue().of_matrices.by_name[key].compute])[0]
     values = values if of is None else values[:, of]
     low, high = np.quantile(values, [0.025, 0.975])
@@ -82,7 +83,7 @@ def test_published_intervals_with_five_positives() -> None:
 def test_exact_moments_agree_with_the_draws() -> None:
     for prior in (Prior.EDGE, Prior.JEFFREYS_RECALL, Prior.UNIFORM):
         mean, deviation = balanced_accuracy_moments(FOUR, prior)
-        batches = RowPosterior(FOUR, prior=prior).tables(DRAWS, generator(1))
+        batches = RowPosterior(FOUR, prior=prior).batches(DRAWS, generator(1))
         values = evaluate_draws(batches, [catalogue().of_matrices.by_name["balanced_accuracy"].compute])[0]
         assert values.mean() == pytest.approx(mean, abs=4 * deviation / DRAWS**0.5)
         assert values.std() == pytest.approx(deviation, rel=0.02)
@@ -118,7 +119,7 @@ def test_mean_matrix_is_the_mean_of_the_draws(shares: Shares) -> None:
 
 
 def test_recalls_of_the_draws_are_betas() -> None:
-    batches = RowPosterior(FOUR, prior=Prior.JEFFREYS_RECALL).tables(DRAWS, generator(3))
+    batches = RowPosterior(FOUR, prior=Prior.JEFFREYS_RECALL).batches(DRAWS, generator(3))
     recall = evaluate_draws(batches, [lambda t: t.recall])[0]
     for level in (0.05, 0.5, 0.95):
         expected = beta.ppf(level, np.diag(FOUR) + 0.5, FOUR.sum(1) - np.diag(FOUR) + 0.5)
@@ -140,13 +141,13 @@ def test_shares() -> None:
 def test_shares_of_unknown_classes_are_refused() -> None:
     empty = np.array([[5.0, 1.0], [0.0, 0.0]])
     with pytest.raises(ValueError, match="without samples"):
-        next(RowPosterior(empty, given=np.array([0.5, 0.5])).tables(5, generator(0)))
+        next(RowPosterior(empty, given=np.array([0.5, 0.5])).batches(5, generator(0)))
 
 
 def test_empty_classes_stay_empty_and_have_no_interval() -> None:
     counts = np.array([[5.0, 1, 0], [0, 0, 0], [2, 0, 9]])
     for prior in (Prior.EDGE, Prior.UNIFORM):
-        batches = RowPosterior(counts, prior=prior, shares=Shares.SAMPLED).tables(200, generator(0))
+        batches = RowPosterior(counts, prior=prior, shares=Shares.SAMPLED).batches(200, generator(0))
         recall, accuracy = evaluate_draws(batches, [lambda t: t.recall, lambda t: t.accuracy])
         assert np.isnan(recall[:, 1]).all()
         assert np.isfinite(accuracy).all()
@@ -175,7 +176,7 @@ def test_the_same_seed_gives_the_same_draws_and_batches_do_not_matter() -> None:
 
 def test_an_expression_is_a_functional() -> None:
     tree = Combination("gps", (Measure(catalogue().of_matrices.by_name["recall"], {}, Every.CLASS), metric("macro_f1")))
-    values = evaluate_draws(RowPosterior(FOUR).tables(500, generator(0)), [lambda t: compute(tree, t)])[0]
+    values = evaluate_draws(RowPosterior(FOUR).batches(500, generator(0)), [lambda t: compute(tree, t)])[0]
     assert values.shape == (500,)
     assert 0.2 < values.mean() < 0.8
 
@@ -241,9 +242,10 @@ def test_seeds_come_from_the_content() -> None:
     assert 0 <= seed_of("x") < 2**63
 
 
-@pytest.mark.parametrize("counts", [FOUR, np.stack([FOUR, FOUR.T + 1.0])], ids=["one", "several"])
+@pytest.mark.parametrize("counts", [FOUR, np.stack([FOUR, FOUR.T + 1.0] * 2)], ids=["one", "several"])
 def test_tables_that_know_their_sums_say_what_their_matrices_say(counts: Array) -> None:
-    (table,) = RowPosterior(counts).tables(20, generator(4))
+    recalls = np.linspace(0.1, 0.9, 20)[:, None] * np.ones(4)
+    table = at_recalls(counts, np.arange(4))(recalls)
     whole = Table(table.counts)
     with silently():
         for metric in catalogue().of_matrices.metrics:

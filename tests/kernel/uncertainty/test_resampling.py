@@ -12,12 +12,11 @@ from app.kernel.uncertainty import closed_forms
 from app.kernel.uncertainty.draws import Shares, evaluate_draws, generator
 from app.kernel.uncertainty.intervals import limits_around, two_sided_z
 from app.kernel.uncertainty.simulation import (
+    accelerated,
     acceleration,
-    bca_limits,
-    bootstrap_intervals,
     item_weights,
-    resample,
 )
+from tests.kernel.uncertainty.resampled import bootstrap_intervals, resampled_matrices
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
 THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])
@@ -69,8 +68,8 @@ def test_published_intervals_of_macro_f1() -> None:
     wald = closed_forms.delta_interval(PUBLISHED, functional)
     assert wald.estimate[0] == pytest.approx(0.7396, abs=5e-5)
     assert (wald.low[0], wald.high[0]) == pytest.approx((0.6536, 0.8257), abs=1e-4)
-    for accelerated, expected in ((False, (0.647, 0.822)), (True, (0.649, 0.823))):
-        found = bootstrap_intervals(PUBLISHED, [functional], seed=1, draws=40_000, accelerated=accelerated)[0]
+    for corrected, expected in ((False, (0.647, 0.822)), (True, (0.649, 0.823))):
+        found = bootstrap_intervals(PUBLISHED, [functional], seed=1, draws=40_000, corrected=corrected)[0]
         assert (found.low[0], found.high[0]) == pytest.approx(expected, abs=0.003)
 
 
@@ -160,27 +159,21 @@ def test_scales() -> None:
 
 def test_bootstrap_and_delta_method_agree() -> None:
     functionals = [catalogue().of_matrices.by_name[key].compute for key in ("macro_f1", "mcc", "accuracy")]
-    for stratified, design in ((False, Shares.SAMPLED), (True, Shares.OBSERVED)):
-        batches = resample(THREE * 4, draws=20_000, random=generator(0), stratified=stratified)
-        for values, functional in zip(evaluate_draws(batches, functionals), functionals, strict=True):
+    for design in Shares:
+        drawn = resampled_matrices(THREE * 4, draws=20_000, seed=0, shares=design)
+        for values, functional in zip(evaluate_draws([drawn], functionals), functionals, strict=True):
             variance = closed_forms.variance(THREE * 4, functional, shares=design)
             assert values.std() == pytest.approx(np.sqrt(variance[0]), rel=0.03)
 
 
 def test_resamples_keep_what_they_should() -> None:
     counts = np.array([[7.0, 0, 1], [0, 0, 0], [3, 2, 9]])
-    plain = np.concatenate(list(resample(counts, draws=300, random=generator(0))))
+    plain = resampled_matrices(counts, draws=300, seed=0)
     assert set(plain.sum((1, 2))) == {22.0}
     assert not plain[:, counts == 0].any()
-    rows = np.concatenate(list(resample(counts, draws=300, random=generator(0), stratified=True)))
+    rows = resampled_matrices(counts, draws=300, seed=0, shares=Shares.OBSERVED)
     np.testing.assert_array_equal(rows.sum(-1), np.broadcast_to(counts.sum(-1), (300, 3)))
     assert not rows[:, counts == 0].any()
-
-
-@pytest.mark.parametrize("counts", [np.array([[1.5, 2], [3, 4]]), np.zeros((2, 2))])
-def test_weights_are_not_resampled(counts: Array) -> None:
-    with pytest.raises(ValueError, match="whole counts"):
-        next(resample(counts, draws=5, random=generator(0)))
 
 
 def test_bca_agrees_with_scipy() -> None:
@@ -194,10 +187,10 @@ def test_bca_agrees_with_scipy() -> None:
         (truth, prediction), macro_f1, paired=True, n_resamples=9999, method="BCa", rng=np.random.default_rng(0)
     ).confidence_interval
     functional = catalogue().of_matrices.by_name["macro_f1"].compute
-    values = evaluate_draws(resample(THREE, draws=20_000, random=generator(1)), [functional])[0]
+    values = evaluate_draws([resampled_matrices(THREE, draws=20_000, seed=1)], [functional])[0]
     skew = acceleration(THREE, functional)
-    low, high = bca_limits(values[:, None], np.array([value("macro_f1", THREE)]), skew)
-    assert (low[0], high[0]) == pytest.approx((theirs.low, theirs.high), abs=0.006)
+    found = accelerated(skew, values[:, None], np.array([value("macro_f1", THREE)]))
+    assert (found.low[0], found.high[0]) == pytest.approx((theirs.low, theirs.high), abs=0.006)
 
 
 def test_acceleration_is_the_skewness_of_the_jackknife() -> None:
@@ -223,11 +216,11 @@ def test_bca_takes_what_differs_by_rounding_for_equal() -> None:
     random = np.random.default_rng(3)
     exact = np.concatenate([np.full(120, 0.02), random.uniform(0.0, 0.04, 180)])
     rounded = exact * (1.0 + random.choice([-2e-16, 0.0, 2e-16], exact.size))
-    limits = [bca_limits(draws[:, None], np.array([0.02]), np.array([0.05])) for draws in (exact, rounded)]
-    assert np.array(limits[0]) == pytest.approx(np.array(limits[1]), rel=1e-12)
+    one, other = (accelerated(np.array([0.05]), draws[:, None], np.array([0.02])) for draws in (exact, rounded))
+    assert (one.low[0], one.high[0]) == pytest.approx((other.low[0], other.high[0]), rel=1e-12)
 
 
 def test_bca_without_two_sides_has_no_limits() -> None:
-    low, high = bca_limits(np.ones((50, 2)) * [1.0, np.nan], np.array([2.0, 1.0]), np.zeros(2))
-    assert np.isnan(low).all()
-    assert np.isnan(high).all()
+    found = accelerated(np.zeros(2), np.ones((50, 2)) * [1.0, np.nan], np.array([2.0, 1.0]))
+    assert np.isnan(found.low).all()
+    assert np.isnan(found.high).all()

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import LabelTable, Table
 from app.kernel.metrics.families.averages import accuracy
-from app.kernel.uncertainty.designs import DesignedRate, additive_influences
+from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums, additive_influences
 from app.kernel.uncertainty.groups import GroupedCounts, group_variance
 
 DISTRICTS = np.array(
@@ -32,6 +33,12 @@ OF_R = {
 }
 # The same weight for all of them, as the package has it.
 WEIGHT = 33.847
+
+
+def share_of(hits: Array, among: Array) -> DesignedRate:
+    """Shares (L), from sums of weights, of squared weights, and of samples (3, L)."""
+    tables = [LabelTable(own, each, own, each) for own, each in zip(hits, among, strict=True)]
+    return DesignedSums.of_tables(*tables).rates(RECALL)
 
 
 @pytest.mark.parametrize("name", OF_R)
@@ -58,9 +65,9 @@ def test_the_share_of_schools_is_an_accuracy(name: str, weighted: bool) -> None:
 )
 def test_a_share_of_independent_schools(hits: int, error: float) -> None:
     """200 schools of one weight (`apisrs`, no correction): R divides by n - 1 where this variance divides by n."""
-    weights = np.array([30.97, 30.97**2])
-    found = DesignedRate.of_sums(weights * hits, weights * 200.0, np.asarray(200.0))
-    assert float(found.variance * 200 / 199) ** 0.5 == pytest.approx(error, rel=1e-10)
+    weights = np.array([[30.97], [30.97**2], [1.0]])
+    found = share_of(weights * hits, weights * 200.0)
+    assert float(found.variance[0] * 200 / 199) ** 0.5 == pytest.approx(error, rel=1e-10)
 
 
 SAMPLES = np.loadtxt(Path(__file__).parents[2] / "data" / "survey" / "samples.csv", delimiter=",", skiprows=1)
@@ -70,10 +77,10 @@ def test_a_share_of_samples_with_weights_of_their_own() -> None:
     """`svydesign(ids = ~1, weights = ~samp_wgt)`."""
     _, answer, weights = SAMPLES.T
     right = answer == 1
-    hits, among = (np.array([one.sum(), (one**2).sum()]) for one in (weights[right], weights))
-    found = DesignedRate.of_sums(hits, among, np.asarray(922.0))
-    assert float(found.rate) == pytest.approx(0.507348258357226, rel=1e-12)
-    assert float(found.variance * 922 / 921) ** 0.5 == pytest.approx(0.0192309892530454, rel=1e-12)
+    hits, among = (np.array([[one.sum()], [(one**2).sum()], [one.size]]) for one in (weights[right], weights))
+    found = share_of(hits, among)
+    assert float(found.rate[0]) == pytest.approx(0.507348258357226, rel=1e-12)
+    assert float(found.variance[0] * 922 / 921) ** 0.5 == pytest.approx(0.0192309892530454, rel=1e-12)
     assert weights.max() > 50 * weights.min()
 
 
@@ -95,8 +102,8 @@ def test_a_share_of_schools_in_strata() -> None:
     """
     sizes, hits = np.array([100.0, 50.0, 50.0]), np.array([73.0, 16.0, 24.0])
     weight = np.array([44.2099990844727, 15.1000003814697, 20.3600006103516])
-    squares = np.stack([weight, weight**2])
-    found = DesignedRate.of_sums(squares * hits, squares * sizes, sizes)
+    squares = np.stack([weight, weight**2, np.ones(3)])
+    found = share_of(squares * hits, squares * sizes)
     shares = weight * sizes / (weight @ sizes)
     assert float(shares @ found.rate) == pytest.approx(0.638936064050579, rel=1e-12)
     error = float(shares**2 @ (found.variance * sizes / (sizes - 1.0))) ** 0.5

@@ -28,9 +28,8 @@ def test_published_limits(key: str, prior: Prior, expected: tuple[float, float])
 def test_draws_converge_to_the_exact_limits(
     key: str, counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 ) -> None:
-    drawn = (
-        RowPosterior(counts).drawn([catalogue().of_matrices.by_name[key].compute], seed=3, draws=60_000).intervals()[0]
-    )
+    (read,) = RowPosterior(counts).drawn([catalogue().of_matrices.by_name[key].compute], seed=3, draws=60_000)
+    drawn = read(0.95)
     tolerance = 5 * float(drawn.monte_carlo_error[0]) + 1e-4
     assert mean_limits(counts, key) == pytest.approx((float(drawn.low[0]), float(drawn.high[0])), abs=tolerance)
 

@@ -12,9 +12,9 @@ from app.kernel.uncertainty import closed_forms
 from app.kernel.uncertainty.closed_forms import Headlines, headlines
 from app.kernel.uncertainty.designs import (
     DesignedRate,
+    DesignedSums,
     Independent,
     Weighted,
-    WeightedTables,
     design_effects,
     headline_metrics,
 )
@@ -64,7 +64,7 @@ def rate_of(key: str, weighted: WeightedCounts, of: int) -> DesignedRate:
     proportion = catalogue().of_matrices.by_name[key].card.inference.proportion
     assert proportion is not None
     tables = (Table(weighted.counts), Table(weighted.squares), Table(weighted.samples))
-    found = WeightedTables(*tables).rates(proportion.at(3, of))
+    found = DesignedSums.of_tables(*tables).rates(proportion.at(3, of))
     return DesignedRate(*(np.broadcast_to(getattr(found, name), len(weighted.counts))[of] for name in found.__slots__))
 
 

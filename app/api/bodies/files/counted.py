@@ -12,6 +12,7 @@ from app.api.bodies.files.table import MOST_ROWS, bad_file, check_labels, is_tex
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import TooLarge
 from app.domain.inputs.attributes import MOST_VALUES
+from app.domain.inputs.columns import refuse_bad_weights, refuse_first
 from app.domain.inputs.content import LARGEST_TOTAL
 from app.domain.inputs.samples import Tally
 from app.services.evaluate.streamed.units import alike
@@ -142,16 +143,7 @@ def _weights(column: pa.Array, before: int) -> pa.Array:
     """
     weights = column.cast(_kind(column.type)).cast(pa.float64(), safe=False)
     values = weights.to_numpy(zero_copy_only=False)
-    bad = ~np.isfinite(values) | (values < 0)
-    if bad.any():
-        index = int(np.argmax(bad))
-        raise bad_file(
-            "bad_weight",
-            f"sample_weight, row {before + index} of those read: expected a finite weight of 0 or more, got "
-            f"{values[index]:g}",
-        )
-    if values.size and values.max() > LARGEST_TOTAL:
-        raise bad_file(
-            "total_too_large", f"sample_weight: expected entries that sum to at most 2^53, got {values.max():g}"
-        )
+    at = lambda index: f"/input/sample_weight/{before + index}"  # noqa: E731
+    refuse_bad_weights(values, "", at)
+    refuse_first(values, values > LARGEST_TOTAL, "", "total_too_large", "expected entries that sum to at most 2^53", at)
     return weights

@@ -5,7 +5,7 @@ Columns are checked before any row is read: whoever picks columns is first given
 
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import pairwise
 from operator import and_
@@ -19,20 +19,20 @@ import pyarrow.csv
 
 from app.api.bodies.files.counted import counted
 from app.api.bodies.files.filters import Filter, read_filter
-from app.api.bodies.files.formats import Spelling, as_written, values_as_written
 from app.api.bodies.files.table import (
     MOST_DESCRIPTION,
     FileColumns,
     Mapped,
     TableFile,
-    arrow_table,
     bad_file,
     check_names,
+    check_rows,
     refuse_missing,
 )
+from app.api.bodies.files.written import Spelling
 from app.domain.data import DataFile, DataFormat, DataListing, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput
-from app.domain.inputs.labels import Column, listed, shown
+from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.samples import Tally
 from app.services.ports import OpenEngine
 from app.services.processes.worker import progressed
@@ -172,14 +172,8 @@ class Dataset:
         return TableFile(self.names, load)
 
     def counted(self, engine: OpenEngine, *, grouped: bool) -> TableFile:
-        """The different rows of the columns of predictions; `read.tally` says how many each is.
-
-        Args:
-            engine: Holds the rows.
-            grouped: Have they a column of groups?
-
-        Raises:
-            InvalidInput, TooLarge: when it is loaded, as `counted.counted`.
+        """The different rows of the columns of predictions, perhaps with one of groups; `read.tally` says how many each
+        is. Raises as `counted.counted` when it is loaded.
         """
 
         def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
@@ -218,10 +212,10 @@ class Dataset:
     def spelled(self, columns: Columns) -> dict[str, Spelling]:
         """Spelling of columns of labels over all rows, where their type follows from it."""
         labels = [name for name in dict.fromkeys(columns[0]) if name in self.texts]
-        found = dict.fromkeys(labels, Spelling())
+        found = dict.fromkeys(labels, ~Spelling(0))
         for batch in self.batches((labels, ())) if labels else ():
             for name in labels:
-                found[name] = found[name].merged(Spelling.of(batch.column(name).unique().drop_null()))
+                found[name] &= Spelling.of(batch.column(name).unique().drop_null())
             if all(one.settled for one in found.values()):
                 break
         self.read.rows = 0
@@ -251,19 +245,9 @@ class Dataset:
             return int(_format(self.form).make_fragment(opened).count_rows())
 
     def _table(self, table: pa.Table, labels: Sequence[str], numbers: Sequence[str], *, before: int = 0) -> FileColumns:
-        read = arrow_table(table.num_rows, table.column, len(labels) + len(numbers), before)
-
-        def written(name: str, *, ids: bool) -> Column:
-            if name not in self.texts:
-                return (read.ids if ids else read.labels)(name)
-            return as_written(
-                refuse_missing(table.column(name), name, before), name, ids=ids, spelling=self.spellings.get(name)
-            )
-
-        def values(name: str) -> list[Any]:
-            return values_as_written(table.column(name)) if name in self.texts else read.values(name)
-
-        return replace(read, labels=partial(written, ids=False), ids=partial(written, ids=True), values=values)
+        check_rows(table.num_rows, len(labels) + len(numbers))
+        written = {name: self.spellings.get(name) for name in labels if name in self.texts}
+        return FileColumns(table.num_rows, table.column, before, written)
 
     def batch_schema(self, labels: Sequence[str], numbers: Sequence[str]) -> pa.Schema:
         """Return the schema of the batches. In CSV labels are texts and numbers are doubles, as in uploaded files."""
@@ -367,14 +351,9 @@ def open_dataset(
     memory_bytes: int,
     besides: Sequence[str] = (),
 ) -> Dataset:
-    """The files, once it is known that their columns fit each other; no row is read.
+    """The files, once it is known that their columns, with some ``besides`` those of the reference, fit each other.
 
-    Args:
-        listing: The files.
-        reference: What is asked for.
-        labels: The classes, where they are declared.
-        memory_bytes: That columns may take.
-        besides: Columns that are read beside those of the reference.
+    No row is read. ``labels`` are the classes, where they are declared.
 
     Raises:
         InvalidInput: a part lacks a column, or has it of another kind; the filter is none, or about other columns.

@@ -5,13 +5,11 @@ unpacked, or as it comes.
 import struct
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from operator import and_
-from typing import Any, BinaryIO, Self
+from dataclasses import dataclass
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
@@ -22,19 +20,14 @@ from app.api.bodies.files.table import (
     MOST_DESCRIPTION,
     FileColumns,
     TableFile,
-    arrow_table,
     bad_file,
     check_bytes,
     check_description,
-    check_labels,
     check_names,
     check_rows,
     is_text,
-    refuse_many,
-    refuse_nan,
     too_large,
 )
-from app.domain.inputs.labels import Column, different
 
 # The length of the footer and the last four bytes of every file.
 _TAIL = 8
@@ -67,7 +60,8 @@ def open_parquet(file: BinaryIO) -> TableFile:
         def read(name: str) -> pa.ChunkedArray:
             return opened.read(columns=[name], use_threads=False).column(name)
 
-        return arrow_table(metadata.num_rows, read, len(names))
+        check_rows(metadata.num_rows, len(names))
+        return FileColumns(metadata.num_rows, read)
 
     return TableFile(schema.names, load)
 
@@ -135,7 +129,8 @@ def open_arrow(whole: BinaryIO) -> TableFile:
         table = pa.ipc.open_stream(file, options=options).read_all()
         # Arrow trusts what it reads: places of texts, for example, could lie outside of the file.
         table.validate(full=True)
-        return arrow_table(table.num_rows, table.column, len(names))
+        check_rows(table.num_rows, len(names))
+        return FileColumns(table.num_rows, table.column)
 
     return TableFile(schema.names, load)
 
@@ -209,16 +204,7 @@ def open_npz(file: BinaryIO) -> TableFile:
         rows = arrays[(*labels, *numbers)[0]].shape[0]
         check_rows(rows, max(len(arrays), *(array.shape[-1] for array in arrays.values() if len(array.shape) == 2), 1))
 
-        return FileColumns(
-            rows=rows,
-            labels=lambda name: _labels(arrays[name].column(), name),
-            ids=lambda name: _labels(arrays[name].column()),
-            numbers=lambda name: _numbers(arrays[name].column(), name),
-            gaps=lambda name: _gaps(arrays[name].column(), name),
-            matrix=lambda name: _numbers(arrays[name].read(), name),
-            flags=lambda name: _flags(arrays[name].read(), name),
-            values=lambda name: arrays[name].column().tolist(),
-        )
+        return FileColumns(rows, lambda name: arrays[name].read())
 
     return TableFile(names, load)
 
@@ -246,18 +232,16 @@ class _Array:
     archive: zipfile.ZipFile
     entry: zipfile.ZipInfo
 
-    def column(self) -> NDArray[Any]:
-        """The entries (n); a column [n, 1] is one too."""
-        if len(self.shape) != 1 and (len(self.shape) != 2 or self.shape[1] != 1):
-            raise bad_file(
-                "not_a_column", f"expected one entry per sample as {self.name!r}, got an array of shape {self.shape}"
-            )
-        return self.read().reshape(-1)
-
-    def read(self) -> NDArray[Any]:
+    def read(self) -> pa.ChunkedArray:
+        """The entries as a column, of which each is a list where there are several for a sample."""
         with self.archive.open(self.entry) as member:
             array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-            return array
+        narrow_or_wide = array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)
+        kind = np.dtype(np.float64) if narrow_or_wide else array.dtype.newbyteorder("=")
+        column = pa.array(array.astype(kind, copy=False).reshape(-1))
+        return pa.chunked_array(
+            [column if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(column, array.shape[1])]
+        )
 
 
 def _describe(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> _Array:
@@ -269,6 +253,8 @@ def _describe(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> _A
             raise ValueError(f"the array {name!r} has an unknown version")
         shape, _, dtype = read(member)
         size = entry.file_size - member.tell()
+    if shape[2:] or 0 in shape[1:]:
+        raise bad_file("not_a_row", f"expected an entry or a row per sample as {name!r}, got an array of shape {shape}")
     if dtype.kind not in "fiubU" or not shape:
         raise bad_file("not_a_column", f"expected an array of numbers or texts as {name!r}")
     claimed = int(np.prod(shape, dtype=object)) * dtype.itemsize
@@ -277,42 +263,7 @@ def _describe(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> _A
     return _Array(name, shape, archive, entry)
 
 
-def _labels(array: NDArray[Any], limited: str | None = None) -> Column:
-    """A column of ids, or of labels when it is named: then it is read up to the first label too many."""
-    if array.dtype.kind != "U":
-        return array.astype(array.dtype.newbyteorder("="), copy=False)
-    texts = pa.array(array.astype(array.dtype.newbyteorder("="), copy=False)).dictionary_encode()
-    if limited is not None:
-        check_labels(len(texts.dictionary), limited)
-    return texts
-
-
-def _numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
-    if array.dtype.kind not in "fiu":
-        raise bad_file("not_numbers", f"expected numbers as {name!r}")
-    return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def _gaps(array: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Numbers, all of which are there: an array has no missing values."""
-    values = _numbers(array, name)
-    wrong = np.isnan(values)
-    if wrong.any():
-        refuse_nan(name, int(np.argmax(wrong)))
-    return values
-
-
-def _flags(array: NDArray[Any], name: str) -> NDArray[Any]:
-    return array if array.dtype.kind == "b" else _numbers(array, name)
-
-
 _BLOCK = 1 << 20
-# As pandas and JSON write booleans.
-_BOOLEANS = ({"True", "False"}, {"true", "false"})
-_FRACTION = r"\.[0-9]*[1-9]"
-_DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$"
-# Whole numbers as columns with missing values have them in pandas.
-_WHOLE = r"^-?(0|[1-9][0-9]{0,14})(\.0+)?$"
 
 
 def open_csv(file: BinaryIO) -> TableFile:
@@ -341,13 +292,7 @@ def open_csv(file: BinaryIO) -> TableFile:
             if "conversion error to double" not in str(error):
                 raise
             raise bad_file("not_numbers", f"expected numbers: {error}"[:300]) from None
-        read = arrow_table(rows, table.column, len(types))
-        return replace(
-            read,
-            labels=lambda name: as_written(table.column(name), name, ids=False),
-            ids=lambda name: as_written(table.column(name), name, ids=True),
-            values=lambda name: values_as_written(table.column(name)),
-        )
+        return FileColumns(rows, table.column, written=dict.fromkeys(labels))
 
     return TableFile(names, load)
 
@@ -358,98 +303,3 @@ def _reader(file: BinaryIO, types: dict[str, pa.DataType]) -> pa.csv.CSVStreamin
         read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
         convert_options=pa.csv.ConvertOptions(column_types=types, include_columns=[*types]),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Spelling:
-    """Spelling of the texts of a column, which says what they are. Spellings of parts merge.
-
-    Attributes:
-        whole: All are whole numbers, perhaps with zeros behind the point.
-        integers: All are integers as they are usually written.
-        decimal: All are numbers.
-        fraction: One has digits behind the point.
-        booleans: All are booleans, in each way of writing them.
-    """
-
-    whole: bool = True
-    integers: bool = True
-    decimal: bool = True
-    fraction: bool = False
-    booleans: tuple[bool, ...] = (True,) * len(_BOOLEANS)
-
-    @classmethod
-    def of(cls, texts: pa.Array) -> Self:
-        """Spelling of different texts."""
-
-        def all_match(pattern: str) -> bool:
-            return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
-
-        try:
-            integers = texts.cast(pa.int64()).cast(pa.string()).equals(texts)
-        except pa.ArrowInvalid:
-            integers = False
-        fraction = pc.any(pc.match_substring_regex(texts, _FRACTION), min_count=0).as_py()
-        booleans = tuple({*texts.to_pylist()} <= spelled for spelled in _BOOLEANS)
-        return cls(all_match(_WHOLE), integers, all_match(_DECIMAL), fraction, booleans)
-
-    @property
-    def settled(self) -> bool:
-        """Are they texts whatever other rows have?"""
-        return not (self.whole or self.integers or self.decimal or any(self.booleans))
-
-    def merged(self, other: "Spelling") -> "Spelling":
-        """Spelling of the texts of both."""
-        return Spelling(
-            self.whole and other.whole,
-            self.integers and other.integers,
-            self.decimal and other.decimal,
-            self.fraction or other.fraction,
-            tuple(map(and_, self.booleans, other.booleans)),
-        )
-
-
-def values_as_written(column: pa.ChunkedArray) -> list[Any]:
-    """Values of an attribute: numbers or booleans where all are written as such, else texts; nothing where nothing is
-    written.
-    """
-    codes, texts = different(column.dictionary_encode().combine_chunks())
-    spelled = [text for text in texts.to_pylist() if text]
-    spelling = Spelling.of(pa.array(spelled, pa.string()))
-    read: dict[str, Any] = {text: text for text in spelled}
-    if spelling.decimal:
-        read = {text: float(text) for text in spelled}
-    elif any(spelling.booleans):
-        read = {text: text.lower() == "true" for text in spelled}
-    values = [read.get(text) for text in texts.to_pylist()]
-    return [values[code] for code in codes.tolist()]
-
-
-def as_written(column: pa.ChunkedArray, name: str, *, ids: bool, spelling: Spelling | None = None) -> Column:
-    """Labels written as integers, other numbers or booleans as such, so that 2 comes before 10; all others as texts.
-
-    Integers with leading zeros or a plus sign stay texts, and so do ids unless they are whole: nothing of them is lost.
-    Of a part of a column the spelling of all of it decides.
-    """
-    coded = (column if ids else refuse_many(column, name)).dictionary_encode().combine_chunks()
-    codes, texts = different(coded)
-    if not len(texts):
-        return coded
-    spelling = spelling or Spelling.of(texts)
-    if spelling.whole:
-        return _taken(texts.cast(pa.float64()).cast(pa.int64()), codes)
-    if spelling.integers:
-        return _taken(texts.cast(pa.int64()), codes)
-    if ids:
-        return coded
-    if spelling.fraction and spelling.decimal:
-        # Nobody's classes; whoever reads labels says so.
-        return _taken(texts.cast(pa.float64()), codes)
-    if any(spelling.booleans):
-        return _taken(pa.array([text.lower() == "true" for text in texts.to_pylist()]), codes)
-    return coded
-
-
-def _taken(values: pa.Array, codes: NDArray[Any]) -> NDArray[Any]:
-    column: NDArray[Any] = values.to_numpy(zero_copy_only=False)[codes]
-    return column

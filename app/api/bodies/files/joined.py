@@ -1,7 +1,8 @@
 """Rows of files written down once: with columns of other files joined by an id, or with those of many models."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from app.api.bodies.files.dataset import Columns, Dataset
-from app.api.bodies.files.formats import as_written
 from app.api.bodies.files.table import Mapped, is_text, plain, refuse_missing
+from app.api.bodies.files.written import Spelling, as_written
 from app.domain.data import DataFile, DataFormat, DataListing
-from app.domain.errors import Fault, InvalidInput, SpillFull
+from app.domain.errors import InvalidInput, SpillFull, moved_faults
 from app.domain.inputs.labels import shown
 from app.services.evaluate.streamed.joined import ID, LABEL_PLACE, ON, PLACE, Batches, joined
 from app.services.ports import Engine, OpenEngine
@@ -25,12 +26,9 @@ _GROUP_ROWS: Final = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Rows of some files with columns of others.
+    """Rows of some files with columns of others, which have one row for each id, by a column of ids here and there.
 
-    Attributes:
-        here: The rows.
-        there: Files with one row for each id; None: nothing is joined.
-        on: The column of ids here and there.
+    ``there`` is None where nothing is joined.
     """
 
     here: Dataset
@@ -55,14 +53,7 @@ class Joined:
         }
 
     def written(self, columns: Columns, engine: Engine, folder: Path, file: Path, most_bytes: int) -> int:
-        """Write some columns of all rows to one file of Parquet, in the order of the rows; returns rows of the others.
-
-        Args:
-            columns: Of `whole`: of labels, and of numbers.
-            engine: Joins the rows.
-            folder: Where it makes files.
-            file: That is written.
-            most_bytes: That it may have.
+        """Write some columns of `whole` to one file of Parquet, in the order of the rows; returns rows of the others.
 
         Raises:
             InvalidInput: a row has no value, or ids are missing, doubled or of another type.
@@ -117,19 +108,19 @@ class _Ids:
     data: Dataset
     name: str
     kind: pa.DataType
-    spelling: Any
+    spelling: Spelling | None
 
     @classmethod
     def of(cls, data: Dataset, name: str) -> "_Ids":
         spelling = data.spelled(([name], ())).get(name)
         if spelling is None:
             return cls(data, name, _canonical(data.schema.field(name).type), None)
-        return cls(data, name, pa.int64() if spelling.whole or spelling.integers else pa.string(), spelling)
+        return cls(data, name, pa.int64() if spelling & (Spelling.WHOLE | Spelling.INTEGERS) else pa.string(), spelling)
 
     def read(self, column: pa.Array) -> pa.Array:
         if self.spelling is None:
             return column.cast(self.kind)
-        found = as_written(pa.chunked_array([column]), self.name, ids=True, spelling=self.spelling)
+        found = as_written(pa.chunked_array([column]), ids=True, spelling=self.spelling)
         return found.cast(self.kind) if isinstance(found, pa.Array) else pa.array(found, self.kind)
 
 
@@ -148,10 +139,8 @@ def _rows(ids: _Ids, columns: Columns, chosen: Sequence[str], schema: pa.Schema)
 
 def _of_labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches, whose faults are told of the labels."""
-    try:
+    with moved_faults(partial(replace, pointer=_THERE)):
         yield from batches
-    except InvalidInput as error:
-        raise InvalidInput([Fault(_THERE, one.code, one.detail) for one in error.faults]) from None
 
 
 def _canonical(kind: pa.DataType) -> pa.DataType:

@@ -3,8 +3,8 @@
 Small files can hold a lot, so all is counted before it is unpacked, or as it comes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from app.api.bodies.files.written import Spelling, as_written, values_as_written
 from app.domain.errors import Fault, InvalidInput, TooLarge
 from app.domain.inputs.labels import MOST_CLASSES, Column, listed, normalized
 
@@ -81,26 +82,106 @@ _ROWS = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """The chosen columns of a file.
+    """The chosen columns of a file, each read when it is asked for.
 
     Attributes:
         rows: Of every column; those of an NPZ may differ all the same.
-        labels: A column of labels: integers, booleans, floats or texts.
-        ids: A column of ids, the same but for texts of CSV that are no whole numbers, which stay as they are.
-        numbers: A column of numbers as doubles.
-        matrix: An array of numbers [n, K], which only an NPZ has.
-        flags: A column of numbers or booleans, or an array [n, L] of them.
-        values: A column of texts, numbers or booleans, None where there is none.
+        read: A column by its name in the file. An array [n, K], which only an NPZ has, is one of lists.
+        before: Rows of others that came first.
+        written: Columns of CSV, whose texts say what they are, with the spelling of all rows where these are some.
+        names: Of columns in the file by those that they are asked for by, where they differ.
     """
 
     rows: int
-    labels: Callable[[str], Column]
-    ids: Callable[[str], Column]
-    numbers: Callable[[str], NDArray[np.float64]]
-    gaps: Callable[[str], NDArray[np.float64]]
-    matrix: Callable[[str], NDArray[np.float64]]
-    flags: Callable[[str], NDArray[Any]]
-    values: Callable[[str], list[Any]]
+    read: Callable[[str], pa.ChunkedArray]
+    before: int = 0
+    written: Mapping[str, Spelling | None] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def labels(self, name: str) -> Column:
+        """A column of labels: integers, booleans, floats or texts."""
+        name = self.names.get(name, name)
+        return self._coded(refuse_many(self._column(name), name), name, ids=False)
+
+    def ids(self, name: str) -> Column:
+        """A column of ids, the same but for texts of CSV that are no whole numbers, which stay as they are."""
+        name = self.names.get(name, name)
+        return self._coded(self._column(name), name, ids=True)
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A column of numbers as doubles."""
+        name = self.names.get(name, name)
+        return _numbers(self._column(name), name)
+
+    def gaps(self, name: str) -> NDArray[np.float64]:
+        """Numbers, NaN where there is none. A NaN that is there is no missing value: some computation went wrong."""
+        name = self.names.get(name, name)
+        column = self._column(name, gaps=True)
+        if pa.types.is_null(column.type):
+            return np.full(len(column), np.nan)
+        values = _numbers(column, name)
+        wrong = np.isnan(values)
+        if column.null_count:
+            wrong &= np.asarray(column.is_valid().to_numpy())
+        if wrong.any():
+            row = self.before + int(np.argmax(wrong))
+            raise bad_file("not_finite", f"expected a finite number or none in {name!r} at row {row}, got nan")
+        return values
+
+    def matrix(self, name: str, *, flags: bool = False) -> NDArray[Any]:
+        """An array [n, K] of numbers, or a column (n) of them; with ``flags`` booleans are left as they are."""
+        name = self.names.get(name, name)
+        column = self.read(name)
+        size = column.type.list_size if pa.types.is_fixed_size_list(column.type) else None
+        flat = refuse_missing(column if size is None else _flattened(column), name, self.before)
+        values = np.asarray(flat.to_numpy()) if flags and pa.types.is_boolean(flat.type) else _numbers(flat, name)
+        return values if size is None else values.reshape(-1, size)
+
+    def values(self, name: str) -> list[Any]:
+        """A column, by its name in the file, of texts, numbers or booleans; None where there is none."""
+        column = self._column(name, gaps=True)
+        if name in self.written:
+            return values_as_written(column)
+        kind = plain(column.type)
+        if pa.types.is_decimal(kind):
+            kind = pa.float64()
+        if not (is_text(kind) or _is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
+            raise bad_file("not_a_column", f"expected texts, numbers or booleans in the column {name!r}, got {kind}")
+        found: list[Any] = column.cast(kind).to_pylist()
+        return found
+
+    def _column(self, name: str, *, gaps: bool = False) -> pa.ChunkedArray:
+        """A column, by its name in the file, of one entry per sample, perhaps with gaps."""
+        column = self.read(name)
+        if pa.types.is_fixed_size_list(column.type):
+            shape = len(column), column.type.list_size
+            if shape[1] != 1:
+                raise bad_file(
+                    "not_a_column", f"expected one entry per sample as {name!r}, got an array of shape {shape}"
+                )
+            column = _flattened(column)
+        return column if gaps else refuse_missing(column, name, self.before)
+
+    def _coded(self, column: pa.ChunkedArray, name: str, *, ids: bool) -> Column:
+        if name in self.written:
+            return as_written(column, ids=ids, spelling=self.written[name])
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            if is_text(kind.value_type):
+                return column.combine_chunks()
+            kind = kind.value_type
+            if _is_number(kind) or pa.types.is_boolean(kind):
+                column = column.cast(kind)
+        if is_text(kind):
+            check_bytes(sum(map(_text_bytes, column.chunks)), f"of texts in the column {name!r}")
+            return column.cast(pa.large_string()).dictionary_encode().combine_chunks()
+        if pa.types.is_boolean(kind):
+            return np.asarray(column.to_numpy())
+        if not _is_number(kind):
+            raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
+        if not pa.types.is_unsigned_integer(kind):
+            column = column.cast(pa.int64() if pa.types.is_integer(kind) else pa.float64())
+        return np.asarray(column.to_numpy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,25 +195,6 @@ class TableFile:
 
     names: Sequence[str]
     load: Callable[[Sequence[str], Sequence[str]], FileColumns]
-
-
-def arrow_table(rows: int, read: Callable[[str], pa.ChunkedArray], columns: int, before: int = 0) -> FileColumns:
-    """A table whose columns are read as arrays of Arrow; ``before`` rows of others came first."""
-    check_rows(rows, columns)
-
-    def whole(name: str) -> pa.ChunkedArray:
-        return refuse_missing(read(name), name, before)
-
-    return FileColumns(
-        rows=rows,
-        labels=lambda name: _labels(refuse_many(whole(name), name), name),
-        ids=lambda name: _labels(whole(name), name),
-        numbers=lambda name: _numbers(whole(name), name),
-        gaps=lambda name: _gaps(read(name), name, before),
-        matrix=lambda name: _numbers(whole(name), name),
-        flags=lambda name: _flags(whole(name), name),
-        values=lambda name: _values(read(name), name),
-    )
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
@@ -177,26 +239,6 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _labels(column: pa.ChunkedArray, name: str) -> Column:
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        if is_text(kind.value_type):
-            return column.combine_chunks()
-        kind = kind.value_type
-        if _is_number(kind) or pa.types.is_boolean(kind):
-            column = column.cast(kind)
-    if is_text(kind):
-        check_bytes(sum(map(_text_bytes, column.chunks)), f"of texts in the column {name!r}")
-        return column.cast(pa.large_string()).dictionary_encode().combine_chunks()
-    if pa.types.is_boolean(kind):
-        return np.asarray(column.to_numpy())
-    if not _is_number(kind):
-        raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
-    if not pa.types.is_unsigned_integer(kind):
-        column = column.cast(pa.int64() if pa.types.is_integer(kind) else pa.float64())
-    return np.asarray(column.to_numpy())
-
-
 def _text_bytes(chunk: pa.Array) -> int:
     """Bytes of all texts; views may show the same bytes again and again."""
     if not pa.types.is_string_view(chunk.type):
@@ -208,47 +250,15 @@ def _text_bytes(chunk: pa.Array) -> int:
 
 def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     kind = plain(column.type)
-    if is_text(kind):
+    if is_text(kind) or pa.types.is_boolean(kind):
         raise bad_file("not_numbers", f"expected numbers in the column {name!r}")
     if not _is_number(kind):
         raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
     return np.asarray(column.cast(kind).cast(pa.float64(), safe=False).to_numpy())
 
 
-def _gaps(column: pa.ChunkedArray, name: str, before: int) -> NDArray[np.float64]:
-    """Numbers, NaN where there is none. A NaN that is there is no missing value: some computation went wrong."""
-    if pa.types.is_null(column.type):
-        return np.full(len(column), np.nan)
-    values = _numbers(column, name)
-    wrong = np.isnan(values)
-    if column.null_count:
-        wrong &= np.asarray(column.is_valid().to_numpy())
-    if wrong.any():
-        refuse_nan(name, before + int(np.argmax(wrong)))
-    return values
-
-
-def refuse_nan(name: str, row: int) -> None:
-    """Refuse a value that is not a number, where missing ones may be.
-
-    Raises:
-        InvalidInput: always.
-    """
-    raise bad_file("not_finite", f"expected a finite number or none in {name!r} at row {row}, got nan")
-
-
-def _flags(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
-    return np.asarray(column.to_numpy()) if pa.types.is_boolean(column.type) else _numbers(column, name)
-
-
-def _values(column: pa.ChunkedArray, name: str) -> list[Any]:
-    kind = plain(column.type)
-    if pa.types.is_decimal(kind):
-        kind = pa.float64()
-    if not (is_text(kind) or _is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-        raise bad_file("not_a_column", f"expected texts, numbers or booleans in the column {name!r}, got {kind}")
-    found: list[Any] = column.cast(kind).to_pylist()
-    return found
+def _flattened(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([one.flatten() for one in column.chunks], column.type.value_type)
 
 
 # Ours to the file's; a list has one column for every class.
@@ -256,39 +266,39 @@ Mapped = Mapping[str, str | Sequence[str]]
 _WHERE = "/input/columns"
 
 
-def mapped_file(file: TableFile, columns: Mapped, classes: Sequence[str] | None, *, apart: bool = False) -> TableFile:
-    """The file with the names of the service: what is named is there, everything else is left aside.
+def named_file(
+    file: TableFile,
+    columns: Mapped | None,
+    classes: Sequence[str] | None,
+    *,
+    apart: bool = False,
+    besides: Iterable[str] = (),
+) -> TableFile:
+    """The file with the names of the service: where columns are named, everything else is left aside.
 
     Args:
         file: As it came.
         columns: By the name of the service the name in the file; of `probabilities` and `scores` also a list, one for
-            every class.
+            every class. None: they have the names of the service.
         classes: The classes that a list is about.
         apart: Several lists may be about them: a column is called by its list and its class, as `y_true.cat`.
+        besides: Columns in the file that are loaded with whatever is.
 
     Raises:
         InvalidInput: a column is not there, or a list does not have one for every class.
     """
-    names = _names(columns, classes, apart=apart)
-    absent = [(ours, theirs) for ours, theirs in names.items() if theirs not in file.names]
+    names = {one: one for one in file.names} if columns is None else _names(columns, classes, apart=apart)
+    absent = [theirs for theirs in names.values() if theirs not in file.names]
     if absent:
         have = f"there are only {listed(file.names)}" if file.names else "there are none"
-        raise InvalidInput([Fault(_WHERE, "missing_column", f"expected a column {one!r}, {have}") for _, one in absent])
+        raise InvalidInput([Fault(_WHERE, "missing_column", f"expected a column {one!r}, {have}") for one in absent])
 
     def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
-        table = file.load([names[name] for name in labels], [names[name] for name in numbers])
-        return FileColumns(
-            rows=table.rows,
-            labels=lambda name: table.labels(names[name]),
-            ids=lambda name: table.ids(names[name]),
-            numbers=lambda name: table.numbers(names[name]),
-            gaps=lambda name: table.gaps(names[name]),
-            matrix=lambda name: table.matrix(names[name]),
-            flags=lambda name: table.flags(names[name]),
-            values=lambda name: table.values(names[name]),
-        )
+        labels, numbers = [names[name] for name in labels], [names[name] for name in numbers]
+        others = [name for name in dict.fromkeys(besides) if name not in {*labels, *numbers}]
+        return replace(file.load([*labels, *others], numbers), names=names)
 
-    return TableFile(list(names), load)
+    return TableFile([*names], load)
 
 
 def _names(columns: Mapped, classes: Sequence[str] | None, *, apart: bool) -> dict[str, str]:

@@ -259,9 +259,9 @@ async def _evaluate_light(context: Context, value: Any, view: View, *, keep: boo
     new = parse_value(value, requests.EvaluationRequest).to_domain()
     if not keep:
         return view.write(await compute_evaluation(context, new, view))
-    keeping = await keep_evaluation(context, new, view)
-    await keeping.done()
-    return view.write(keeping.evaluation)
+    evaluation, kept = await keep_evaluation(context, new, view)
+    await kept
+    return view.write(evaluation)
 
 
 def _evaluate_value(value: Any, kept: KeptAs, view: View) -> tuple[bytes, EvaluationRecord | None]:

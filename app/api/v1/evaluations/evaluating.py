@@ -1,5 +1,6 @@
 """Names, ids, dates and idempotency keys of evaluations, and large bodies that a compute process evaluates."""
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,9 +26,7 @@ from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.operations import KeptResult
 from app.services.evaluate.evaluations import (
     Evaluation,
-    EvaluationHeadline,
     NewEvaluation,
-    PendingWrite,
     evaluate_alone,
     evaluate_together,
 )
@@ -127,15 +126,15 @@ def _check(new: NewEvaluation, kept: KeptAs) -> None:
         require_names(new.model, new.dataset)
 
 
-async def keep_evaluation(context: Context, new: NewEvaluation, view: View) -> PendingWrite:
+async def keep_evaluation(context: Context, new: NewEvaluation, view: View) -> tuple[Evaluation, "asyncio.Task[None]"]:
     """Begin to keep an evaluation that has names. Its answer has what the view shows."""
     check_moment(new.created_at, keep=True, dated=context.administers)
-    model, dataset = require_names(new.model, new.dataset)
+    require_names(new.model, new.dataset)
     new = replace(new, chosen=view.chosen, brief=view.is_brief)
-    return await context.services.evaluations.create(context.project, new, model=model, dataset=dataset)
+    return await context.services.evaluations.create(context.project, new)
 
 
-async def compute_evaluation(context: Context, new: NewEvaluation, view: View) -> Evaluation | EvaluationHeadline:
+async def compute_evaluation(context: Context, new: NewEvaluation, view: View) -> Evaluation:
     """Compute what is not to be kept. The answer has what the view shows."""
     check_moment(new.created_at, keep=False, dated=context.administers)
     return await context.services.evaluations.compute(replace(new, chosen=view.chosen, brief=view.is_brief))
@@ -158,8 +157,8 @@ def check_moment(moment: datetime | None, *, keep: bool, dated: bool) -> None:
         raise InvalidInput.at("/created_at", "in_the_future", "expected a moment that is past")
 
 
-def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> tuple[ModelRef, DatasetRef]:
-    """Return the model and the dataset of an evaluation that is to be stored.
+def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> None:
+    """Check that an evaluation which is to be stored has a model and a dataset.
 
     Raises:
         InvalidInput: that is not said, or the model would have the address of a history.
@@ -179,4 +178,3 @@ def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> tuple[M
     if re.search(ADDRESS_OF_HISTORY, model.name):
         detail = f"expected a name that does not end like the address of the history of a model, got {model.name!r}"
         raise InvalidInput.at("/model/name", "wrong_value", detail)
-    return model, dataset

@@ -101,11 +101,11 @@ async def merge_evaluations(request: Request, context: UseContext, asked: Format
 
 
 async def _kept_answer(context: Context, new: NewEvaluation, view: View) -> Response:
-    keeping = await keep_evaluation(context, new, view)
-    headers = {"Location": f"/v1/evaluations/{keeping.evaluation.id}"}
+    evaluation, kept = await keep_evaluation(context, new, view)
+    headers = {"Location": f"/v1/evaluations/{evaluation.id}"}
     # Written while the database commits, and sent when it has.
-    answer = await evaluation_answer(view, keeping.evaluation, HTTPStatus.CREATED, headers)
-    await keeping.done()
+    answer = await evaluation_answer(view, evaluation, HTTPStatus.CREATED, headers)
+    await kept
     return answer
 
 
@@ -146,10 +146,8 @@ async def get_evaluation(
 
 
 async def _shown(context: Context, identifier: UUID, view: View) -> Response:
-    evaluations = context.services.evaluations
-    if view.is_brief:
-        return view.answer(await evaluations.read_headline(context.project, identifier))
-    return await evaluation_answer(view, await evaluations.read(context.project, identifier, view.chosen))
+    read = context.services.evaluations.read(context.project, identifier, view.chosen, brief=view.is_brief)
+    return await evaluation_answer(view, await read)
 
 
 @router.get("/evaluations/{identifier}/confusion-matrix", responses=answers(MatrixShown))

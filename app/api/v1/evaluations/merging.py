@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -21,11 +20,11 @@ from app.api.v1.evaluations.evaluating import KeptAs, evaluated, kept_as, requir
 from app.api.v1.evaluations.referenced import STREAMED_FROM
 from app.api.v1.requests import evaluations as requests
 from app.api.v1.requests.referenced import each_part, streamed
-from app.api.v1.reread import DataAgain, asked_again, check_allowed, in_parts, request_of
+from app.api.v1.reread import DataAgain, asked_again, check_allowed, in_parts, reading_again
 from app.domain.errors import BeyondMemory, TooLarge
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.merging import merged
+from app.domain.inputs.merging import check_streamed, merged
 from app.domain.options import Retain
 from app.services.compare.elsewhere import of_run
 from app.services.evaluate.evaluations import Merge
@@ -46,11 +45,10 @@ async def merge_elsewhere(http: Request, context: Context, body: Body, merge: Me
     if CARRIED_OUT_BY not in http.scope["state"]:
         check_allowed(data.source, merge.records)
         if _streams(merge.records):
-            merge.check_streamed()
+            check_streamed(merge.records)
         require_names(merge.names["model"], merge.names["dataset"])
         return await put_aside(http, context, body)
-    with data.room() as folder:
-        again = DataAgain(data.source, data.engine, Path(folder), data.spill_bytes)
+    with reading_again(data) as again:
         kept = kept_as(context, keep=True)
         work = partial(_evaluated, bytes(body), merge.records, again, data.memory_bytes, kept, view)
         answer, record = await data.compute.run(work)
@@ -64,21 +62,13 @@ def _evaluated(
     body: bytes, records: Sequence[EvaluationRecord], again: DataAgain, memory_bytes: int, kept: KeptAs, view: View
 ) -> tuple[bytes, EvaluationRecord | None]:
     asked = parse_body(body, requests.MergeRequest)
-    merge = Merge(asked.to_domain(), records)
+    merge = replace(asked.to_domain(), records=records)
     if _streams(records):
         options = orjson.loads(body).get("options", {})
         parts = each_part_again(records, again, options)
         # What is known of all of it is where each part was read from.
         facts: Mapping[str, Any] = merge.facts
-        new = streamed(
-            records[0].kind,
-            parts,
-            lambda _: facts,
-            engine=again.engine,
-            budget=memory_bytes // 2,
-            folder=again.folder,
-        )
-        new = replace(new, **merge.names)
+        new = replace(streamed(records[0].kind, parts, lambda _: facts, again, memory_bytes // 2), **merge.names)
     else:
         new = merge.evaluation(_together(records, again, memory_bytes))
         new = replace(new, options=replace(new.options, retain=Retain.NONE))
@@ -101,9 +91,9 @@ def each_part_again(
         with of_run(place):
             for one in in_parts(record):
                 # A threshold that was assumed is assumed again, of all.
-                request = {**orjson.loads(request_of(one, decided=False)), "options": options}
-                data = PartsOfData(again.source, again.asked(asked_again(one, 0)))
-                yield from each_as_step(next(done), steps, each_part(orjson.dumps(request), data))
+                asked = again.at_hand(asked_again(one, 0, decided=False))
+                asked = replace(asked, request={**asked.request, "options": options})
+                yield from each_as_step(next(done), steps, each_part(PartsOfData(again.source, asked)))
 
 
 def _together(records: Sequence[EvaluationRecord], again: DataAgain, memory_bytes: int) -> MatrixInput:

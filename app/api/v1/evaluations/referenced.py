@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
-from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from fastapi import Request
 from starlette.responses import Response
@@ -13,24 +12,18 @@ from app.api.answers import json_response
 from app.api.bodies.files.table import MOST_ROWS
 from app.api.bodies.parsing import Body
 from app.api.bodies.received import LargeBody
-from app.api.bodies.referenced import Asked, PartsOfData, check_data, copied, count_data, estimated, read_data
+from app.api.bodies.referenced import Asked, PartsOfData, Reading, count_data, estimated, read_data
 from app.api.deps import CARRIED_OUT_BY, Context
 from app.api.jobs import put_aside
 from app.api.presentation import EVALUATION, View, json_view_of
 from app.api.problems import InvalidQuery
 from app.api.v1.evaluations.evaluating import KeptAs, check_moment, evaluated, kept_as, require_names
-from app.api.v1.requests.referenced import (
-    ReferencedRequest,
-    of_model,
-    referenced,
-    request_for,
-    with_columns,
-    with_parts,
-)
+from app.api.v1.requests.referenced import ReferencedRequest, each_part, of_model, referenced, streamed, with_columns
+from app.api.v1.reread import admit, reading_again
 from app.domain.errors import BeyondMemory
-from app.domain.evaluation import EvaluationRecord, ModelRef
+from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import DATA_FACT
 from app.services.evaluate.evaluations import NewEvaluation
-from app.services.ports import DataSource, Engine
 from app.services.processes.worker import as_step
 
 # Kinds that can be streamed are so when there are more rows.
@@ -47,12 +40,10 @@ async def admit_reference(context: Context, body: Body) -> ReferencedRequest | N
     request = referenced(body)
     if request is None:
         return None
-    data = context.services.data
     # Whether it may be read comes before what is wrong with it.
-    here = [data.source.check(uri) for uri in request.uris]
-    asked = request.asked(data.memory_bytes, data.spill_bytes)
-    if all(here):
-        await context.services.compute.run(partial(check_data, data.source, asked))
+    for uri in request.uris:
+        context.services.data.source.check(uri)
+    await admit(context, request.asked(body, context.services.data.memory_bytes))
     return request
 
 
@@ -68,7 +59,7 @@ async def estimate_reference(context: Context, body: Body | LargeBody) -> Respon
     data = context.services.data
     for uri in request.uris:
         data.source.check(uri)
-    asked = request.asked(data.memory_bytes, data.spill_bytes)
+    asked = request.asked(cast(Body, body), data.memory_bytes)
     return json_response(await context.services.compute.run(partial(estimated, data.source, asked, STREAMED_FROM)))
 
 
@@ -86,13 +77,12 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
                     require_names(model, request.dataset.to_domain() if request.dataset else None)
         return await put_aside(http, context, body)
     data = context.services.data
-    asked = request.asked(data.memory_bytes, data.spill_bytes)
+    asked = request.asked(body, data.memory_bytes)
     together = request.models is not None
     view = json_view_of(http, EVALUATION) if together else view
     kept = [kept_as(context, keep=keep, place=place) for place in range(len(request.names))]
-    with data.room() as folder:
-        work = partial(_evaluated, bytes(body), data.source, asked, data.engine, folder, request.names, kept, view)
-        made = await data.compute.run(work)
+    with reading_again(data) as reading:
+        made = await data.compute.run(partial(_evaluated, reading, asked, kept, view))
     records = [record for _, record in made if record is not None]
     await context.services.evaluations.keep_all(context.project, records)
     status = HTTPStatus.CREATED if records else HTTPStatus.OK
@@ -103,36 +93,27 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
 
 
 def _evaluated(
-    body: bytes,
-    source: DataSource,
-    asked: Asked,
-    engine: Engine,
-    folder: str,
-    models: Sequence[ModelRef | None],
-    kept: Sequence[KeptAs],
-    view: View,
+    reading: Reading, asked: Asked, kept: Sequence[KeptAs], view: View
 ) -> list[tuple[bytes, EvaluationRecord | None]]:
     """The answer about each model, and its record. All rows are read once."""
-    place = Path(folder)
     if not asked.is_copied:
-        return [evaluated(new_evaluation(body, source, asked, engine, place), kept[0], view)]
+        return [evaluated(new_evaluation(reading, asked), kept[0], view)]
     with as_step(0, 2):
-        each = copied(source, asked, engine, place)
+        each = reading.copied(asked)
     made = []
-    for done, (one, model, own) in enumerate(zip(each, models, kept, strict=True)):
-        with as_step(len(each) + done, 2 * len(each)), of_model(model if asked.models else None):
-            new = new_evaluation(request_for(body, model), source, one, engine, place)
-            made.append(evaluated(new, own, view))
+    for done, (one, own) in enumerate(zip(each, kept, strict=True)):
+        with as_step(len(each) + done, 2 * len(each)), of_model(asked.models[done][0] if asked.models else None):
+            made.append(evaluated(new_evaluation(reading, one), own, view))
     return made
 
 
-def new_evaluation(body: bytes, source: DataSource, asked: Asked, engine: Engine, folder: Path) -> NewEvaluation:
+def new_evaluation(reading: Reading, asked: Asked) -> NewEvaluation:
     """The evaluation, made in memory or of rows that are streamed: so many are read at most before that is decided.
 
     Raises:
-        MalformedRequest, DataNotAllowed, InvalidInput, TooLarge: as `read_data`, `with_columns` and `with_parts`.
+        MalformedRequest, DataNotAllowed, InvalidInput, TooLarge: as `read_data`, `with_columns` and `streamed`.
     """
-    parts, refused = None, None
+    source, parts, refused = reading.source, None, None
     if asked.streams:
         try:
             parts = PartsOfData(source, asked)
@@ -143,13 +124,13 @@ def new_evaluation(body: bytes, source: DataSource, asked: Asked, engine: Engine
     try:
         # The report is the other half, also below.
         with as_step(0, 2):
-            return with_columns(body, read_data(source, asked, STREAMED_FROM if streams else MOST_ROWS))
+            return with_columns(asked.request, read_data(source, asked, STREAMED_FROM if streams else MOST_ROWS))
     except BeyondMemory as error:
         if not streams:
             raise refused or error from None
     # What was read until then has gone with the error.
     if parts is not None:
-        budget = asked.memory_bytes // 2
-        return with_parts(body, parts, engine=engine, budget=budget, folder=folder)
-    with as_step(0, 2), engine.opened(folder) as opened:
-        return with_columns(body, count_data(source, asked, opened))
+        facts = lambda rows: {DATA_FACT: parts.facts(rows)}  # noqa: E731
+        return streamed(asked.kind, each_part(parts), facts, reading, asked.memory_bytes // 2)
+    with as_step(0, 2), reading.engine.opened(reading.folder) as opened:
+        return with_columns(asked.request, count_data(source, asked, opened))

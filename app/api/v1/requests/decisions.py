@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import (
@@ -25,7 +25,7 @@ from app.domain.named_metrics import COMPARED
 from app.domain.options import DRAWS, FEWEST_DRAWS
 from app.domain.rules import Demand
 from app.services.compare.across_datasets import Tournament
-from app.services.compare.comparisons import Besides, CostQuestion, NewComparison
+from app.services.compare.comparisons import CostQuestion, NewComparison
 
 Multiplicity = Literal["none", "bonferroni", "holm", "hochberg", "benjamini_hochberg", "benjamini_yekutieli"]
 
@@ -122,13 +122,20 @@ class ComparisonRequest(Wire):
     def to_domain(self) -> NewComparison:
         """The request as the services know it."""
         costs = None if self.cost_ranges is None else self.cost_ranges.filled(CostQuestion)
-        besides = self.filled(Besides, costs=costs)
-        return self.filled(NewComparison, besides=besides, by=tuple(dict.fromkeys(self.by)))
+        return self.filled(NewComparison, cost_ranges=costs, by=tuple(dict.fromkeys(self.by)))
 
 
 # A name alone stands for every version of it.
-ModelName = Annotated[Name | ModelField, Field(union_mode="left_to_right")]
-DatasetName = Annotated[Name | DatasetField, Field(union_mode="left_to_right")]
+ModelName: Any = Annotated[
+    Name | ModelField,
+    Field(union_mode="left_to_right"),
+    AfterValidator(lambda one: ModelRef(one) if isinstance(one, str) else one.to_domain()),
+]
+DatasetName: Any = Annotated[
+    Name | DatasetField,
+    Field(union_mode="left_to_right"),
+    AfterValidator(lambda one: DatasetRef(one) if isinstance(one, str) else one.to_domain()),
+]
 
 
 class TournamentRequest(Wire):
@@ -151,30 +158,17 @@ class TournamentRequest(Wire):
     @model_validator(mode="after")
     def check_names(self) -> Self:
         """Different models and datasets, and the control one of the models."""
-        if len(set(self.model_refs())) < len(self.models):
+        if len(set(self.models)) < len(self.models):
             raise ValueError("expected different models, one is there twice")
-        if len(set(self.dataset_refs())) < len(self.datasets):
+        if len(set(self.datasets)) < len(self.datasets):
             raise ValueError("expected different datasets, one is there twice")
-        if self.control is not None and _model(self.control) not in self.model_refs():
+        if self.control is not None and self.control not in self.models:
             raise ValueError("expected the control to be one of the models")
         return self
 
-    def model_refs(self) -> tuple[ModelRef, ...]:
-        """Return the models as the domain names them."""
-        return tuple(map(_model, self.models))
-
-    def dataset_refs(self) -> tuple[DatasetRef, ...]:
-        """Return the datasets as the domain names them."""
-        return tuple(DatasetRef(one) if isinstance(one, str) else one.to_domain() for one in self.datasets)
-
     def to_domain(self) -> Tournament:
         """The request as the services know it."""
-        control = None if self.control is None else _model(self.control)
-        return self.filled(Tournament, models=self.model_refs(), datasets=self.dataset_refs(), control=control)
-
-
-def _model(one: str | ModelField) -> ModelRef:
-    return ModelRef(one) if isinstance(one, str) else one.to_domain()
+        return self.filled(Tournament)
 
 
 Baseline = Literal["baseline"]

@@ -3,7 +3,6 @@
 The answers are models for the documentation and the tests; what is sent is built by hand, for speed.
 """
 
-from functools import cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -36,7 +35,7 @@ from app.domain.options import (
     Sampling,
     Shares,
 )
-from app.services.evaluate.evaluations import NewEvaluation, NewMerge
+from app.services.evaluate.evaluations import Merge, NewEvaluation
 
 NonNegativeRow = Annotated[list[Annotated[float, Field(ge=0)]], Field(max_length=MOST_CLASSES, fail_fast=True)]
 
@@ -139,26 +138,16 @@ class OptionsField(Wire):
 
     def to_domain(self, *, grouped: bool) -> Options:
         """The domain's form, for samples that come in groups or do not."""
-        return self._chosen(grouped) if self.model_fields_set else _usual_options(grouped)
-
-    def _chosen(self, grouped: bool) -> Options:  # noqa: FBT001 - one of two, as its caller says
         usual = IntervalMethod.BOOTSTRAP if grouped else IntervalMethod.POSTERIOR
         method = usual if self.interval_method is None else IntervalMethod(self.interval_method)
-        return self.filled(
-            Options, sampling=self.filled(Sampling, method=method, shares=Shares(self.prevalence_design))
-        )
+        shares = Shares(self.prevalence_design)
+        return self.filled(Options, sampling=self.filled(Sampling, method=method, shares=shares))
 
 
-@cache
-def _usual_options(grouped: bool) -> Options:  # noqa: FBT001 - as above
-    """Return the options of a request that names none."""
-    return OptionsField()._chosen(grouped)
+class NamedRequest(Wire):
+    """An input, what is asked of it, and whose it is."""
 
-
-class EvaluationRequest(Wire):
-    """An evaluation to be computed, and kept unless `store=false`."""
-
-    input: AnyInput
+    input: Any
     model: ModelField | None = Field(None, description="Required when the evaluation is saved.")
     dataset: DatasetField | None = Field(None, description="Required when the evaluation is saved.")
     tags: Tags = Field(default_factory=dict, description="Free pairs of text to find it by; a key has no colon.")
@@ -168,6 +157,12 @@ class EvaluationRequest(Wire):
         description="When it was made, for those who bring evaluations from elsewhere: past, with an offset, "
         "kept to the millisecond in UTC. Needs the scope `admin`. Now when left out.",
     )
+
+
+class EvaluationRequest(NamedRequest):
+    """An evaluation to be computed, and kept unless `store=false`."""
+
+    input: AnyInput
 
     def to_domain(self, tally: Tally | None = None, *, part: bool = False) -> NewEvaluation:
         """The request as the services know it; with a ``tally`` every entry of predictions stands for many samples, and
@@ -208,10 +203,10 @@ class MergeRequest(Wire):
     tags: Tags = Field(default_factory=dict)
     options: OptionsField = Field(default_factory=OptionsField)
 
-    def to_domain(self) -> NewMerge:
+    def to_domain(self) -> Merge:
         """Convert the request for the services."""
         options = lambda grouped: self.options.to_domain(grouped=grouped)  # noqa: E731
-        return self.filled(NewMerge, as_folds=self.mode == "folds", options=options)
+        return self.filled(Merge, as_folds=self.mode == "folds", options=options)
 
 
 class TagsRequest(Wire):

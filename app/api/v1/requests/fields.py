@@ -50,6 +50,8 @@ def check_one_sided(level: float, alternative: str | None) -> None:
 
 def _text(value: str) -> str:
     """Text in one form of Unicode, with nothing in it that is not seen; Postgres cannot keep the character NUL."""
+    if value.isprintable():
+        return normalized(value)
     unseen = unseen_character(value)
     if unseen == "U+0000":
         raise PydanticCustomError("nul_character", "expected text without the character U+0000")

@@ -23,50 +23,42 @@ _TRAVELLING = globals()
 
 
 class TableModel(Wire):
-    """Columns of one length as JSON."""
+    """What is declared in the domain, as JSON."""
 
-    declared: ClassVar[type[Columns]]
+    declared: ClassVar[Any]
 
-    def as_declared(self) -> Columns:
-        """The declared dataclass."""
-        return self.declared(**{name: getattr(self, name) for name in self.declared.members()})
-
-
-class InputModel(Wire):
-    """An input of one kind as JSON."""
-
-    declared: ClassVar[type[Input]]
-
-    def to_domain(self, pointer: str, *, tally: Tally | None = None, part: bool = False) -> MatrixInput:
-        """The canonical form.
-
-        Args:
-            pointer: JSON pointer to the input.
-            tally: How many samples each entry stands for; None is 1 each.
-            part: Are these some of the samples only?
-
-        Raises:
-            InvalidInput, TooLarge: it cannot be evaluated.
-        """
-        return self.as_declared(tally=tally, part=part).read(pointer)
-
-    def as_declared(self, **told: Any) -> Input:
+    def as_declared(self, **told: Any) -> Any:
         """The declared dataclass, with what is told of its samples as far as it knows such a thing."""
         members, known = _names(self.declared)
         given = {name: _as_declared(getattr(self, name)) for name in members}
         return self.declared(**given, **{name: value for name, value in told.items() if name in known})
 
 
+class InputModel(TableModel):
+    """An input of one kind as JSON."""
+
+    def to_domain(self, pointer: str, *, tally: Tally | None = None, part: bool = False) -> MatrixInput:
+        """The canonical form, with faults told from this JSON pointer.
+
+        Each entry stands for ``tally`` samples, None is 1 each; a ``part`` has some of the samples only.
+
+        Raises:
+            InvalidInput, TooLarge: it cannot be evaluated.
+        """
+        source: MatrixInput = self.as_declared(tally=tally, part=part).read(pointer)
+        return source
+
+
 @cache
-def _names(kind: type[Input]) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Members of a kind, and all of its fields."""
+def _names(kind: Any) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Members of what is declared, and all of its fields."""
     return tuple(kind.members()), frozenset(one.name for one in fields(kind))
 
 
 def _as_declared(value: Any) -> Any:
     if isinstance(value, TableModel):
         return value.as_declared()
-    folds = isinstance(value, list) and len(value) > 0 and isinstance(value[0], InputModel)
+    folds = isinstance(value, list) and len(value) > 0 and isinstance(value[0], TableModel)
     return [one.as_declared() for one in value] if folds else value
 
 
@@ -91,7 +83,7 @@ def _option(hint: Any) -> Any:
     if hint is Input:
         return single_input()
     if isinstance(hint, type) and issubclass(hint, Columns):
-        return _table(hint)  # type: ignore[arg-type]  # classes are hashable, whatever their instances are
+        return _made(hint)  # type: ignore[arg-type]  # classes are hashable, whatever their instances are
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         made: Any = _option(inner[0])
@@ -106,13 +98,23 @@ def _option(hint: Any) -> Any:
 
 
 @cache
-def _table(declared: type[Columns]) -> type[TableModel]:
+def _made(declared: Any, base: type[TableModel] = TableModel, suffix: str = "", **others: Any) -> Any:
+    """The model of what is declared, with other members before its own."""
     made = create_model(
-        declared.__name__, __base__=TableModel, __doc__=_sentence(declared), **_fields(declared, columns=True)
+        f"{declared.__name__}{suffix}",
+        __base__=base,
+        __doc__=_sentence(declared),
+        **others,
+        **_fields(declared, columns=True),
     )
     made.declared = declared
     _TRAVELLING[made.__name__] = made
     return made
+
+
+def _tag(kind: type[Input]) -> dict[str, Any]:
+    """The member that says of which kind an input is."""
+    return {"kind": (Literal[kind.kind], ...)}
 
 
 def _bounds(limits: Limits) -> Any:
@@ -120,11 +122,6 @@ def _bounds(limits: Limits) -> Any:
     if limits.first_fault:
         words["fail_fast"] = True
     return Field(**words)
-
-
-def _members(kind: type[Input], *, columns: bool) -> dict[str, Any]:
-    """Fields of a model: kind, and the members in their order, perhaps without columns."""
-    return {"kind": (Literal[kind.kind], ...), **_fields(kind, columns=columns)}
 
 
 def _fields(kind: type[Columns], *, columns: bool) -> dict[str, Any]:
@@ -150,15 +147,6 @@ def _field(member: Member, default: Any) -> Any:
     return Field(... if default is MISSING else default, description=member.about)
 
 
-def _model(kind: type[Input]) -> type[InputModel]:
-    made = create_model(
-        f"{kind.__name__}Input", __base__=InputModel, __doc__=_sentence(kind), **_members(kind, columns=True)
-    )
-    made.declared = kind
-    _TRAVELLING[made.__name__] = made
-    return made
-
-
 def _sentence(kind: type[Columns]) -> str:
     """The docstring of a kind up to what it says of fields."""
     return (kind.__doc__ or "").partition("\n")[0]
@@ -181,7 +169,8 @@ def referenced_input(data: Any) -> Any:
             __base__=Wire,
             __doc__=f"{_sentence(kind)} The samples lie elsewhere.",
             data=data,
-            **_members(kind, columns=False),
+            **_tag(kind),
+            **_fields(kind, columns=False),
         )
         for kind in KINDS.values()
         if kind.beyond
@@ -190,5 +179,5 @@ def referenced_input(data: Any) -> Any:
 
 _MODELS: dict[str, type[InputModel]] = {}
 for _kind in sorted(KINDS.values(), key=lambda one: not one.in_folds):
-    _MODELS[_kind.kind] = _model(_kind)
+    _MODELS[_kind.kind] = _made(_kind, InputModel, "Input", **_tag(_kind))
 AnyInput: Any = _union(_MODELS[name] for name in KINDS)

@@ -10,6 +10,7 @@ from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema, m
 from pydantic.config import JsonDict
 
 from app.api.bodies.parsing import Wire
+from app.api.deps import parameters_of
 from app.api.problems import InvalidQuery
 from app.api.v1.requests.fields import (
     SOUGHT,
@@ -29,8 +30,8 @@ from app.domain.options import DRAWS, FEWEST_DRAWS
 from app.services.consistency import DEFAULT_BOUND, MOST_ITEMS, Aggregation, Printed, ReportedScores
 from app.services.decide.curves import CurveName, CurveQuestion
 from app.services.decide.thresholds import Limit, RuleQuestion
+from app.services.project.prevalence_estimate import Unlabelled
 from app.services.project.projection import MOST_NAMED, Marked, Scenario, Sweep
-from app.services.project.what_if import Unlabelled
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -200,15 +201,11 @@ AskedOthers = Annotated[
 ]
 
 
-def refuse_misfits(question: CurveQuestion) -> CurveQuestion:
-    """The question of an address, if everything in it is about its curve.
-
-    Raises:
-        InvalidQuery: something is given that this curve is not made with.
-    """
-    if faults := question.faults():
-        raise InvalidQuery(faults)
-    return question
+CURVE_OF = (
+    "The class, or `micro`, `macro` or `predicted` (calibration, of the predicted class). When left out all together "
+    "where that makes sense, else the positive class; calibration is that of the positive class of two and of the "
+    "predicted class of more."
+)
 
 
 def identifiers_in(text: str | None) -> list[UUID]:
@@ -228,17 +225,9 @@ def identifiers_in(text: str | None) -> list[UUID]:
     return found
 
 
-class CurveRequest(Wire):
-    """A curve of an input that is not saved."""
+class CurveOptions(Wire):
+    """What is asked of a curve, whatever class it is of."""
 
-    input: AnyInput = Field(description="Probabilities or scores, or folds of them.")
-    label: LabelField | None = Field(
-        None,
-        alias="class",
-        description="The class, or `micro`, `macro` or `predicted` (calibration, of the predicted class). When "
-        "left out all together where that makes sense, else the positive class; calibration is that of the "
-        "positive class of two and of the predicted class of more.",
-    )
     max_points: int = Field(1000, ge=2, le=MOST_POINTS, description="Points at most.")
     prevalence: float | None = Field(
         None, gt=0, lt=1, description="Decision curves: share of the class where the model is used."
@@ -250,6 +239,16 @@ class CurveRequest(Wire):
     )
     level: Level | None = Field(None, description="Level of the band, 0.95 by default.")
     seed: int | None = Field(None, ge=0, lt=2**63, description="Seed of the band's resamples.")
+
+
+AskedCurve = Annotated[CurveOptions, parameters_of(CurveOptions)]
+
+
+class CurveRequest(CurveOptions):
+    """A curve of an input that is not saved."""
+
+    input: AnyInput = Field(description="Probabilities or scores, or folds of them.")
+    label: LabelField | None = Field(None, alias="class", description=CURVE_OF)
 
     def to_domain(self, name: CurveName) -> tuple[MatrixInput, CurveQuestion]:
         """The input, and the question as the services know it.

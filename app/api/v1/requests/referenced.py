@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -11,15 +10,14 @@ from pydantic import Field
 
 from app.api.bodies.files.filters import LONGEST, read_filter
 from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
-from app.api.bodies.referenced import LABELS, Asked, PartsOfData, ReadData, of_reference, of_rows
-from app.api.v1.requests.evaluations import EvaluationRequest, OptionsField
-from app.api.v1.requests.fields import DatasetField, ModelField, Name, PastMoment, Tags
+from app.api.bodies.referenced import LABELS, Asked, PartsOfData, ReadData, Reading, of_reference, of_rows
+from app.api.v1.requests.evaluations import EvaluationRequest, NamedRequest
+from app.api.v1.requests.fields import Name
 from app.api.v1.requests.inputs import referenced_input
 from app.domain.data import DataFormat, DataReference, LabelReference
-from app.domain.errors import Fault, InvalidInput
+from app.domain.errors import InvalidInput, moved_faults
 from app.domain.evaluation import ModelRef
 from app.domain.inputs.classified import Probabilities, Scores
-from app.domain.inputs.content import DATA_FACT
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import LONGEST_NAME, label_text
@@ -29,7 +27,6 @@ from app.services.evaluate.evaluations import NewEvaluation, with_data
 from app.services.evaluate.streamed.labels import streamed_labels
 from app.services.evaluate.streamed.scores import streamed_scores
 from app.services.evaluate.streamed.units import Part, StreamedParts, streamed_rankings
-from app.services.ports import Engine
 from app.services.processes.worker import each_as_step
 
 _MEMBER = b'"data"'
@@ -153,11 +150,12 @@ ReferencedInput: Any = referenced_input(
 )
 
 
-class ReferencedRequest(Wire):
-    """An evaluation of data that is named and not sent. It is made by a job."""
+class ReferencedRequest(NamedRequest):
+    """An evaluation of data that is named and not sent. It is made by a job, and its samples are never saved: the
+    option `retain` is `none`.
+    """
 
     input: ReferencedInput
-    model: ModelField | None = Field(None, description="Required when the evaluation is saved.")
     models: dict[Name, ModelColumnsField] | None = Field(
         None,
         min_length=1,
@@ -165,12 +163,6 @@ class ReferencedRequest(Wire):
         description="In place of `model`: several models by their names, whose predictions are columns of the same "
         "rows. These are read once. Each model has an evaluation; all of them are saved, or none is.",
     )
-    dataset: DatasetField | None = Field(None, description="Required when the evaluation is saved.")
-    tags: Tags = Field(default_factory=dict, description="Free pairs of text to find it by; a key has no colon.")
-    options: OptionsField = Field(
-        default_factory=OptionsField, description="As elsewhere, but samples are never saved: `retain` is `none`."
-    )
-    created_at: PastMoment | None = Field(None, description="When it was made. Needs the scope `admin`.")
 
     @property
     def uris(self) -> list[str]:
@@ -184,8 +176,8 @@ class ReferencedRequest(Wire):
             return [self.model.to_domain() if self.model else None]
         return [ModelRef(name, one.version) for name, one in self.models.items()]
 
-    def asked(self, memory_bytes: int, file_bytes: int) -> Asked:
-        """Return the facts of the request that decide how its columns are read.
+    def asked(self, body: Body, memory_bytes: int) -> Asked:
+        """Return what is asked of the data, which columns may take so many bytes of.
 
         Raises:
             InvalidInput: the filter is none, or the samples are to be kept.
@@ -196,8 +188,9 @@ class ReferencedRequest(Wire):
             )
         if self.models is not None and self.model is not None:
             raise InvalidInput.at("/models", "one_of", "expected either model or models")
-        models = tuple(one.columns for one in (self.models or {}).values())
-        return replace(asked_of(self.input, memory_bytes, file_bytes), models=models)
+        models = tuple((ModelRef(name, one.version), one.columns) for name, one in (self.models or {}).items())
+        request = {name: value for name, value in orjson.loads(body).items() if name != "models"}
+        return replace(asked_of(self.input, memory_bytes, request), models=models)
 
 
 def uris_of(source: Any) -> list[str]:
@@ -206,11 +199,11 @@ def uris_of(source: Any) -> list[str]:
     return [data.uri] if data.labels is None else [data.uri, data.labels.data.uri]
 
 
-def asked_of(source: Any, memory_bytes: int, file_bytes: int, *, sliced: bool = False) -> Asked:
-    """Facts of an input that names its data that decide how columns are read. Raises as `DataField.to_domain`."""
+def asked_of(source: Any, memory_bytes: int, request: Mapping[str, Any], *, sliced: bool = False) -> Asked:
+    """What a request with an input that names its data asks of the data. Raises as `DataField.to_domain`."""
     labels = getattr(source, "labels", None)
     texts = None if labels is None else [*map(label_text, labels)]
-    return Asked(source.data.to_domain(), source.kind, texts, memory_bytes, sliced=sliced, file_bytes=file_bytes)
+    return Asked(source.data.to_domain(), source.kind, texts, memory_bytes, sliced=sliced, request=request)
 
 
 def referenced(body: Body) -> ReferencedRequest | None:
@@ -233,36 +226,22 @@ def names_data(body: Body) -> bool:
     return isinstance(request, dict) and isinstance(request.get("input"), dict) and "data" in request["input"]
 
 
-def request_for(body: bytes, model: ModelRef | None) -> bytes:
-    """The request for one of its models."""
-    request = orjson.loads(body)
-    if request.pop("models", None) is None:
-        return body
-    return orjson.dumps({**request, "model": model})
-
-
 @contextmanager
 def of_model(model: ModelRef | None) -> Iterator[None]:
     """Faults of the columns of one of several models, told of it."""
-    try:
+    own = "" if model is None else f"/models/{model.name.replace('~', '~0').replace('/', '~1')}"
+    # The dataset is that of all models.
+    moved = lambda one: one if model is None or one.pointer == "/dataset" else replace(one, pointer=own)  # noqa: E731
+    with moved_faults(moved):
         yield
-    except InvalidInput as error:
-        if model is None:
-            raise
-        own = f"/models/{model.name.replace('~', '~0').replace('/', '~1')}"
-        # The dataset is that of all models.
-        places = [one.pointer if one.pointer == "/dataset" else own for one in error.faults]
-        faults = [Fault(where, one.code, one.detail) for where, one in zip(places, error.faults, strict=True)]
-        raise InvalidInput(faults) from None
 
 
-def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
+def with_columns(request: Mapping[str, Any], read: ReadData) -> NewEvaluation:
     """Return the evaluation that is asked for, with the columns that were read in place of the reference.
 
     Raises:
         MalformedRequest, InvalidInput: a member has no meaning together with these columns, or an entry none by itself.
     """
-    request = orjson.loads(body)
     source = {name: value for name, value in request["input"].items() if name != "data"}
     # Classes that are declared keep their order; the columns say no other.
     filled = {**request, "input": {**read.columns, **source}}
@@ -270,51 +249,24 @@ def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
         return with_data(parse_value(filled, EvaluationRequest).to_domain(read.tally, part=read.part), read.facts)
 
 
-def with_parts(
-    body: bytes,
-    parts: PartsOfData,
-    *,
-    engine: Engine,
-    budget: int,
-    folder: Path,
-) -> NewEvaluation:
-    """Evaluate more rows than memory holds, read in parts.
-
-    Args:
-        body: The request.
-        parts: The rows.
-        engine: What holds the rows.
-        budget: Bytes of memory, about, that the order of the rows may take; more goes into files.
-        folder: Where files are made.
-
-    Raises:
-        MalformedRequest, InvalidInput: as `with_columns`.
-    """
-    facts = lambda rows: {DATA_FACT: parts.facts(rows)}  # noqa: E731
-    return streamed(parts.kind, each_part(body, parts), facts, engine=engine, budget=budget, folder=folder)
-
-
-def each_part(body: bytes, parts: PartsOfData) -> Iterator[Part]:
+def each_part(parts: PartsOfData) -> Iterator[Part]:
     """Each part of more rows than memory holds, as `with_columns` makes it."""
     for part in parts.read():
         try:
-            yield with_columns(body, part)
+            yield with_columns(parts.asked.request, part)
         except NothingLeft as error:
             yield error
 
 
 def streamed(
-    kind: str,
-    parts: Iterable[Part],
-    facts_of: Callable[[int], Mapping[str, Any]],
-    *,
-    engine: Engine,
-    budget: int,
-    folder: Path,
+    kind: str, parts: Iterable[Part], facts_of: Callable[[int], Mapping[str, Any]], reading: Reading, budget: int
 ) -> NewEvaluation:
-    """Evaluate parts of a kind, with these facts of the input of so many rows; the rest is as in `with_parts`."""
-    with engine.opened(folder) as opened:
+    """Evaluate more rows than memory holds, read in parts, with these facts of the input of so many rows.
+
+    Their order may take about ``budget`` bytes of memory; more goes into files. Raises as `with_columns`.
+    """
+    with reading.engine.opened(reading.folder) as opened:
         read = StreamedParts(each_as_step(0, 2, parts), facts_of, opened, budget)
         if kind in (Probabilities.kind, Scores.kind):
             return streamed_scores(read)
-        return streamed_rankings(read, folder) if kind == Ranking.kind else streamed_labels(read)
+        return streamed_rankings(read, reading.folder) if kind == Ranking.kind else streamed_labels(read)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from app.kernel.compare.paired.joint import Codes, JointCounts
-from app.kernel.numerics.arrays import Array, kish_effective_n, silently
+from app.kernel.numerics.arrays import Array, kish_effective_n, silently, sums_by_code
 from app.kernel.numerics.scipy_bridge import (
     chi_squared_upper_tail,
     f_upper_tail,
@@ -17,7 +17,6 @@ from app.kernel.numerics.scipy_bridge import (
     student_cdf,
     student_quantile,
 )
-from app.kernel.samples.losses import sums_by_code
 from app.kernel.uncertainty.designs import worth_of_few
 from app.kernel.uncertainty.intervals import two_sided_z
 

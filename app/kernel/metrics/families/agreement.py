@@ -114,10 +114,11 @@ def _equation(actual: Array, predicted: Array, observed: Array) -> Equation:
         linear, source = gap + rarity, fourfold * rarity
         root = np.sqrt(linear * linear + source)
         w = 0.5 * source / (linear + root)
-        product = w * (w + gap)
+        more = w + gap
+        product = w * more
         joint = total(product)
         # (u v)' = -u v (u + v) / (tau root) by tau.
-        fall = inner(product / root, w + w + gap)
+        fall = inner(product / root, w + more)
         # (rest)' = -(free + missing) by alpha.
         both, share = free + missing, rest / joint
         return 1.0 - share, (both - fall / joint * (spare + both)) / joint

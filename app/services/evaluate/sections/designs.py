@@ -6,7 +6,6 @@ import numpy as np
 
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
-from app.domain.inputs.samples import WeightSums
 from app.domain.members import numbers
 from app.domain.options import FEWEST_DRAWS, IntervalChoice, Options
 from app.domain.report import GroupDesign, Section, Value, WeightDesign
@@ -30,21 +29,34 @@ FEW_EFFECTIVE, FEW_OF_MANY = 30, 75
 _ALLOWED = "Intervals allow for the groups"
 
 
-def weight_section(question: Question, run: RunData) -> Section:
-    """The part of the report on the matrix that needs the weights."""
+def design_section(question: Question, run: RunData) -> Section:
+    """The part of the report on a matrix that needs the groups or the weights, with the intervals that know these.
+
+    Raises:
+        InvalidInput: there are too many groups for intervals of everything.
+    """
+    design: GroupDesign | WeightDesign
+    if question.source.is_grouped:
+        if question.has_intervals:
+            _check_reach(run, question.options)
+        design, findings = groups_of(question, run, "samples")
+    else:
+        design, findings = _matrix_weights(question, run)
+    section = Section(details={**design}, findings=tuple(findings))
+    return with_slow_intervals(section, question, run) if question.has_intervals else section
+
+
+def _matrix_weights(question: Question, run: RunData) -> tuple[WeightDesign, list[Finding]]:
     weighted, samples = run.weighted, run.source.samples
     if weighted is None or samples is None or samples.weights is None:
         raise ValueError("expected weighted samples")
-    effects = design_effects(run.design)
-    sums = None if samples.tally is None else samples.tally.weights
-    design = _weight_design(samples.weights, weighted.effective_samples, effects, sums)
-    return _section(question, run, design, _findings(question, design))
-
-
-def _section(question: Question, run: RunData, design: WeightDesign | GroupDesign, findings: list[Finding]) -> Section:
-    """A section with a design, and with intervals where they are wanted."""
-    section = Section(details={**design}, findings=tuple(findings))
-    return with_slow_intervals(section, question, run) if question.has_intervals else section
+    effects, effective = design_effects(run.design), weighted.effective_samples
+    if samples.tally is None or samples.tally.weights is None:
+        return _weights(question, samples.weights, effective, effects)
+    # Of entries these sums tell.
+    sums = samples.tally.weights
+    ends = float(np.nanmin(sums.lightest)), float(np.nanmax(sums.heaviest))
+    return _designed(question, int(sums.used.sum()), *ends, effective, effects)
 
 
 def unit_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric]) -> tuple[WeightDesign, list[Finding]]:
@@ -62,39 +74,31 @@ def unit_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric])
             effects[metric.key] = influences.design_effect(linear)
     if isinstance(influences, StreamedLabelInfluences):
         moments = influences.moments
-        design = _designed(moments.whole.used, *moments.ends, moments.whole.effective, effects)
-    elif run.weights is None:
+        return _designed(question, moments.whole.used, *moments.ends, moments.whole.effective, effects)
+    if run.weights is None:
         raise ValueError("expected weighted samples")
-    else:
-        design = _weight_design(run.weights, kish_effective_n(run.weights), effects)
-    return design, _findings(question, design)
+    return _weights(question, run.weights, kish_effective_n(run.weights), effects)
 
 
-def _findings(question: Question, design: WeightDesign) -> list[Finding]:
-    effective = design["effective_samples"]
-    few = question.has_intervals and effective < max(FEW_EFFECTIVE, min(FEW_OF_MANY, design["n_samples"] / 2))
-    return [_worth(design), _few_effective(design)] if few else [_worth(design)]
-
-
-def _weight_design(
-    weights: Array, effective: float, known: Mapping[str, float], sums: WeightSums | None = None
-) -> WeightDesign:
-    """The design of weights of samples, or of entries of which ``sums`` tell."""
-    if sums is not None:
-        ends = float(np.nanmin(sums.lightest)), float(np.nanmax(sums.heaviest))
-        return _designed(int(sums.used.sum()), *ends, effective, known)
+def _weights(
+    question: Question, weights: Array, effective: float, effects: Mapping[str, float]
+) -> tuple[WeightDesign, list[Finding]]:
     used = weights[weights > 0]
-    return _designed(used.size, float(used.min()), float(used.max()), effective, known)
+    return _designed(question, used.size, float(used.min()), float(used.max()), effective, effects)
 
 
-def _designed(size: int, smallest: float, largest: float, effective: float, known: Mapping[str, float]) -> WeightDesign:
-    return {
+def _designed(
+    question: Question, size: int, smallest: float, largest: float, effective: float, known: Mapping[str, float]
+) -> tuple[WeightDesign, list[Finding]]:
+    design: WeightDesign = {
         "n_samples": size,
         "smallest": smallest,
         "largest": largest,
         "effective_samples": effective,
         "design_effects": dict(zip(known, numbers(np.array(list(known.values()))), strict=True)),
     }
+    few = question.has_intervals and effective < max(FEW_EFFECTIVE, min(FEW_OF_MANY, size / 2))
+    return design, [_worth(design), _few_effective(design)] if few else [_worth(design)]
 
 
 def _worth(design: WeightDesign) -> Finding:
@@ -121,37 +125,28 @@ def _few_effective(design: WeightDesign) -> Finding:
     )
 
 
-def group_section(question: Question, run: RunData) -> Section:
-    """The part of the report on the matrix that needs the groups.
-
-    Raises:
-        InvalidInput: there are too many groups for intervals of everything.
-    """
+def groups_of(question: Question, run: RunData, units: str) -> tuple[GroupDesign, list[Finding]]:
+    """Return the groups of samples, labels, clusters or items, which are called so, with its findings."""
     if run.grouping is None:
         raise ValueError("expected samples in groups")
     sizes = run.grouping.sizes()
-    design = _group_design(sizes)
-    if run.uncounted is NoLimits.NO_COUNTS:
-        return Section(details={**design})
-    known = design_effects(run.design)
-    effects = dict(zip(known, numbers(np.array(list(known.values()))), strict=True))
-    design["design_effects"] = effects
-    said = f"{_worth_in_groups(int(sizes.sum()), effects[accuracy.key])} {_ALLOWED}; accuracy_p_value and "
-    said += "kappa_standard_error do not."
-    findings = [_in_groups(sizes, said, design_effect=effects[accuracy.key])]
-    if question.has_intervals:
-        _check_reach(run, question.options)
-        findings += _few_groups(sizes)
-    return _section(question, run, design, findings)
-
-
-def unit_groups(question: Question, run: RunData, units: str) -> tuple[GroupDesign, list[Finding]]:
-    """Return the groups of labels, clusters or items, which are called so, with its findings."""
-    if run.grouping is None:
-        raise ValueError("expected samples in groups")
-    sizes = run.grouping.sizes()
-    found = [_in_groups(sizes, f"{_ALLOWED}.", units)]
-    return _group_design(sizes), [*found, *(_few_groups(sizes) if question.has_intervals else ())]
+    design: GroupDesign = {
+        "n_groups": sizes.size,
+        "smallest": int(sizes.min()),
+        "largest": int(sizes.max()),
+        "effective_groups": kish_effective_n(sizes),
+    }
+    said, of_accuracy = f"{_ALLOWED}.", {}
+    if question.source.task is None:
+        if run.uncounted is NoLimits.NO_COUNTS:
+            return design, []
+        known = design_effects(run.design)
+        effects = dict(zip(known, numbers(np.array(list(known.values()))), strict=True))
+        design["design_effects"], of_accuracy = effects, {"design_effect": effects[accuracy.key]}
+        said = f"{_worth_in_groups(int(sizes.sum()), effects[accuracy.key])} {_ALLOWED}; accuracy_p_value and "
+        said += "kappa_standard_error do not."
+    found = [_in_groups(sizes, said, units, **of_accuracy)]
+    return design, [*found, *(_few_groups(sizes) if question.has_intervals else ())]
 
 
 def _check_reach(run: RunData, options: Options) -> None:
@@ -164,15 +159,6 @@ def _check_reach(run: RunData, options: Options) -> None:
             f"expected the headline intervals for {run.groups.n_groups} groups: drawing them {FEWEST_DRAWS} times "
             "takes too long",
         )
-
-
-def _group_design(sizes: Array) -> GroupDesign:
-    return {
-        "n_groups": sizes.size,
-        "smallest": int(sizes.min()),
-        "largest": int(sizes.max()),
-        "effective_groups": kish_effective_n(sizes),
-    }
 
 
 def _worth_in_groups(total: int, effect: Value) -> str:

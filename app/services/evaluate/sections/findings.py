@@ -7,13 +7,24 @@ from math import sqrt
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import DATA_FACT, IGNORED_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.report import Value
-from app.domain.wording import MOST_NAMED, PLAIN, classes, name, names, number, p_said, rounded, share, significant
+from app.domain.wording import (
+    MOST_NAMED,
+    PLAIN,
+    classes,
+    name,
+    names,
+    number,
+    p_said,
+    rounded,
+    sentence,
+    share,
+    significant,
+)
 from app.kernel.metrics.families import rate_means, rates
 from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.metrics.families.imcp import median_phi
@@ -37,7 +48,7 @@ FEW_CASES: Final = 30
 _NAMED_FIRST: Final = 3
 LEVEL: Final = 0.95
 
-_ORDER: Final = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+_ORDER: Final = [*Severity]
 
 
 class _Margins:
@@ -45,22 +56,16 @@ class _Margins:
 
     __slots__ = ("actual", "content", "correct", "independent", "labels", "n", "predicted", "recall", "right")
 
-    def __init__(
-        self,
-        labels: Sequence[str],
-        counts: NDArray[Any],
-        content: str,
-        recall: Sequence[float | None] | None,
-        *,
-        independent: bool,
-    ) -> None:
-        self.independent = independent
-        self.labels = labels
-        self.content = content
+    def __init__(self, source: MatrixInput) -> None:
+        counts = source.counts
+        # Of groups less is known than their numbers of samples say.
+        self.independent = not source.is_grouped
+        self.labels = source.labels
+        self.content = source.content
         self.actual: list[float] = counts.sum(axis=1).tolist()
         self.predicted: list[float] = counts.sum(axis=0).tolist()
         self.correct: list[float] = counts.diagonal().tolist()
-        self.recall = recall or [x / n if n else None for x, n in zip(self.correct, self.actual, strict=True)]
+        self.recall = [x / n if n else None for x, n in zip(self.correct, self.actual, strict=True)]
         self.n = sum(self.actual)
         self.right = sum(self.correct)
 
@@ -81,41 +86,18 @@ class _Margins:
         return f"{significant(amount, 6)} in {self.weighed_in}"
 
 
-def matrix_findings(
-    labels: Sequence[str],
-    counts: NDArray[Any],
-    content: str,
-    values: Mapping[str, float | None],
-    recalls: Sequence[float | None] | None,
-    *,
-    independent: bool = True,
-) -> list[Finding]:
-    """Return the findings on one matrix, the gravest first.
-
-    Args:
-        labels: The K classes.
-        counts: [K, K], rows actual.
-        content: What the entries are (`Content`); sample sizes are judged for counts only.
-        values: Overall metrics by key, None where undefined.
-        recalls: Of the K classes, None where undefined.
-        independent: Are the samples? Otherwise less is known than their number says.
+def matrix_findings(source: MatrixInput, values: Mapping[str, float | None]) -> list[Finding]:
+    """Return the findings on one matrix with these overall metrics by key, the gravest first. Numbers of samples are
+    judged where the entries are counts.
     """
-    matrix = _Margins(labels, counts, content, recalls, independent=independent)
+    matrix = _Margins(source)
     if not matrix.n:
         return []
     constant = _constant_prediction(matrix)
     # A model that always says the same misses all other classes and cannot beat the majority: one finding says it.
-    of_model = (
-        [_never_predicted(matrix), _accuracy_overstates(matrix, values), _majority_not_beaten(matrix, values)]
-        if constant is None
-        else [constant]
-    )
-    found = [
-        *of_model,
-        _no_samples(matrix),
-        *(_too_few_samples(matrix) if matrix.counted else ()),
-    ]
-    return sorted((finding for finding in found if finding), key=lambda finding: _ORDER[finding.severity])
+    of_model = [_never_predicted(matrix), _accuracy_overstates(matrix, values), _majority_not_beaten(matrix, values)]
+    found = [*(of_model if constant is None else [constant]), _no_samples(matrix), *_too_few_samples(matrix)]
+    return sorted((finding for finding in found if finding), key=lambda finding: _ORDER.index(finding.severity))
 
 
 def tie_finding(ties: int, n_samples: int, of: str = "probability") -> Finding | None:
@@ -233,7 +215,8 @@ def _accuracy_overstates(matrix: _Margins, values: Mapping[str, float | None]) -
     part = matrix.actual[k] / matrix.n
     return Finding.warning(
         "accuracy_overstates",
-        f"{_hidden_classes(matrix, k, recall, accuracy, len(hidden))} {_every_class_alike(h_mean)}{_few_of(matrix, k)}",
+        f"{_hidden_classes(matrix, k, recall, accuracy, len(hidden))} {rate_means.h_mean.key} counts every class "
+        f"alike: {number(h_mean)}.{_few_of(matrix, k)}",
         accuracy=accuracy,
         h_mean=h_mean,
         recall=recall,
@@ -259,10 +242,6 @@ def _hidden_classes(matrix: _Margins, k: int, recall: float, accuracy: float, co
     return f"Class {label} is found in {found}. Accuracy hides this: it is {number(accuracy)}, because {because}."
 
 
-def _every_class_alike(h_mean: float) -> str:
-    return f"{rate_means.h_mean.key} counts every class alike: {number(h_mean)}."
-
-
 def _found(matrix: _Margins, k: int, recall: float) -> str:
     """Say the part of class k that is found."""
     if not matrix.counted:
@@ -280,7 +259,7 @@ def _few_of(matrix: _Margins, k: int) -> str:
         return ""
     low, high = _wilson(matrix.correct[k], matrix.actual[k], LEVEL)
     return (
-        f" {_sentence_case(matrix.quantity(matrix.actual[k]))} {'is' if matrix.actual[k] == 1 else 'are'} few: the "
+        f" {sentence(matrix.quantity(matrix.actual[k]))} {'is' if matrix.actual[k] == 1 else 'are'} few: the "
         f"recall may be anywhere from {PLAIN.interval(low, high)}{_beyond(matrix)}."
     )
 
@@ -288,10 +267,6 @@ def _few_of(matrix: _Margins, k: int) -> str:
 def _beyond(matrix: _Margins) -> str:
     """Qualify an interval that takes samples as independent, where they are not."""
     return "" if matrix.independent else ", and beyond, as samples come in groups"
-
-
-def _sentence_case(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _majority_not_beaten(matrix: _Margins, values: Mapping[str, float | None]) -> Finding | None:
@@ -340,15 +315,12 @@ def _no_samples(matrix: _Margins) -> Finding | None:
 
 
 def _too_few_samples(matrix: _Margins) -> list[Finding]:
+    if not matrix.counted:
+        return []
     small = sorted((n, k) for k, n in enumerate(matrix.actual) if 0 < n < FEW_CASES)
-    found = []
-    for severity, bound, members in (
-        (Severity.WARNING, FEWEST_CASES, [k for n, k in small if n < FEWEST_CASES]),
-        (Severity.NOTE, FEW_CASES, [k for n, k in small if n >= FEWEST_CASES]),
-    ):
-        if members:
-            found.append(_too_few(matrix, severity, bound, members))
-    return found
+    fewest, few = ([k for n, k in small if (n < FEWEST_CASES) is least] for least in (True, False))
+    bounds = (Severity.WARNING, FEWEST_CASES, fewest), (Severity.NOTE, FEW_CASES, few)
+    return [_too_few(matrix, severity, bound, members) for severity, bound, members in bounds if members]
 
 
 def _too_few(matrix: _Margins, severity: Severity, bound: int, members: Sequence[int]) -> Finding:
@@ -356,12 +328,9 @@ def _too_few(matrix: _Margins, severity: Severity, bound: int, members: Sequence
     ends = {k: _wilson(matrix.correct[k], matrix.actual[k], LEVEL) for k in members[:MOST_NAMED]}
     first = members[0]
     low, high = ends[first]
-    whose = ""
-    if len(members) == 1:
-        size = f"has {matrix.quantity(matrix.actual[first])}"
-    else:
-        size, whose = f"have fewer than {bound} cases each", f" of {name(matrix.labels[first])}"
-    it = "it" if len(members) == 1 else "them"
+    size, whose, it = f"has {matrix.quantity(matrix.actual[first])}", "", "it"
+    if len(members) > 1:
+        size, whose, it = f"have fewer than {bound} cases each", f" of {name(matrix.labels[first])}", "them"
     judged = f"too few to judge {it}" if severity is Severity.WARNING else "which is few"
     return Finding(
         "too_few_samples",
@@ -401,7 +370,7 @@ def _subject(matrix: _Margins, members: Sequence[int]) -> str:
     """'Class A', 'Classes A, B and C', '4 classes'."""
     if len(members) > _NAMED_FIRST:
         return f"{len(members)} classes"
-    return _sentence_case(classes([matrix.labels[k] for k in members]))
+    return sentence(classes([matrix.labels[k] for k in members]))
 
 
 def _listed(matrix: _Margins, members: Sequence[int]) -> str:
@@ -428,25 +397,25 @@ OF_FINDINGS: Final = frozenset((roc_auc.key, median_phi.key))
 def probability_findings(
     run: RunData, by_class: Mapping[str, Sequence[Value]], details: Mapping[str, Any]
 ) -> list[Finding]:
-    """Return the findings on the samples of an input, warnings first.
-
-    Args:
-        run: With its samples.
-        by_class: Class metrics of probabilities by key, each with K values.
-        details: Of the report; calibration errors beside those of chance.
+    """Return the findings on the samples of a run, warnings first. Class metrics of probabilities come by key, each
+    with K values; the details are those of the report.
     """
     source, scores = run.source, run.scores
-    found = findings_of_order(run, by_class[roc_auc.key])
-    if not scores.are_probabilities:
-        return found
-    of_probabilities = [
-        _columns_in_another_order(source),
-        _rounded(source),
-        _confident_mistakes(scores),
-        _miscalibrated(details["calibration"], scores, grouped=source.is_grouped),
-        _unsure_classes(source, scores, by_class[median_phi.key]),
+    ties = source.facts.get("ties", 0)
+    found = [
+        _hidden_by_auc(run, by_class[roc_auc.key]),
+        tie_finding(ties, scores.n_samples, "probability" if scores.are_probabilities else "score"),
     ]
-    return [*(finding for finding in of_probabilities if finding is not None), *found]
+    if scores.are_probabilities:
+        found = [
+            _columns_in_another_order(source),
+            _rounded(source),
+            _confident_mistakes(scores),
+            _miscalibrated(details["calibration"], scores, grouped=source.is_grouped),
+            _unsure_classes(source, scores, by_class[median_phi.key]),
+            *found,
+        ]
+    return [*(finding for finding in found if finding is not None), *threshold_findings(source)]
 
 
 def about_decisions(findings: Sequence[Finding], source: MatrixInput) -> tuple[Finding, ...]:
@@ -468,21 +437,6 @@ _BY_THRESHOLD = (
     "Its probabilities are calibrated as far as these samples tell: a lower threshold, or more weight for the class, "
     "finds more of its cases."
 )
-
-
-def findings_of_order(run: RunData, areas: Sequence[Value]) -> list[Finding]:
-    """Return findings on the order of samples by score, and on the decisions made by it.
-
-    Args:
-        run: With its samples, or what is left of them.
-        areas: AUC of each class (K).
-    """
-    facts, scores = run.source.facts, run.scores
-    found = [
-        _hidden_by_auc(run, areas),
-        tie_finding(facts.get("ties", 0), scores.n_samples, "probability" if scores.are_probabilities else "score"),
-    ]
-    return [*(finding for finding in found if finding is not None), *threshold_findings(run.source)]
 
 
 def _rounded(source: MatrixInput) -> Finding | None:

@@ -12,7 +12,7 @@ from app.domain.expressions.syntax import write_label
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.members import NUMBER, JsonTemplate, WrittenObject, numbers, written_numbers
+from app.domain.members import numbers
 from app.domain.options import IntervalChoice
 from app.domain.report import FoldValues, Group, GroupedMetrics, Interval, Requested, Section, Undefined, Value
 from app.kernel.matrix.table import Table, at_equal_prevalence
@@ -28,8 +28,9 @@ from app.services.estimates.report_intervals import (
     everything_findings,
     first_headlines,
     headline_cautions,
+    headline_intervals,
     matrix_metrics,
-    written_headlines,
+    overall_intervals,
 )
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
@@ -53,12 +54,17 @@ class GroupedOrder:
     """Some metrics of one scope in the order in which they are answered, group after group.
 
     Attributes:
-        form: The JSON of a class or of the whole matrix, `GroupedMetrics`.
+        names: By group.
         order: Positions of all of them, groups one after another, in the values of the scope.
     """
 
-    form: JsonTemplate
+    names: Mapping[str, Sequence[str]]
     order: NDArray[np.intp]
+
+    def grouped(self, row: Sequence[Value]) -> Any:
+        """Return the values of a class or of the whole matrix, in this order, as `GroupedMetrics`."""
+        values = iter(row)
+        return {group: dict(zip(names, values, strict=False)) for group, names in self.names.items()}
 
 
 def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> GroupedOrder:
@@ -66,10 +72,9 @@ def _block(metrics: Sequence[Metric[Table]], n_classes: int) -> GroupedOrder:
     insensitive = [i for i, m in enumerate(metrics) if m.card.prevalence.is_insensitive(n_classes)]
     sensitive = [i for i, m in enumerate(metrics) if not m.card.prevalence.is_insensitive(n_classes)]
     twins = [i for i, m in enumerate(metrics) if m.card.has_twin(n_classes)]
-    names = [metric.key for metric in metrics]
-    groups = {Group.INSENSITIVE: insensitive, Group.SENSITIVE: sensitive, Group.BALANCED: twins}
+    groups = zip(Group, (insensitive, sensitive, twins), strict=True)
     return GroupedOrder(
-        form=JsonTemplate.of({group.value: {names[i]: NUMBER for i in those} for group, those in groups.items()}),
+        names={group.value: [metrics[i].key for i in those] for group, those in groups},
         order=np.array(insensitive + sensitive + [i + len(metrics) for i in twins], dtype=np.intp),
     )
 
@@ -148,9 +153,29 @@ def batch_values(questions: Sequence[Question]) -> BatchValues:
         if question.source.content is not Content.counts:
             overall[order.needs_counts, index] = np.nan
     values = [dict(zip(order.overall_keys, row, strict=True)) for row in numbers(overall[:, :, 0].T)]
-    return BatchValues(
-        questions, table, by_class, overall, values, [requested_of_matrix(question) for question in questions]
-    )
+    requested = []
+    for question in questions:
+        source, observed = question.source, Table(question.source.counts)
+        requested.append(requested_values(question.of_matrix, source.labels, observed, _uncounted(source)))
+    return BatchValues(questions, table, by_class, overall, values, requested)
+
+
+def brief_sections(found: BatchValues) -> list[Section]:
+    """Return what headlines are made of: values, leading ones of the classes, what was requested, and limits."""
+    labels, (_, level) = [question.source.labels for question in found.questions], found.questions[0].family
+    limits: Sequence[Mapping[str, Interval]] = [{}] * len(labels)
+    if level is not None and any(question.expressions for question in found.questions):
+        limits = headline_intervals(first_headlines(found.table, level), labels)
+    elif level is not None:
+        # Of classes only where they are asked for.
+        limits = overall_intervals(found.table, level)
+    order = metric_order(binary=len(labels[0]) == 2)
+    leading = numbers(found.by_class[[order.recall, order.prevalence], :, 0].transpose(1, 0, 2))
+    each = zip(labels, leading, found.values, found.requested, limits, strict=True)
+    return [
+        Section(per_class=_leading(of, *rates), values=values, requested=requested, intervals=intervals)
+        for of, rates, values, (requested, _), intervals in each
+    ]
 
 
 def sections(found: BatchValues) -> list[Section]:
@@ -162,18 +187,17 @@ def sections(found: BatchValues) -> list[Section]:
     balanced: Sequence[dict[str, Interval]] = [{}] * len(questions)
     if level is not None:
         headlines = first_headlines(found.table, level)
-        intervals = written_headlines(headlines, [question.source.labels for question in questions])
+        intervals = headline_intervals(headlines, [question.source.labels for question in questions])
         balanced = balanced_intervals(found.table, headlines)
-    leading = numbers(by_class[[order.recall, order.prevalence], :, 0].transpose(1, 0, 2))
     complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
-    overall_rows = _overall_rows(order, questions, overall, by_class)
-    class_rows = _class_rows(order, by_class)
+    overall_rows = numbers(_overall_rows(order, questions, overall, by_class))
+    # Values (B, K, V) in the order of the report.
+    metrics, matrices, _, classes = by_class.shape
+    class_rows = by_class.transpose(1, 3, 2, 0).reshape(matrices, classes, 2 * metrics)[..., order.per_class.order]
     return [
         Section(
-            # Written matrix by matrix: the texts of one stay where the processor finds them at once.
-            metrics=_written(order.overall.form.filled(written_numbers(overall_rows[index]))),
-            per_class=_written(order.per_class.form.under(question.source.labels).filled(written_numbers(rows))),
-            leading=leading_rates(question.source.labels, *leading[index]),
+            metrics=order.overall.grouped(overall_rows[index]),
+            per_class=dict(zip(question.source.labels, map(order.per_class.grouped, rows), strict=True)),
             values=values,
             requested=requested,
             intervals=intervals[index],
@@ -182,24 +206,23 @@ def sections(found: BatchValues) -> list[Section]:
                 *(() if complete[index] else _undefined(order, question.source, by_class[:, index], overall[:, index])),
                 *gaps,
             ),
-            findings=findings_of(question, values, leading[index][0]),
-            folds=None if question.source.fold_counts is None else _folds(order, question.source.fold_counts),
+            findings=findings_of(question, values),
+            folds=None
+            if question.source.fold_counts is None
+            else over_folds(
+                order.overall_keys, evaluate_table(Table(question.source.fold_counts), order.overall_metrics)
+            ),
             interpretation=_interpretation(order, question, values, by_class[:, index, 0])
             if question.options.interpretation
             else None,
         )
         for index, (question, values, (requested, gaps), rows) in enumerate(
-            zip(questions, found.values, found.requested, class_rows, strict=True)
+            zip(questions, found.values, found.requested, numbers(class_rows), strict=True)
         )
     ]
 
 
-def _written(text: bytes) -> Any:
-    """Groups of values as JSON, in the place of their mapping."""
-    return WrittenObject(text)
-
-
-def leading_rates(
+def _leading(
     labels: Sequence[str], recalls: Sequence[Value], prevalences: Sequence[Value]
 ) -> dict[str, GroupedMetrics]:
     """Return recall and prevalence of each class, which headlines and summaries need."""
@@ -213,14 +236,11 @@ def leading_rates(
     }
 
 
-def findings_of(
-    question: Question, values: Mapping[str, Value], recalls: Sequence[Value] | None
-) -> tuple[Finding, ...]:
+def findings_of(question: Question, values: Mapping[str, Value]) -> tuple[Finding, ...]:
     """Return the findings on a matrix, on the requested expressions and on the limits that a report has at once."""
     source = question.source
-    independent = not source.is_grouped
     return (
-        *matrix_findings(source.labels, source.counts, source.content, values, recalls, independent=independent),
+        *matrix_findings(source, values),
         *ignored_findings(source),
         *data_findings(source),
         *_cautions(question.expressions),
@@ -257,13 +277,6 @@ def _overall_rows(order: MetricOrder, questions: Sequence[Question], overall: Ar
         overall = np.concatenate([overall, of_positive])
     metrics, matrices, _ = overall.shape
     rows: Array = overall.transpose(1, 2, 0).reshape(matrices, 2 * metrics)[:, order.overall.order]
-    return rows
-
-
-def _class_rows(order: MetricOrder, by_class: Array) -> Array:
-    """Values (B, K, V) in the order of the report."""
-    metrics, matrices, _, classes = by_class.shape
-    rows: Array = by_class.transpose(1, 3, 2, 0).reshape(matrices, classes, 2 * metrics)[..., order.per_class.order]
     return rows
 
 
@@ -313,14 +326,6 @@ def _uncounted(source: MatrixInput) -> str | None:
     return None if held is Content.counts else f"needs numbers of samples, and the matrix holds {held}"
 
 
-def requested_of_matrix(question: Question) -> tuple[Requested, list[Undefined]]:
-    """Values of the metric expressions that a matrix has, and the reasons of those that are missing."""
-    if not question.expressions:
-        return {}, []
-    source = question.source
-    return requested_values(question.of_matrix, source.labels, Table(source.counts), _uncounted(source))
-
-
 def _cautions(expressions: Sequence[Expression]) -> list[Finding]:
     found = []
     for leaf in (leaf for expression in expressions for leaf in measures(expression)):
@@ -331,25 +336,18 @@ def _cautions(expressions: Sequence[Expression]) -> list[Finding]:
     return found
 
 
-def _folds(order: MetricOrder, fold_counts: Array) -> dict[str, FoldValues]:
-    """Every overall metric over the folds, from one batch."""
-    return over_folds(order.overall_keys, evaluate_table(Table(fold_counts), order.overall_metrics))
-
-
 def _interpretation(
     order: MetricOrder, question: Question, values: Mapping[str, Value], by_class: Array
 ) -> Interpretation:
     """Labels of the verbal scales by metric, ``metric@label`` for one class."""
-    answers: Interpretation = {}
-    for metric in order.overall_metrics:
-        value = values[metric.key]
-        if metric.card.scales and value is not None:
-            answers[metric.key] = {scale.name: scale.label(value) for scale in metric.card.scales}
-    for metric, row in zip(order.class_metrics, numbers(by_class), strict=True):
-        if metric.card.scales:
-            for label, value in zip(question.source.labels, row, strict=True):
-                if value is not None:
-                    answers[f"{metric.key}@{write_label(label)}"] = {
-                        scale.name: scale.label(value) for scale in metric.card.scales
-                    }
-    return answers
+    known = [(metric, metric.key, values[metric.key]) for metric in order.overall_metrics]
+    known += [
+        (metric, f"{metric.key}@{write_label(label)}", value)
+        for metric, row in zip(order.class_metrics, numbers(by_class), strict=True)
+        for label, value in zip(question.source.labels, row, strict=True)
+    ]
+    return {
+        name: {scale.name: scale.label(value) for scale in metric.card.scales}
+        for metric, name, value in known
+        if metric.card.scales and value is not None
+    }

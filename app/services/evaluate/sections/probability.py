@@ -1,6 +1,6 @@
 """Section of a report on probabilities and scores."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any, Final
@@ -13,8 +13,7 @@ from app.domain.inputs.kind import Reported
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import numbers
 from app.domain.named_metrics import LOSSES_SHOWN
-from app.domain.options import IntervalChoice, Options
-from app.domain.report import FoldValues, Section, Value, merged_metrics
+from app.domain.report import Section, merged_metrics
 from app.kernel.metrics.card import Metric, Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NOT_PROBABILITIES, WEIGHTED
@@ -27,15 +26,9 @@ from app.kernel.samples.scores import Scores
 from app.kernel.streamed.metrics import is_dear, streamed_values
 from app.kernel.uncertainty.draws import chosen_seed
 from app.services.estimates.report_intervals import (
-    ReportEstimates,
-    about_biased,
-    about_resampling,
+    cautions_of_samples,
     estimate_for_report,
-    few_effective_samples,
-    few_members,
-    few_out_of_order,
     probability_metrics,
-    stretched_findings,
 )
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, decided
@@ -46,11 +39,8 @@ from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, requested_va
 
 
 def probability_section(question: Question, run: RunData) -> Section:
-    """Make the section on probabilities or scores of an input. What cannot be said of streamed samples has a reason.
-
-    Args:
-        question: What is asked.
-        run: With its samples, in memory or streamed.
+    """Make the section on probabilities or scores of an input, of which the run has the samples, in memory or streamed:
+    what cannot be said of streamed ones has a reason.
     """
     source, scores = question.source, run.scores
     overall_metrics = catalogue().of_probabilities.reported.of_scope(Scope.OVERALL)
@@ -78,20 +68,18 @@ def probability_section(question: Question, run: RunData) -> Section:
     intervals = {}
     if question.has_intervals:
         missing = {gap.metric for gap in gaps if gap.code == NOT_FOLDED}
+        every = probability_metrics(scores, question.options)
         estimates = estimate_for_report(
-            [
-                metric
-                for metric in probability_metrics(scores, question.options)
-                if known is None or metric.key in known
-            ],
+            [metric for metric in every if known is None or metric.key in known],
             [(text, expression) for text, expression in question.of_probabilities if text not in missing],
             run,
             question.options,
         )
         intervals = estimates.intervals()
-        findings += _about_intervals(estimates, run, question.options)
+        findings += cautions_of_samples(estimates, run, question.options)
     if run.streamed is not None:
         findings.append(_STREAMED(n_samples=scores.n_samples))
+    rows = [evaluate_table(fold.scores, overall_metrics) for fold in run.folds]
     return Section(
         metrics=metrics,
         per_class={} if brief else per_class,
@@ -99,7 +87,7 @@ def probability_section(question: Question, run: RunData) -> Section:
         requested=requested,
         undefined=(*found.undefined(), *gaps),
         findings=tuple(findings),
-        folds=_folds(run, overall_metrics),
+        folds=over_folds([one.key for one in overall_metrics], np.stack(rows, axis=1)) if rows else None,
         intervals=intervals,
         details=details,
         curves=None if run.streamed is None else run.streamed.curves_as_json(),
@@ -129,31 +117,12 @@ _STREAMED: Final = partial(
 )
 
 
-def _about_intervals(found: ReportEstimates, run: RunData, options: Options) -> Iterator[Finding]:
-    """Yield cautions about the intervals."""
-    by_name = found.by_name
-    yield from few_effective_samples(by_name, run)
-    if options.intervals is IntervalChoice.ALL:
-        if run.streamed is None:
-            yield from few_out_of_order(run)
-            yield from about_resampling(found.by_estimand, run, options.sampling.draws)
-        else:
-            yield from about_biased(found.by_estimand, run)
-        yield from stretched_findings(by_name)
-    yield from few_members(run)
-
-
 def _has_none(metric: Metric[Scores], scores: Scores) -> bool:
     """Is it undefined of such samples in any case?"""
     conditions = metric.card.undefined
     return (NOT_PROBABILITIES in conditions and not scores.are_probabilities) or (
         WEIGHTED in conditions and scores.weights is not None
     )
-
-
-def _folds(run: RunData, metrics: Sequence[Metric[Scores]]) -> dict[str, FoldValues] | None:
-    rows = [evaluate_table(fold.scores, metrics) for fold in run.folds]
-    return over_folds([metric.key for metric in metrics], np.stack(rows, axis=1)) if rows else None
 
 
 def _details(run: RunData, seed: int, *, whole: bool) -> dict[str, Any]:
@@ -194,18 +163,15 @@ def _add_details_of_classes(per_class: Mapping[str, dict[str, Any]], source: Mat
         entry["shares"] = {
             name: shares[index][code] for index, name in enumerate(("certainly_right", "uncertain", "certainly_wrong"))
         }
-        entry["brier_decomposition"] = _decomposed(scores, code)
+        with silently():
+            parts = decompose(scores, code)
+        names = [part.name for part in fields(parts)]
+        decomposed = numbers(np.array([getattr(parts, name) for name in names]))
+        entry["brier_decomposition"] = dict(zip(names, decomposed, strict=True))
         # Its variance is that of independent samples.
         if scores.weights is None and not source.is_grouped:
             z, p_value = spiegelhalter(scores, code)
             entry["spiegelhalter"] = dict(zip(("z", "p_value"), numbers(np.array([z, p_value])), strict=True))
-
-
-def _decomposed(scores: Scores, code: int) -> dict[str, Value]:
-    with silently():
-        parts = decompose(scores, code)
-    names = [part.name for part in fields(parts)]
-    return dict(zip(names, numbers(np.array([getattr(parts, name) for name in names])), strict=True))
 
 
 def calibration_by_chance(run: RunData, asked: Sequence[Metric[Scores]], seed: int) -> dict[str, dict[str, Any]]:
@@ -232,13 +198,10 @@ def calibration_by_chance(run: RunData, asked: Sequence[Metric[Scores]], seed: i
 
 def chance_of_groups(source: MatrixInput, scores: Scores) -> list[Finding]:
     """Return a caution about calibration errors expected by chance, where samples come in groups."""
-    if not source.is_grouped or not scores.are_probabilities:
-        return []
-    return [
-        Finding.note(
-            "chance_of_independent_samples",
-            "What perfect probabilities would show as calibration errors is simulated for independent samples. Samples "
-            "in groups show more by chance, so the p values of calibration are too small.",
-            n_groups=source.facts[GROUPS_FACT],
-        )
-    ]
+    found = Finding.note(
+        "chance_of_independent_samples",
+        "What perfect probabilities would show as calibration errors is simulated for independent samples. Samples in "
+        "groups show more by chance, so the p values of calibration are too small.",
+        n_groups=source.facts.get(GROUPS_FACT),
+    )
+    return [found] if source.is_grouped and scores.are_probabilities else []

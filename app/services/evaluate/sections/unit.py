@@ -26,19 +26,13 @@ from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import estimate_for_report, unit_metrics
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
-from app.services.evaluate.sections.designs import unit_groups, unit_weights
+from app.services.evaluate.sections.designs import groups_of, unit_weights
 from app.services.evaluate.sections.findings import data_findings, threshold_findings
 from app.services.reasons import NOT_FOLDED, reason, requested_values
 
 
 def unit_section(question: Question, task: Task, run: RunData) -> Section:
-    """Make the report's section on an input.
-
-    Args:
-        question: What is asked.
-        task: What is judged.
-        run: With its samples, where the kind needs them.
-    """
+    """Make the report's section on an input, of which the run has the samples where the kind needs them."""
     source, kind = question.source, UNIT_KINDS[task]
     metrics_of_kind, reported, listed = _measured(source, task)
     outcomes = task.outcomes(len(source.labels))
@@ -63,7 +57,7 @@ def unit_section(question: Question, task: Task, run: RunData) -> Section:
         {**kind.details(source, run.subject, question.options.level, costs)},
     )
     if source.is_grouped:
-        details["groups"], of_groups = unit_groups(question, run, kind.unit or "samples")
+        details["groups"], of_groups = groups_of(question, run, kind.unit or "samples")
         findings += of_groups
     elif source.is_weighted:
         leading = [one for one in metrics_of_kind if one.card.scope is Scope.OVERALL and one.card.inference.leads(task)]

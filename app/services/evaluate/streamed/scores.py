@@ -133,4 +133,4 @@ def _weighed(whole: MatrixInput) -> MatrixInput:
     check_weights(counts)
     # Parts are worth something else.
     facts = {name: value for name, value in whole.facts.items() if name != WEIGHTS_FACT}
-    return replace(whole, counts=counts, facts={**facts, **weight_facts(samples.weights, samples.tally)})
+    return replace(whole, counts=counts, facts={**facts, **weight_facts(samples)})

@@ -1,0 +1,377 @@
+"""Limits in closed form: of rates, the usual metrics of a matrix, areas and sums over samples, and of labels, as they
+are and at another class prevalence.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import hypot, isfinite, isnan, nan
+from typing import Final
+
+import numpy as np
+
+from app.kernel.compare.linear import linearised
+from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import Part
+from app.kernel.metrics.expression import Every, Measure, usual_measure
+from app.kernel.metrics.families.score_ranking import recall_at, roc_auc, specificity_at
+from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Rate
+from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.uncertainty.closed_forms import Method, headline_limits
+from app.kernel.uncertainty.designs import GIVEN, Given, Independent
+from app.kernel.uncertainty.draws import AreaInterval
+from app.kernel.uncertainty.influence import (
+    LabelInfluences,
+    Linearisation,
+    area_alone,
+    by_groups,
+    effective_samples,
+    hanley_mcneil_limits,
+    limits,
+)
+from app.kernel.uncertainty.intervals import (
+    Limits,
+    ValueWithEnds,
+    clopper_pearson,
+    jeffreys,
+    limits_at_rate,
+    proportion_limits,
+    ratio_limits,
+    share_limits,
+)
+from app.services.estimands import Estimand
+from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.methods.simulation import shifted_values
+from app.services.estimates.run_data import RunData
+
+# With fewer samples behind the variance of a mean its t interval misses its level.
+FEW_EFFECTIVE: Final = 10
+# That many of all samples would carry it if none stood out: a third for values with a normal distribution.
+_USUAL_SHARE = 0.2
+# What follows from the order of one class, and needs no influences.
+_OF_ONE_ORDER: Final = (roc_auc, recall_at, specificity_at)
+# Shares closer than this are one.
+_SAME_SHARE = 1e-12
+
+
+def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
+    """The values of an estimand as the run is; None where there is no closed form."""
+    expression, usual = estimand.expression, usual_measure(estimand.expression)
+    if isinstance(expression, Measure) and (part := expression.metric.card.inference.part) is not None:
+        return _of_part(estimand, expression, part, run, settings)
+    if estimand.rates is not None:
+        return _of_rates(estimand, estimand.rates, run, settings)
+    # Those of labels are no approximations.
+    exact = estimand.task is not None or not settings.simulate
+    overlap = None if usual is None or not exact else usual.metric.card.inference.overlap
+    if usual is not None and overlap is not None:
+        return _of_overlaps(estimand, usual, overlap, run, settings)
+    if estimand.scored:
+        return _of_label_tables(estimand, run, settings) or _of_samples(estimand, run, settings)
+    if usual is None or settings.simulate or not usual.metric.card.inference.headline:
+        return None
+    form = run.closed_forms(settings.level_of_each).of(usual.metric)
+    return None if form is None else (Estimate.of(form, float(run.values(estimand)[0]), settings.level),)
+
+
+# --- rates, and the usual metrics of a matrix ------------------------------------------------------------------------
+
+
+def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
+    """An estimand that is a rate or follows from one: the same limits by whatever name the rate is asked for. A label
+    is there or not in every sample, so its rates are those of two classes.
+    """
+    each = zip(*_limits_of_counts(run.counted(rates, settings.level_of_each), settings), strict=True)
+    # Of two classes one may have the rate of the other turned round.
+    low, high = np.array([_on_line(rate, ends, run.table) for rate, ends in zip(rates, each, strict=True)]).T
+    return _by_proportions(estimand, (low, high), run.given(GIVEN[rates[0].among]), run, settings)
+
+
+def _on_line(rate: Rate, ends: Limits, table: Table) -> Limits:
+    """Limits of what is a line of a rate, from those of the rate."""
+    times = table.counts.sum(axis=(-2, -1)) if rate.counted else 1.0
+    low, high = rate.line.limits(*ends)
+    return times * low, times * high
+
+
+def limits_of_many(estimand: Estimand, table: Table, settings: LimitSettings) -> Limits | None:
+    """Limits (B) of one value of many matrices of independent samples (B, K, K), as `in_closed_form` makes them of
+    each; NaN where there are none. None for what has no closed form.
+    """
+    design, expression = Independent(table), usual_measure(estimand.expression)
+    with silently():
+        if estimand.rates is not None:
+            (rate, *_), level = estimand.rates, settings.level_of_each
+            return _on_line(rate, _limits_of_counts(design.counts(rate, level), settings), table)
+        if expression is None:
+            return None
+        inference = expression.metric.card.inference
+        if inference.overlap is not None and isinstance(expression.of, int):
+            hits, among = design.rates(settings.level_of_each)
+            counts = hits[-1][..., expression.of], among[-1][..., expression.of]
+            low, high = map(inference.overlap, _limits_of_counts(counts, settings))
+            return low, high
+        found = headline_limits(expression.metric, design, settings.level_of_each)
+    if found is not None and inference.over_classes:
+        found = np.where((table.actual == 0).any(axis=-1), nan, found[0]), found[1]
+    return found
+
+
+def _limits_of_counts(counts: tuple[Array, Array], settings: LimitSettings) -> Limits:
+    """Limits of proportions from hits and samples (...)."""
+    return proportion_limits(*counts, settings.level_of_each, settings.proportions_of_each)
+
+
+def _by_proportions(estimand: Estimand, ends: Limits, given: str, run: RunData, settings: LimitSettings) -> Estimates:
+    """Values (V) with limits (V) that follow from those of proportions."""
+    method = run.in_design(settings.proportions_of_each.value)
+    form, found = Estimate(value=nan, level=settings.level, method=method, given=given), []
+    for value, low, high in zip(run.values(estimand).tolist(), ends[0].tolist(), ends[1].tolist(), strict=True):
+        one = replace(form, value=value)
+        why = NoLimits.ONE_GROUP if isnan(low) else NoLimits.DEGENERATE
+        found.append(one.without_limits(NoLimits.UNDEFINED) if isnan(value) else one.limited(low, high, why))
+    return tuple(found)
+
+
+def _of_overlaps(
+    estimand: Estimand, expression: Measure, overlap: Callable[[Array], Array], run: RunData, settings: LimitSettings
+) -> Estimates:
+    """F1 or the Jaccard index, of one class or label or of all, from the share of actual and predicted members that are
+    both.
+    """
+    classes = [expression.of] if isinstance(expression.of, int) else range(run.n_classes)
+    rates = [Rate(ConfusionCells.TP, ConfusionCells.UNION, of) for of in classes]
+    low, high = map(overlap, _limits_of_counts(run.counted(rates, settings.level_of_each), settings))
+    return _by_proportions(estimand, (low, high), run.given(Given.SAMPLES), run, settings)
+
+
+# --- sums over samples, and areas ------------------------------------------------------------------------------------
+
+
+def _of_samples(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
+    """An estimand that is a sum over the samples, or over other units such as queries; None for others."""
+    expression = estimand.expression
+    orders = _OF_ONE_ORDER if run.at_hand else () if run.streamed is None else (roc_auc,)
+    in_order = isinstance(expression, Measure) and expression.metric in orders and run.grouping is None
+    if isinstance(expression, Measure) and in_order and run.scores.weights is None:
+        codes = range(run.n_classes) if isinstance(expression.of, Every) else (expression.of,)
+        classes = [code for code in codes if code is not None]
+        if expression.metric is roc_auc:
+            return tuple(_areas(classes, run, settings))
+        values = zip(classes, run.values(estimand).tolist(), strict=True)
+        return tuple(_at_rate(expression, code, value, run, settings) for code, value in values)
+    # Influences that were added up say nothing of functions of several metrics.
+    single = isinstance(expression, Measure) or run.streamed is None
+    found = linearised(expression, run.influences) if single else None
+    return None if found is None else tuple(_of_sum(linear, run, settings) for linear in found)
+
+
+def _at_rate(expression: Measure, code: int, value: float, run: RunData, settings: LimitSettings) -> Estimate:
+    """A rate of a class at the cut where the rate of the others, or of its members, is given: by order statistics."""
+    found = Estimate(value=value, level=settings.level, method=Method.ORDER_STATISTICS.value, given=Given.ACTUAL.value)
+    if not isfinite(value):
+        return found.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
+    scores, members = run.scores.probabilities[:, code], run.scores.y == code
+    fixed, other = np.sort(scores[members]), np.sort(scores[~members])
+    (rate,) = {**expression.metric.card.defaults, **expression.parameters}.values()
+    if expression.metric is recall_at:
+        # Turned around, members are what lies below the cut.
+        fixed, other = -other[::-1], -fixed[::-1]
+    low, high = limits_at_rate(value, float(rate), fixed, other, settings.level_of_each)
+    known = isfinite(low) and isfinite(high)
+    return replace(found, low=low, high=high) if known else found.without_limits(NoLimits.FEW_AT_RATE)
+
+
+def _areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Iterator[Estimate]:
+    """Areas under the curves of classes by DeLong, from the orders that their values were read off."""
+    by_sizes = settings.areas is AreaInterval.HANLEY_MCNEIL
+    method = settings.areas.value if by_sizes else LinearMethod.DELONG_LOGIT.value
+    form = Estimate(value=nan, level=settings.level, method=method, given=Given.ACTUAL.value)
+    for code in classes:
+        ranking = run.scores.ranking(code)
+        value, sizes = float(ranking.auc), (int(ranking.positives), int(ranking.negatives))
+        if not isfinite(value):
+            yield form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
+        elif by_sizes:
+            ends = hanley_mcneil_limits(value, *sizes, settings.level_of_each)
+            yield replace(form, value=value).limited(*ends, NoLimits.DEGENERATE)
+        else:
+            yield _of_sum(area_alone(value, run.area_variance(ranking), *sizes), run, settings)
+
+
+def _of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
+    """One value that is a sum over the samples."""
+    summed = linear if run.grouping is None else by_groups(linear, run.grouping)
+    given = run.given(Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES)
+    form = Estimate(value=linear.value, level=settings.level, method=summed.named, given=given)
+    ends = limits(summed, settings.level_of_each, settings.proportions)
+    if ends is not None:
+        few = _few_effective(summed)
+        return replace(form, low=ends.low, high=ends.high, method=summed.name_of(ends.method), effective_samples=few)
+    if not isfinite(linear.value):
+        return form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
+    if np.isinf(summed.bias):
+        return form.without_limits(NoLimits.FEW_FOR_CELLS)
+    known = np.isfinite(summed.influence).all()
+    return form.without_limits(NoLimits.DEGENERATE if known else NoLimits.ONE_GROUP)
+
+
+def _few_effective(linear: Linearisation) -> float | None:
+    """Return the number of samples that carry the variance of a mean if it is too small, as with the log loss of one
+    confident mistake.
+    """
+    if linear.method not in (LinearMethod.T, LinearMethod.INFLUENCE):
+        return None
+    carrying = effective_samples(linear)
+    return carrying if carrying < min(FEW_EFFECTIVE, _USUAL_SHARE * np.count_nonzero(linear.influence)) else None
+
+
+# --- labels ----------------------------------------------------------------------------------------------------------
+
+
+def _of_label_tables(estimand: Estimand, run: RunData, settings: LimitSettings) -> Estimates | None:
+    """A smooth function of the tables of all labels; None for all else."""
+    influences, expression = run.label_influences, estimand.expression
+    of_one_label = isinstance(expression, Measure) and expression.of is not None
+    # What went by cannot be resampled.
+    if influences is None or of_one_label or (settings.simulate and run.at_hand):
+        return None
+    # Of five labels in 20 to 100 groups MOVER alone held the harmonic mean of the recalls in 86 to 95 % of cases,
+    # influences in 94 to 96 % (benchmarks/coverage.py).
+    of_recalls = None if run.grouping is not None else _mean_of_recalls(estimand, influences, run, settings)
+    return of_recalls or _of_tables(estimand, influences, run, settings)
+
+
+def _of_part(estimand: Estimand, expression: Measure, part: Part, run: RunData, settings: LimitSettings) -> Estimates:
+    """Return the limits of the share of one part."""
+    counted = part.of(run.subject.parts[expression.metric.card.inputs], **expression.parameters)
+    chosen = [expression.of] if isinstance(expression.of, int) else slice(None)
+    hits, among = (np.atleast_1d(one)[chosen] for one in counted)
+    ends = _limits_of_counts((hits, among), settings)
+    return _by_proportions(estimand, ends, run.given(GIVEN[part.among]), run, settings)
+
+
+def _mean_of_recalls(
+    estimand: Estimand, influences: LabelInfluences, run: RunData, settings: LimitSettings
+) -> Estimates | None:
+    """A mean of the recalls of all labels, whose errors go together as samples have several labels."""
+    expression = usual_measure(estimand.expression)
+    mean = None if expression is None else expression.metric.card.inference.mean_of_recalls
+    if expression is None or mean is None:
+        return None
+    low, high = influences.recall_means(settings.level_of_each)[mean]
+    with silently():
+        value = float(expression.metric.compute(influences.table))
+    method, given = run.in_design(Method.MOVER.value), Given.SAMPLES if run.source.is_weighted else Given.ACTUAL
+    form = Estimate(value=value, level=settings.level, method=method, given=given.value)
+    if isnan(low + high):
+        return (form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES),)
+    return (replace(form, low=low, high=high),)
+
+
+def _of_tables(
+    estimand: Estimand, influences: LabelInfluences, run: RunData, settings: LimitSettings
+) -> Estimates | None:
+    """A smooth function of the tables of the labels, with what derivatives do not see of labels at an edge."""
+    linear = influences.of_tables(estimand.expression)
+    if linear is None:
+        return None
+    one = _of_sum(linear, run, settings)
+    if not isfinite(linear.value):
+        return (one,)
+    moves = influences.edge_moves(estimand.expression, settings.level_of_each)
+    lowest, highest = ((-np.inf, np.inf)[place] if end is None else end for place, end in enumerate(estimand.bounds))
+    known = (0.0, 0.0) if one.reason is not None else (one.value - one.low, one.high - one.value)
+    sides = np.minimum(moves, 0.0).tolist(), np.maximum(moves, 0.0).tolist()
+    below, above = (hypot(own, *side) for own, side in zip(known, sides, strict=True))
+    if not below + above > 0.0:
+        return (one,)
+    return (replace(one, low=max(one.value - below, lowest), high=min(one.value + above, highest), reason=None),)
+
+
+# --- at another class prevalence -------------------------------------------------------------------------------------
+
+
+def at_shares(estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings) -> list[Estimates | None]:
+    """An estimand of the matrix at each point; None where only simulation does, as at shares that are uncertain.
+
+    Accuracy is a mean of the recalls in weights, for every design of samples. At equal shares the usual metrics have
+    the limits of a report. Rates among what was predicted have limits where samples are independent.
+    """
+    nothing: list[Estimates | None] = [None] * len(shares)
+    if shares.worth is not None or shares.from_samples(estimand):
+        return nothing
+    if estimand.rates is None:
+        return nothing if settings.simulate else [_headline(estimand, run, one, settings) for one in shares.points]
+    if all(rate.same_as(ACCURACY) and not rate.counted for rate in estimand.rates):
+        if settings.simulate:
+            return nothing
+        return [tuple(_accuracy(rate, run, one, settings) for rate in estimand.rates) for one in shares.points]
+    plain = run.grouping is None and run.weighted is None
+    if not plain or any(rate.by_truth or rate.counted for rate in estimand.rates):
+        return nothing
+    values = shifted_values([estimand], run, shares)[0]
+    return [
+        tuple(
+            _among_predicted(rate, value, run.counts, point, settings)
+            for rate, value in zip(estimand.rates, of_point.tolist(), strict=True)
+        )
+        for point, of_point in zip(shares.points, values, strict=True)
+    ]
+
+
+def _headline(estimand: Estimand, run: RunData, shares: Array, settings: LimitSettings) -> Estimates | None:
+    """One of the usual metrics at shares (K), where these are equal."""
+    expression = usual_measure(estimand.expression)
+    if expression is None or np.ptp(shares) > _SAME_SHARE:
+        return None
+    forms = run.at_equal_shares(settings.level_of_each)
+    form = next((one for one in forms if one.key == expression.metric.key), None)
+    if form is None:
+        return None
+    value = float(shifted_values([estimand], run, ClassShares(shares[None]))[0][0, 0])
+    return (Estimate.of(form, value, settings.level),)
+
+
+def _accuracy(rate: Rate, run: RunData, shares: Array, settings: LimitSettings) -> Estimate:
+    """A line of the mean of the recalls in weights (K), by MOVER on their Jeffreys limits."""
+    design, level = run.design, settings.level_of_each
+    with silently():
+        recall, (hits, worth) = design.table.recall, design.recalls(level)
+        recalls = jeffreys(hits, worth, level)
+    ends = share_limits(recall, *recalls, worth, shares, level, design.spread)
+    value = float(shares @ np.where(shares > 0, recall, 0.0))
+    low, high = (float(end) for end in rate.line.limits(*ends))
+    method, given = run.in_design(Method.MOVER.value), design.given or Given.ACTUAL
+    found = Estimate(value=float(rate.line(np.asarray(value))), level=settings.level, method=method, given=given.value)
+    return found.limited(low, high, NoLimits.ONE_GROUP)
+
+
+def _among_predicted(rate: Rate, value: float, counts: Array, shares: Array, settings: LimitSettings) -> Estimate:
+    """A rate among what was predicted, such as precision, at shares (K).
+
+    It is a / (a + b), each a sum of shares times rates of rows: the hits, and what else was predicted. With few false
+    positives draws put too little weight on none. So each rate of a row has the limits of Clopper and Pearson; sums
+    have those of MOVER, and the ratio b / a those of MOVER-R (Donner & Zou 2012).
+    """
+    form = Estimate(value=value, level=settings.level, method=Method.MOVER.value, given=Given.ACTUAL.value)
+    if np.isnan(value):
+        return form.without_limits(NoLimits.UNDEFINED)
+    places = np.arange(len(counts))
+    hits, among = (cells.hold(places[:, None], places, rate.of) for cells in (rate.hits, rate.among))
+    level = settings.level_of_each
+    a, b = (shares_of_rows(counts, mask, shares, level) for mask in (hits, among & ~hits))
+    least, most = ratio_limits(b, a)
+    low, high = rate.line.limits(1.0 / (1.0 + most), 1.0 / (1.0 + least))
+    return replace(form, low=float(low), high=float(high))
+
+
+def shares_of_rows(counts: Array, mask: Mask, shares: Array, level: float) -> ValueWithEnds:
+    """Return the sum of shares times the part of each row in some cells, with limits."""
+    sizes = counts.sum(axis=1)
+    rows = mask.any(axis=1) & (sizes > 0)
+    hits, sizes, weights = np.where(mask, counts, 0.0).sum(axis=1)[rows], sizes[rows], shares[rows]
+    rates, (low, high) = hits / sizes, clopper_pearson(hits, sizes, level)
+    value = np.asarray(weights @ rates)
+    below, above = (np.sqrt(((weights * (rates - end)) ** 2).sum()) for end in (low, high))
+    return value, np.maximum(value - below, 0.0), value + above
