@@ -560,6 +560,6 @@ def _further(texts: Sequence[str], found: Feasible) -> dict[str, MetricEnds]:
 
 
 def _all_matrices(found: Feasible) -> Array:
-    tp, tn = np.array(found.examples(found.count)).T
-    rows = [[tn, found.negatives - tn], [found.positives - tp, tp]]
+    (tp, tn), (positives, negatives) = np.array(found.examples(found.count)).T, found.sizes(0)
+    rows = [[tn, negatives - tn], [positives - tp, tp]]
     return np.moveaxis(np.array(rows, dtype=np.float64), -1, 0)

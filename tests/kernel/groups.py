@@ -4,7 +4,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently, sums_by_code
 from app.kernel.uncertainty.closed_forms import cell_sensitivities
-from app.kernel.uncertainty.designs import worth_of
+from app.kernel.uncertainty.designs import DesignedRate
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.groups import GroupedCounts, group_variance
 from app.kernel.uncertainty.intervals import Limits, wilson
@@ -17,8 +17,8 @@ def influences(runs: GroupedCounts, functional: Functional) -> Array:
     per_sample = np.zeros((matrix.size, moved.shape[1]))
     rows, columns = cells.T
     per_sample[rows * runs.n_classes + columns] = moved / matrix[rows, columns][:, None]
-    parts = per_sample[runs.cell] * runs.count[:, None]
-    return sums_by_code(runs.group, parts.T, runs.n_groups).T
+    parts = per_sample[runs.cell] * runs.times[:, None]
+    return sums_by_code(runs.codes, parts.T, runs.n_groups).T
 
 
 def design_effect(runs: GroupedCounts, functional: Functional) -> Array:
@@ -39,6 +39,5 @@ def grouped_wilson(hits: Array, sizes: Array, level: float = 0.95) -> Limits:
         rate = np.divide(hit, total)
         variance = group_variance(((hits - rate * sizes) / total)[present])
     there, worth = np.array(float(np.count_nonzero(present))), np.array(kish_effective_n(sizes))
-    size = worth_of(np.array(rate), variance, np.array(total), worth, level=level, at_edge=there)
-    size = np.where(there > 1, size, np.nan)
-    return wilson(rate * size, size, level)
+    at_edge = np.where(there > 1, there, np.nan)
+    return wilson(*DesignedRate(rate, variance, np.array(total), worth, at_edge).as_counts(level), level)

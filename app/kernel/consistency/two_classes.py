@@ -25,66 +25,6 @@ Integers = NDArray[np.int64]
 _SLACK = 1e-10
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Feasible:
-    """All binary matrices that fit: for each of some tp, the tn from ``low`` to ``high``; with ``swapped``, the
-    reverse.
-
-    Attributes:
-        positives: p.
-        negatives: n.
-        fixed: (S) values of tp, or of tn when swapped.
-        low: (S) smallest fitting value of the other.
-        high: (S) largest.
-        swapped: tn is the fixed one.
-    """
-
-    positives: int
-    negatives: int
-    fixed: Integers
-    low: Integers
-    high: Integers
-    swapped: bool
-
-    @property
-    def count(self) -> int:
-        """Number of matrices that fit."""
-        return int((self.high - self.low + 1).sum())
-
-    def examples(self, most: int = 5) -> list[tuple[int, int]]:
-        """At most ``most`` pairs (tp, tn) that fit, spread over all of them."""
-        if not self.count:
-            return []
-        ends = np.cumsum(self.high - self.low + 1)
-        wanted = np.unique(np.linspace(0, self.count - 1, min(most, self.count)).round().astype(np.int64))
-        rows = np.searchsorted(ends, wanted, side="right")
-        moving = self.low[rows] + wanted - np.concatenate([[0], ends])[rows]
-        pairs = zip(self.fixed[rows].tolist(), moving.tolist(), strict=True)
-        return [(moved, still) if self.swapped else (still, moved) for still, moved in pairs]
-
-    def implied(self) -> dict[str, tuple[float, float]]:
-        """Range of every bounded score over the matrices that fit and for which it is defined; empty when none fits.
-
-        A score is monotone between the smallest and the largest count of a row, and is undefined at most at an end of
-        the possible counts. So the counts next to the ends are evaluated too.
-        """
-        inner = np.minimum(self.low + 1, self.high), np.maximum(self.high - 1, self.low)
-        looked_at = np.concatenate([self.low, *inner, self.high])
-        tp, tn = self._cells(np.tile(self.fixed, 4), looked_at)
-        p, n = (np.full(len(tp), float(size)) for size in (self.positives, self.negatives))
-        ranges = {}
-        for name, score in implied_scores().items():
-            values = score.floating(tp, tn, p, n)
-            if np.isfinite(values).any():
-                ranges[name] = (float(np.nanmin(values)), float(np.nanmax(values)))
-        return ranges
-
-    def _cells(self, fixed: Integers, moving: Integers) -> tuple[Array, Array]:
-        """Counts (tp, tn) of some rows and other counts."""
-        tp, tn = (moving, fixed) if self.swapped else (fixed, moving)
-        return tp.astype(np.float64), tn.astype(np.float64)
-
-
 @cache
 def implied_scores() -> Mapping[str, Score]:
     """Scores that are reported for matrices that fit: bounded, without parameters, each quantity under one name."""
@@ -109,7 +49,7 @@ Reported = Sequence[tuple[Score, ScoreRange]]
 
 def feasible_matrices(
     positives: int, negatives: int, reported: Reported, *, undefined_as_zero: bool = False
-) -> Feasible:
+) -> "Feasible":
     """Every matrix with p positive and n negative items whose scores all lie in their ranges.
 
     Args:
@@ -123,18 +63,14 @@ def feasible_matrices(
     """
     if positives < 1 or negatives < 1:
         raise ValueError("both classes need items")
-    rows = _Rows.of([(positives, negatives)]).narrowed(reported)
-    found = []
-    for row, (low, high) in enumerate(zip(rows.low.tolist(), rows.high.tolist(), strict=True)):
-        start, stop = int(low), int(high)
-        while start <= stop and not rows.fits(row, start, reported, undefined_as_zero=undefined_as_zero):
-            start += 1
-        while stop > start and not rows.fits(row, stop, reported, undefined_as_zero=undefined_as_zero):
-            stop -= 1
-        if start <= stop:
-            found.append((int(rows.fixed[row]), start, stop))
-    table = np.array(found, dtype=np.int64).reshape(-1, 3)
-    return Feasible(positives, negatives, table[:, 0], table[:, 1], table[:, 2], positives > negatives)
+    rows = Feasible.of([(positives, negatives)]).narrowed(reported)
+    low, high = rows.low.copy(), rows.high.copy()
+    for row in range(low.size):
+        while low[row] <= high[row] and not rows.fits(row, low[row], reported, undefined_as_zero=undefined_as_zero):
+            low[row] += 1
+        while high[row] > low[row] and not rows.fits(row, high[row], reported, undefined_as_zero=undefined_as_zero):
+            high[row] -= 1
+    return replace(rows, low=low, high=high).some(low <= high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +107,7 @@ def search_rows(sizes: Sequence[tuple[int, int]]) -> int:
 
 
 def _fitting(sizes: Sequence[tuple[int, int]], reported: Reported, *, undefined_as_zero: bool) -> Iterator[Fitting]:
-    rows = _Rows.of(sizes).narrowed(reported)
+    rows = Feasible.of(sizes).narrowed(reported)
     for _, candidates in groupby(range(rows.owner.size), key=lambda row: int(rows.owner[row])):
         found = (
             (row, moving)
@@ -189,8 +125,9 @@ _ROWS_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    """Values of the count of the smaller class, for one or many class sizes, one after another.
+class Feasible:
+    """Binary matrices that fit, or may fit, of one or many class sizes, one after another: for each value of the count
+    of the smaller class a range of the other count.
 
     Counts are whole numbers in floating point. All have shape (R).
 
@@ -200,8 +137,8 @@ class _Rows:
         p: Positive items.
         n: Negative items.
         swapped: The negative class is the smaller one.
-        low: Smallest value of the other count that may fit.
-        high: Largest; below the smallest where none does.
+        low: Smallest value of the other count.
+        high: Largest; below the smallest where none may fit.
     """
 
     owner: Integers
@@ -213,7 +150,8 @@ class _Rows:
     high: Array
 
     @classmethod
-    def of(cls, sizes: Sequence[tuple[int, int]]) -> "_Rows":
+    def of(cls, sizes: Sequence[tuple[int, int]]) -> "Feasible":
+        """All matrices of some sizes (p, n)."""
         both = np.array(sizes, dtype=np.int64)
         lengths = both.min(axis=1) + 1
         owner = np.repeat(np.arange(len(both)), lengths)
@@ -222,15 +160,46 @@ class _Rows:
         fixed = np.arange(owner.size) - starts[owner] + 0.0
         return cls(owner, fixed, p, n, p > n, np.zeros(owner.size), np.maximum(p, n))
 
+    @property
+    def count(self) -> int:
+        """Number of matrices."""
+        return int((self.high - self.low + 1.0).sum())
+
+    def examples(self, most: int = 5) -> list[tuple[int, int]]:
+        """At most ``most`` pairs (tp, tn), spread over all of them."""
+        if not self.count:
+            return []
+        ends = np.cumsum(self.high - self.low + 1.0)
+        wanted = np.unique(np.linspace(0, self.count - 1, min(most, self.count)).round())
+        rows = np.searchsorted(ends, wanted, side="right")
+        moving = self.low[rows] + wanted - np.concatenate([[0.0], ends])[rows]
+        return [self.matrix(row, count) for row, count in zip(rows.tolist(), moving.tolist(), strict=True)]
+
+    def implied(self) -> dict[str, tuple[float, float]]:
+        """Range of every bounded score over the matrices for which it is defined; empty without any.
+
+        A score is monotone between the smallest and the largest count of a row, and is undefined at most at an end of
+        the possible counts. So the counts next to the ends are evaluated too.
+        """
+        inner = np.minimum(self.low + 1.0, self.high), np.maximum(self.high - 1.0, self.low)
+        ranges = {}
+        for name, score in implied_scores().items():
+            values = np.array([self._values(score, moving) for moving in (self.low, *inner, self.high)])
+            if np.isfinite(values).any():
+                ranges[name] = (float(np.nanmin(values)), float(np.nanmax(values)))
+        return ranges
+
     def sizes(self, row: int) -> tuple[int, int]:
+        """Numbers (p, n) of items of a row."""
         return int(self.p[row]), int(self.n[row])
 
-    def matrix(self, row: int, moving: int) -> tuple[int, int]:
+    def matrix(self, row: int, count: float) -> tuple[int, int]:
         """Counts (tp, tn) of a row with the other count."""
-        fixed = int(self.fixed[row])
+        fixed, moving = int(self.fixed[row]), int(count)
         return (moving, fixed) if self.swapped[row] else (fixed, moving)
 
-    def fits(self, row: int, moving: int, reported: Reported, *, undefined_as_zero: bool) -> bool:
+    def fits(self, row: int, moving: float, reported: Reported, *, undefined_as_zero: bool) -> bool:
+        """True if a matrix has scores in all ranges, in exact fractions."""
         counts = *self.matrix(row, moving), *self.sizes(row)
         for score, wanted in reported:
             value = score.value(*counts)
@@ -242,18 +211,19 @@ class _Rows:
                 return False
         return True
 
-    def narrowed(self, reported: Reported) -> "_Rows":
+    def narrowed(self, reported: Reported) -> "Feasible":
         """Rows that may fit, up to rounding."""
         rows = self
         for score, wanted in reported:
             if rows.owner.size == 0:
                 break
             low, high = rows._within(score, float(wanted.low) - _SLACK, float(wanted.high) + _SLACK)
-            rows = replace(rows, low=low, high=high)._some(low <= high)
+            rows = replace(rows, low=low, high=high).some(low <= high)
         return rows
 
-    def _some(self, kept: Mask) -> "_Rows":
-        return self if kept.all() else _Rows(*(getattr(self, one.name)[kept] for one in fields(self)))
+    def some(self, kept: Mask) -> "Feasible":
+        """Some of the rows."""
+        return self if kept.all() else Feasible(*(getattr(self, one.name)[kept] for one in fields(self)))
 
     def _within(self, score: Score, least: float, most: float) -> tuple[Array, Array]:
         """First and last count (R) at which a monotone score lies between two numbers, by bisection."""

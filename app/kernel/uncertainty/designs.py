@@ -161,13 +161,8 @@ SmoothMetrics = tuple[tuple[Metric[Table], Gradient], ...]
 
 @dataclass(frozen=True, slots=True)
 class HeadlineMetrics:
-    """The headline metrics of a matrix as a whole, by what gives them limits in closed form.
-
-    Attributes:
-        shares: Rates of the samples.
-        means: Means of the recalls.
-        smooth: What has limits by its gradient.
-        gradients: Of all of them, one kind after another.
+    """The headline metrics of a matrix as a whole, by what gives them limits in closed form: rates of the samples,
+    means of the recalls, and what has limits by its gradient. The gradients are those of one kind after another.
     """
 
     shares: tuple[tuple[Metric[Table], Proportion], ...]
@@ -189,27 +184,6 @@ def headline_metrics() -> HeadlineMetrics:
     return HeadlineMetrics(shares, means, smooth, (*(gradients[key] for key in others), *smooth))
 
 
-def worth_of(rate: Array, variance: Array, samples: Array, units: Array, *, level: float, at_edge: Array) -> Array:
-    """The numbers of independent samples (...) that rates (...) are worth.
-
-    n over the design effect, which is the variance over r(1-r)/n and counts as 1 at least (Rao & Scott 1992, Korn &
-    Graubard 1998, Kott & Carr 1997). What that comes to, m, is worth less where it exceeds the number of units that the
-    variance comes from (`worth_of_few`). A rate of 0 or 1 shows no design effect.
-
-    Args:
-        rate: (...).
-        variance: Of the rate, (...).
-        samples: n, (...).
-        units: How many samples of one weight, or groups of one size, are worth as much, (...).
-        level: Of the interval to be.
-        at_edge: What a rate of 0 or 1 is worth, (...).
-    """
-    with silently():
-        binomial = rate * (1.0 - rate) / samples
-        worth = samples / np.maximum(variance / binomial, 1.0)
-        return np.where(binomial > 0, worth_of_few(worth, units, level), at_edge)
-
-
 def worth_of_few(effective: Array | float, units: Array | float, level: float) -> Array:
     """Return the effective number of samples (...) for normal limits when their variance is estimated from so many
     independent units of equal size (...): m (t(m-1) / t(u-1))^2, at most m.
@@ -223,9 +197,7 @@ def surer(level: float, samples: float, effective: float) -> float:
     """By how much an interval is wider since the variance comes from n_eff samples and not from n, t / t; 1 for equal
     weights.
     """
-    tail = (1.0 + level) / 2.0
-    ends = [float(student_quantile(tail, max(size - 1.0, 1.0))) for size in (effective, samples)]
-    return max(ends[0] / ends[1], 1.0)
+    return float(np.sqrt(samples / worth_of_few(samples, effective, level)))
 
 
 def spread_of_slopes(
@@ -275,9 +247,17 @@ class DesignedRate:
     at_edge: Array
 
     def as_counts(self, level: float) -> Counts:
-        """Hits and samples (...) for intervals of proportions; NaN where all is in one group."""
-        worth = worth_of(self.rate, self.variance, self.samples, self.effective, level=level, at_edge=self.at_edge)
-        worth = np.where(np.isnan(self.at_edge), np.nan, worth)
+        """Hits and samples (...) for intervals of proportions: as many independent ones as the rates are worth; NaN
+        where all is in one group.
+
+        n over the design effect, which is the variance over r(1-r)/n and counts as 1 at least (Rao & Scott 1992, Korn &
+        Graubard 1998, Kott & Carr 1997). What that comes to, m, is worth less where it exceeds the number of units that
+        the variance comes from (`worth_of_few`). A rate of 0 or 1 shows no design effect.
+        """
+        with silently():
+            binomial = self.rate * (1.0 - self.rate) / self.samples
+            worth = worth_of_few(self.samples / np.maximum(self.variance / binomial, 1.0), self.effective, level)
+        worth = np.where((binomial > 0) & ~np.isnan(self.at_edge), worth, self.at_edge)
         return self.rate * worth, worth
 
 
@@ -505,7 +485,7 @@ class Grouped(Design):
     def _in_groups(self) -> DesignedSums:
         runs, (actual, predicted) = self.runs, np.divmod(self.runs.cell, self.runs.n_classes)
         labels = ((actual == of, predicted == of) for of in range(runs.n_classes))
-        return DesignedSums.of_groups(labels, runs.group, runs.count, runs.samples_per_weight)
+        return DesignedSums.of_groups(labels, runs.codes, runs.times, runs.samples_per_weight)
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Variances of sums over the groups of the influences of their samples, with G/(G-1)."""
@@ -544,10 +524,10 @@ def additive_influences(runs: GroupedCounts, gradient: AdditiveGradient) -> Arra
     actual, predicted = np.divmod(runs.cell, runs.n_classes)
     moves = gradient.rows[actual] + gradient.columns[predicted]
     moves = moves + np.where(actual == predicted, gradient.diagonal[actual], 0.0)
-    total = runs.count.sum()
+    total = runs.times.sum()
     with silently():
-        centred = runs.count * (moves - runs.count @ moves / total) / total
-        sizes = sums_by_code(runs.group, runs.count * np.abs(moves) / total, runs.n_groups)
-    influences = sums_by_code(runs.group, centred, runs.n_groups)
+        centred = runs.times * (moves - runs.times @ moves / total) / total
+        sizes = sums_by_code(runs.codes, runs.times * np.abs(moves) / total, runs.n_groups)
+    influences = sums_by_code(runs.codes, centred, runs.n_groups)
     is_rounding = bool((np.abs(influences) <= ROUNDING * sizes.max()).all())
     return np.zeros_like(influences) if is_rounding else influences

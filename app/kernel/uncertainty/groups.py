@@ -2,7 +2,8 @@
 samples are not.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -43,7 +44,7 @@ class Grouping:
 
     codes: Codes
     n_groups: int
-    times: NDArray[np.int64] | None = None
+    times: NDArray[Any] | None = None
 
     @classmethod
     def of(cls, names: NDArray[Any], times: NDArray[np.int64] | None = None) -> Self:
@@ -72,22 +73,18 @@ def _group_weights(n_groups: int, *, draws: int, random: np.random.Generator, ba
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupedCounts:
+class GroupedCounts(Grouping):
     """Labels of one run in groups, as counts of what each group holds.
 
     Attributes:
-        group: (M) group of an entry, 0..G-1.
+        times: (M) samples of an entry, or the sum of their weights.
         cell: (M) actual and predicted class as one number, actual K + predicted.
-        count: (M) samples, or the sum of their weights.
-        n_groups: G.
         n_classes: K.
         n_samples: How many there are.
     """
 
-    group: Codes
+    times: Array
     cell: Codes
-    count: Array
-    n_groups: int
     n_classes: int
     n_samples: int
 
@@ -120,36 +117,35 @@ class GroupedCounts:
         keys, members = np.unique(places, return_inverse=True)
         counts = np.bincount(members, weights).astype(np.float64)
         n_samples = truth.size if weights is None else int(np.count_nonzero(weights > 0))
-        return cls(keys // n_cells, keys % n_cells, counts, n_groups, n_classes, n_samples)
+        return cls(keys // n_cells, n_groups, counts, keys % n_cells, n_classes, n_samples)
 
     @property
     def samples_per_weight(self) -> float:
         """Number of samples per unit of weight; 1 without weights, NaN where all weights are 0."""
-        weight = float(self.count.sum())
+        weight = float(self.times.sum())
         return self.n_samples / weight if weight else np.nan
-
-    @property
-    def effective_groups(self) -> float:
-        """Effective number of groups of equal size."""
-        return kish_effective_n(self.sizes())
 
     def matrix(self) -> Array:
         """The confusion matrix (K, K) of all groups together."""
-        return self._shaped(sums_by_code(self.cell, self.count, self._n_cells))
-
-    def sizes(self) -> Array:
-        """Samples (G) of each group."""
-        return sums_by_code(self.group, self.count, self.n_groups)
+        size = self.n_classes
+        return sums_by_code(self.cell, self.times, size * size).reshape(size, size)
 
     def resample(self, *, draws: int, random: np.random.Generator) -> Iterator[Array]:
         """Batches (d, K, K) of the matrices of as many groups, drawn with replacement; ``draws`` in total.
 
         Of more groups than `_DRAWN` some at random are one (random groups: Wolter 2007, chapter 2).
         """
-        drawn = self._together(random)
-        totals, batch = drawn._totals(), max(1, _AT_ONCE // max(drawn.n_groups, self._n_cells, 1))
+        drawn, size = self._together(random), self.n_classes
+        filled, place = np.unique(drawn.cell, return_inverse=True)
+        table, shape = None, (drawn.n_groups, filled.size)
+        if drawn.n_groups * filled.size <= _DENSE:
+            table = np.bincount(drawn.codes * filled.size + place, drawn.times, math.prod(shape)).reshape(shape)
+        batch = max(1, _AT_ONCE // max(drawn.n_groups, size * size))
         for weights in _group_weights(drawn.n_groups, draws=draws, random=random, batch=batch):
-            yield self._shaped(totals(weights))
+            matrices = np.zeros((len(weights), size * size))
+            entries = (weight.take(drawn.codes) * drawn.times for weight in weights)
+            matrices[:, filled] = [np.bincount(place, one) for one in entries] if table is None else weights @ table
+            yield matrices.reshape(-1, size, size)
 
     def _together(self, random: np.random.Generator) -> Self:
         """Groups of which equally many at random, but for one, are one where there are too many to draw each."""
@@ -157,7 +153,7 @@ class GroupedCounts:
         if each == 1:
             return self
         places = random.permutation(self.n_groups) // each
-        return replace(self, group=places.take(self.group), n_groups=int(places.max()) + 1)
+        return replace(self, codes=places.take(self.codes), n_groups=int(places.max()) + 1)
 
     def affordable_draws(self, draws: int) -> int:
         """So many of the draws as take some seconds."""
@@ -165,26 +161,6 @@ class GroupedCounts:
         table = n_groups * np.unique(self.cell).size
         work = _WORK_IN_TABLE * table if table <= _DENSE else self.cell.size
         return min(draws, int(_MOST_WORK / (n_groups + work)))
-
-    @property
-    def _n_cells(self) -> int:
-        return self.n_classes * self.n_classes
-
-    def _shaped(self, totals: Array) -> Array:
-        return totals.reshape(*totals.shape[:-1], self.n_classes, self.n_classes)
-
-    def _totals(self) -> Callable[[Array], Array]:
-        """Return what makes cells (d, K K) of the groups in weights (d, G)."""
-        filled, place = np.unique(self.cell, return_inverse=True)
-        if self.n_groups * filled.size > _DENSE:
-            return lambda weights: np.stack(
-                [sums_by_code(self.cell, weight[self.group] * self.count, self._n_cells) for weight in weights]
-            )
-        table = np.zeros((self.n_groups, self._n_cells))
-        table[:, filled] = np.bincount(
-            self.group * filled.size + place, self.count, self.n_groups * filled.size
-        ).reshape(self.n_groups, -1)
-        return lambda weights: weights @ table
 
 
 def group_variance(influences: Array) -> Array:

@@ -20,7 +20,7 @@ from app.kernel.samples.label_units import CELLS, LabelPairs
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW, moved_both_ways
-from app.kernel.uncertainty.designs import RECALL, DesignedSums, surer, worth_of
+from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums, surer
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.intervals import (
     ProportionInterval,
@@ -89,16 +89,14 @@ class Linearisation:
 
     def as_counts(self, level: float) -> tuple[Array, Array]:
         """A share of the samples as hits and samples for intervals of proportions, as many as they are worth."""
-        size = np.asarray(float(self.influence.size if self.n_samples is None else self.n_samples))
-        value, spread = np.asarray(self.value), np.asarray(self.variance)
-        if self.n_groups is not None:
-            groups = np.asarray(self.n_groups)
-            size = worth_of(value, spread, size, groups, level=level, at_edge=groups)
-        elif self.worth is not None:
-            samples, effective = (np.asarray(float(part)) for part in self.worth)
-            spread = spread * (samples - 1.0) / samples
-            size = worth_of(value, spread, samples, effective, level=level, at_edge=effective)
-        return value * size, size
+        spread, units = self.variance, self.n_groups
+        size = float(self.influence.size if self.n_samples is None else self.n_samples)
+        if units is None:
+            if self.worth is None:
+                return np.asarray(self.value * size), np.asarray(size)
+            size, units = self.worth
+            spread *= (size - 1.0) / size
+        return DesignedRate(*map(np.asarray, (self.value, spread, size, units, units))).as_counts(level)
 
     @property
     def guard(self) -> float:

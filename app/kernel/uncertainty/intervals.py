@@ -229,13 +229,8 @@ def correlated(errors: Array, variances: Callable[[Array], Array]) -> Spread:
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """The scale on which a mean of rates is a sum, and what of x hits among n has next to no bias on it.
-
-    Attributes:
-        part: Of rates (...), and its inverse.
-        range: Of parts.
-        estimate: Of hits and sizes (...).
-        variance: Of the estimate.
+    """The scale on which a mean of rates is a sum of parts in a range, and what of x hits among n has next to no bias
+    on it, with its variance. All are elementwise.
     """
 
     part: np.ufunc
@@ -314,7 +309,8 @@ def mean_limits(
         found = sums + _moves_of_sum(moved, variances, bias, weights.size, level, spread)
         ends = np.empty((len(_SCALES), 2, *rates.shape[:-1]))
         for mean, scale in _SCALES.items():
-            ends[mean] = scale.inverse(np.clip(found[:, mean] / weights.size, *scale.range))
+            lowest, highest = scale.range
+            ends[mean] = scale.inverse(np.minimum(np.maximum(found[:, mean] / weights.size, lowest), highest))
         if degenerate:
             with_zero = zero.any(axis=-1) & ~np.isnan(rates.dot(weights))
             for mean in (Mean.GEOMETRIC, Mean.HARMONIC):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics.arrays import Array
+from app.kernel.numerics.arrays import Array, sums_by_code
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.simulation import CELLS_PER_BATCH
 
@@ -72,18 +72,12 @@ class JointCounts:
         return np.divide(self._by_class(masses * self.weights), totals, out=np.ones(totals.size), where=totals > 0)
 
     def _by_class(self, values: Array) -> Array:
-        sums: Array = np.bincount(self.truth, weights=values, minlength=self.n_classes).astype(np.float64)
-        return sums
+        return sums_by_code(self.truth, values, self.n_classes)
 
     def matrices(self) -> Array:
         """The confusion matrix of each run, (R, K, K)."""
-        size = self.n_classes * self.n_classes
-        return np.array(
-            [
-                np.bincount(cells, weights=self.masses, minlength=size).reshape(self.n_classes, -1)
-                for cells in self.truth * self.n_classes + self.predictions
-            ]
-        )
+        size, cells = self.n_classes, self.truth * self.n_classes + self.predictions
+        return np.array([sums_by_code(one, self.masses, size * size).reshape(size, size) for one in cells])
 
     def correct(self) -> NDArray[np.bool_]:
         """Mask of the runs that are right, (R, P)."""
@@ -205,15 +199,14 @@ def draw_matrices(joint: JointCounts, *, draws: int, random: np.random.Generator
     scales = squares / joint.counts
     actual = joint.actual()
     matrices = joint.matrices()
-    of_classes = list(_places_in_classes(joint))
+    cells = joint.truth * joint.n_classes + joint.predictions
     spread = _guard_rows(matrices, actual, guards)
     batch = max(1, CELLS_PER_BATCH // max(joint.counts.size, joint.n_runs * joint.n_classes**2))
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
         weights = random.standard_gamma(joint.counts / scales, (size, joint.counts.size)) * scales
-        rows = np.zeros((size, *matrices.shape))
-        for mine, places, belongs in of_classes:
-            rows[:, *places] = weights[:, mine] @ belongs
+        of_runs = [sums_by_code(one, weights, joint.n_classes**2) for one in cells]
+        rows = np.stack(of_runs, axis=1).reshape(size, *matrices.shape)
         if guards.size:
             weight = random.standard_exponential((size, 1, guards.size, 1)) * usual[guards][:, None]
             parts = random.standard_gamma(spread, (size, *spread.shape))
@@ -224,22 +217,6 @@ def draw_matrices(joint: JointCounts, *, draws: int, random: np.random.Generator
         sums = rows.sum(axis=-1)
         rows *= np.divide(actual, sums, out=np.zeros_like(sums), where=sums > 0)[..., None]
         yield rows
-
-
-def _places_in_classes(joint: JointCounts) -> Iterator[tuple[slice | Codes, tuple[Codes, int, Codes], Array]]:
-    """The combinations (P) of each class, the cells (F) that they have in the matrices (R, K, K) of all runs, and which
-    combination has which of these (P, F): a product sums faster than cells are gathered, run by run.
-    """
-    own = joint.predictions + joint.n_classes * np.arange(joint.n_runs)[:, None]
-    for k in np.flatnonzero(joint.members()).tolist():
-        mine = np.flatnonzero(joint.truth == k)
-        filled, place = np.unique(own[:, mine], return_inverse=True)
-        belongs = np.zeros((mine.size, filled.size))
-        belongs[np.arange(mine.size), place.reshape(joint.n_runs, -1)] = 1.0
-        runs, columns = np.divmod(filled, joint.n_classes)
-        # As they are combined, the classes stand one after another.
-        side_by_side = mine[-1] - mine[0] + 1 == mine.size
-        yield slice(int(mine[0]), int(mine[-1]) + 1) if side_by_side else mine, (runs, k, columns), belongs
 
 
 def _guard_rows(matrices: Array, actual: Array, guards: NDArray[np.intp]) -> Array:
