@@ -15,7 +15,6 @@ from app.kernel.consistency.integer_programmes import (
     Answer,
     Feasibility,
     NotLinearError,
-    Reported,
     check_classes,
     check_folds,
     linear_means,
@@ -25,6 +24,7 @@ from app.kernel.consistency.reported_scores import Printed as Printed
 from app.kernel.consistency.reported_scores import (
     PrintedScores,
     Reading,
+    Reported,
     Score,
     as_printed,
     printed_range,

@@ -17,7 +17,7 @@ from typing import Union
 
 import numpy as np
 
-from app.kernel.consistency.reported_scores import Score, ScoreRange, scores_of_two_classes
+from app.kernel.consistency.reported_scores import Reported, Score, ScoreRange, scores_of_two_classes
 from app.kernel.matrix.table import OneVsRest
 from app.kernel.metrics.exact import Confusion
 from app.kernel.metrics.families.averages import accuracy
@@ -248,9 +248,6 @@ class Programme:
             rows.append((row, float(total), float(total)))
         matrix, low, high = (np.array(part) for part in zip(*rows, strict=True))
         return find_integers(matrix, low, high, np.array(self.upper, dtype=np.float64), least=least, seconds=seconds)
-
-
-Reported = Sequence[tuple[Score, ScoreRange]]
 
 
 def check_classes(actual: Sequence[int], reported: Reported) -> Feasibility:

@@ -151,6 +151,8 @@ def scores_of_two_classes() -> Mapping[str, Score]:
 
 
 PrintedScores = Sequence[tuple[Score, str]]
+# Scores with the ranges that their texts stand for; a score may come twice.
+Reported = Sequence[tuple[Score, ScoreRange]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +161,12 @@ class Reading:
 
     code: str
     sentence: str
-    reported: tuple[tuple[Score, ScoreRange], ...]
+    reported: Reported
     sizes_exchanged: bool = False
     undefined_as_zero: bool = False
 
 
-def as_printed(scores: PrintedScores, printed: Printed) -> tuple[tuple[Score, ScoreRange], ...]:
+def as_printed(scores: PrintedScores, printed: Printed) -> Reported:
     """Every score with the range of its text."""
     return tuple((score, printed_range(text, printed)) for score, text in scores)
 

@@ -15,7 +15,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.consistency.reported_scores import Score, ScoreRange, scores_of_two_classes
+from app.kernel.consistency.reported_scores import Reported, Score, scores_of_two_classes
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, Mask
 
@@ -42,9 +42,6 @@ def implied_scores() -> Mapping[str, Score]:
             found[name] = known[name]
             seen.add(values.tobytes())
     return found
-
-
-Reported = Sequence[tuple[Score, ScoreRange]]
 
 
 def feasible_matrices(

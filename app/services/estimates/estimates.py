@@ -140,7 +140,7 @@ def work_of(estimand: Estimand, run: RunData, settings: LimitSettings = _DEFAULT
 
 
 def _inside(estimand: Estimand, run: RunData, shares: ClassShares | None = None) -> list[tuple[Estimand, RunData]]:
-    """What an estimand of slices is made of, each with its samples, without slices that lack a class with a share."""
+    """Parts of an estimand of slices, each with its samples, without slices that lack a class with a share."""
     found = []
     for part, some in run.inside(estimand.expression):
         labels = some.source.labels

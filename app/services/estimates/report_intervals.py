@@ -359,21 +359,20 @@ def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Fi
         isinstance(one.expression, Measure) and one.expression.metric.card.inference.overlap for one in of_matrix
     ]
     closed = [one for one, rate in zip(of_matrix, follows, strict=True) if one not in simulated and not rate]
-    said: list[tuple[Iterable[Finding], Sequence[Estimand]]] = []
-    if closed:
-        said.append((headline_cautions(run.source, Options()), closed))
-    if simulated:
-        said.append((caution_findings(run.source.counts, run.source.labels), simulated))
     scored = {one: estimates for one, estimates in found.items() if one.scored}
-    if scored:
-        names = {name: each for one, own in scored.items() for name, each in zip(one.names, own, strict=True)}
-        said += [(_few_effective_samples(names, run), [*scored]), (_about_biased(scored, run), [*scored])]
-        areas = [one for one in scored if any(leaf.metric is roc_auc for leaf in measures(one.expression))]
-        said.append((_few_members(run) if areas else (), areas))
+    names = {name: each for one, own in scored.items() for name, each in zip(one.names, own, strict=True)}
+    areas = [one for one in scored if any(leaf.metric is roc_auc for leaf in measures(one.expression))]
+    said: Sequence[tuple[Iterable[Estimand], Iterable[Finding]]] = (
+        (closed, headline_cautions(run.source, Options())),
+        (simulated, caution_findings(run.source.counts, run.source.labels)),
+        (scored, _few_effective_samples(names, run)),
+        (scored, _about_biased(scored, run)),
+        (areas, _few_members(run)),
+    )
     return [
         replace(one, metrics=[text for text in texts if text in one.evidence.get("metrics", texts)] or texts)
-        for findings, estimands in said
-        for texts in [[estimand.text for estimand in estimands]]
+        for estimands, findings in said
+        if (texts := [estimand.text for estimand in estimands])
         for one in findings
         if one.severity is not Severity.NOTE
     ]

@@ -456,7 +456,7 @@ class ProjectedRun:
             method=form.method,
             class_counts=None if self._run.source.is_grouped else "fixed",
             prior=form.prior,
-            seed=form.seed if form.draws else None,
+            seed=form.seed,
         )
 
     def notes(self, shares: ClassShares) -> list[str]:

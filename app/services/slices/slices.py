@@ -347,7 +347,7 @@ class _Judgement:
         return found
 
     def _shifted(self, held: Held) -> dict[str, AtReferencePrevalence]:
-        """What prevalence moves at that of the reference."""
+        """Values that prevalence moves at that of the reference."""
         moved = [one for one in self.estimands if _is_moved(one)]
         smooth = [one for one in moved if not one.scored and is_smooth(one.expression)]
         found = self.whole.at_shares(smooth, held) if smooth else {}

@@ -329,7 +329,7 @@ _STREAMED: Final = "folded_"
 
 
 class _Asked(NamedTuple):
-    """What is resampled: the estimate that its values begin from, the expression, and its bounds."""
+    """An expression that is resampled, with the estimate that its values begin from, and its bounds."""
 
     form: Estimate
     expression: Expression
@@ -388,7 +388,7 @@ def _bootstrap(
     *,
     known: Sequence[Array] | None = None,
 ) -> list[Estimates]:
-    """What is asked for from the same resamples of all samples of a run, or of cells of them, which do not tell the
+    """Limits of expressions from the same resamples of all samples of a run, or of cells of them, which do not tell the
     values that are ``known``.
     """
     seed, shares, level = (
