@@ -51,7 +51,7 @@ from app.services.rank import LeaderboardQuery, LeaderboardService
 from app.services.reasons import slice_findings, why_undefined
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences
-from app.services.runs.matrix_draws import CommonPrevalence, InferenceSettings
+from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import KeptSamples, read_labels, read_outputs
 from app.services.stored import Named, identified, inputs_of_all, query_of, records_of
 
@@ -292,10 +292,10 @@ class RuleEstimates:
 
     @property
     def findings(self) -> list[Finding]:
-        """Why limits are rough."""
-        of_differences = self._both.findings if self._both.estimands else []
+        """Scores that are not proper where a proper one prefers the other run, and why limits are rough."""
         return [
-            *of_differences,
+            *improper_preferences(self._both),
+            *self._both.findings,
             *limit_findings(self._measured, self._candidate),
             *slice_findings(self._measured, self._candidate),
         ]
@@ -443,10 +443,7 @@ def check_gate(
         progressed(len(results), len(estimands))
     if definition.minimum_samples:
         results.append(_enough(definition.minimum_samples, runs.records[0]))
-    compared = [one for one, rule in zip(estimands, definition.rules, strict=True) if rule.demand.needs_baseline]
-    pairs = [(0, 1)] if len(runs) > 1 else []
-    findings = [*improper_preferences(runs, compared, pairs, CommonPrevalence.of_runs(runs)), *estimates.findings]
-    return Checked(combine([result.verdict for result in results]), results, findings)
+    return Checked(combine([result.verdict for result in results]), results, estimates.findings)
 
 
 def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
@@ -740,10 +737,10 @@ class GateService:
         """
         gate = await self._get(project, name)
         definition = definition_of(gate.definition)
-        runs, found = await self._checked(project, definition, evaluation, baseline)
-        findings = [*found.findings, *await self._chosen(project, definition, runs.records[0])]
+        records, found = await self._checked(project, definition, evaluation, baseline)
+        findings = [*found.findings, *await self._chosen(project, definition, records[0])]
         identifier = made_id()
-        checked, *others = (_run(record) for record in runs.records)
+        checked, *others = (_run(record) for record in records)
         answer = CheckAnswer(
             id=identifier,
             created_at=time_of(identifier),
@@ -845,8 +842,8 @@ class GateService:
 
     async def _checked(
         self, project: str, definition: Definition, evaluation: Named, baseline: Named | None
-    ) -> tuple[Runs, Checked]:
-        """The runs, and what the rules say of them."""
+    ) -> tuple[Sequence[EvaluationRecord], Checked]:
+        """The evaluations as they are stored, and what the rules say of them."""
         if definition.needs_baseline and baseline is None:
             raise InvalidInput.at("/baseline", "missing_field", "expected a baseline, with which a rule compares")
         named = [evaluation] if baseline is None or not definition.needs_baseline else [evaluation, baseline]
@@ -864,8 +861,8 @@ class GateService:
         estimands = rule_estimands(definition, aligned)
         runs = await self._paired(project, definition, estimands, aligned)
         levels = [(rule.metric, rule.level) for rule in definition.watched]
-        held = await self.history_of.held(project, runs.records[0], levels) if levels else ()
-        return runs, await self.compute.run(partial(check_gate, definition, estimands, runs, held))
+        held = await self.history_of.held(project, aligned.records[0], levels) if levels else ()
+        return aligned.records, await self.compute.run(partial(check_gate, definition, estimands, runs, held))
 
     async def read_check(self, project: str, name: str, identifier: UUID) -> Mapping[str, Any]:
         """A check as it was answered."""

@@ -14,8 +14,8 @@ from tests.api.decisions import compare, only
 def test_runs_on_the_same_folds(client: httpx.Client) -> None:
     """The corrected t test over the folds stands beside the tests over the samples."""
 
-    def cross_validated(rights: list[int]) -> str:
-        folds = [matrix_input([[right, 50 - right], [50 - right, right]]) for right in rights]
+    def cross_validated(rights: list[int], labels: str = "ab") -> str:
+        folds = [matrix_input([[right, 50 - right], [50 - right, right]], labels=[*labels]) for right in rights]
         body = evaluation(input={"kind": "folds", "folds": folds}, dataset="folded")
         return str(create(client, body)["id"])
 
@@ -30,6 +30,8 @@ def test_runs_on_the_same_folds(client: httpx.Client) -> None:
     assert found["probability_a_better"] > 0.9
     answer = compare(client, first, second, metrics=["error_rate"])
     assert only(answer, "error_rate")["folds"]["probability_a_better"] > 0.9
+    turned = cross_validated([43, 43, 44, 44, 44], "ba")
+    assert only(compare(client, first, turned, metrics=["accuracy"]), "accuracy")["folds"] == found
     other = cross_validated([45, 44, 46])
     assert "folds" not in only(compare(client, first, other, metrics=["accuracy"]), "accuracy")
 

@@ -183,7 +183,6 @@ def comparison_answer(comparison: Comparison, identifier: UUID, asked: NewCompar
     unasked = comparison.runs.pairing.joint is not None and not counted and asked.paired_tests is None
     values = compared_values(comparison)
     metrics = compared_metrics(comparison, asked.multiplicity, explain=asked.explain)
-    improper = improper_preferences(comparison.runs, comparison.estimands, comparison.pairs, comparison.prevalence)
     return RunComparison(
         id=identifier,
         evaluations=[ComparedRun.of(record, n_samples=int(record.n_rows)) for record in records],
@@ -202,7 +201,7 @@ def comparison_answer(comparison: Comparison, identifier: UUID, asked: NewCompar
         paired_tests=paired_tests(comparison) if counted else None,
         cost_ranges=cost_comparisons(comparison, asked.cost_ranges),
         findings=[
-            *improper,
+            *improper_preferences(comparison),
             *comparison.findings,
             *fold_findings(comparison),
             *_explained(comparison, metrics),
@@ -353,11 +352,9 @@ def _pairs(
                 of_folds[first, :, value.place],
                 of_folds[second, :, value.place],
                 estimand.preference,
+                settings,
                 repeats=next(iter(runs.repeats), None),
                 mixed=runs.repeats_mixed,
-                level=settings.level,
-                alternative=settings.alternative,
-                rope=settings.rope,
             )
         assert estimand.preference is not None  # noqa: S101 - others are refused
         verdict, little = _verdict_on(

@@ -77,13 +77,6 @@ class AskedComparison:
         best = "best_thresholds" if costs is not None and costs.best_thresholds else None
         return next((estimand.text for estimand in self.estimands if estimand.scored), best)
 
-    @property
-    def sliced(self) -> str | None:
-        """The first metric of slices, or attribute whose slices are compared; None without any."""
-        return next(
-            (estimand.text for estimand in self.estimands if estimand.is_of_slices), next(iter(self.new.by), None)
-        )
-
 
 async def fetch_runs(store: EvaluationStore, project: str, identifiers: Sequence[UUID]) -> list[EvaluationRecord]:
     """Evaluations with counts, in the order asked for.
@@ -168,7 +161,8 @@ class ComparisonService(KeptAnswers):
     async def _samples(self, project: str, asked: AskedComparison) -> KeptSamples:
         records, scored = asked.runs.records, asked.scored
         elsewhere = {record.id for record in asked.elsewhere}
-        metric = scored or asked.sliced
+        sliced = [one.text for one in asked.estimands if one.is_of_slices]
+        metric = scored or next(iter([*sliced, *asked.new.by]), None)
         if metric is not None:
             of_scores = scored is not None
             return await read_outputs(self.labels, project, records, metric, scored=of_scores, elsewhere=elsewhere)

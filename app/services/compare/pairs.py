@@ -30,7 +30,7 @@ from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Better, Preference
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison
-from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
+from app.services.runs.matrix_draws import ChiSquaredTest, InferenceSettings, OmnibusTest
 from app.services.runs.pairing import PairingDesign
 
 
@@ -116,23 +116,21 @@ def fold_test(
     first: Array,
     second: Array,
     better: Preference | None,
+    settings: InferenceSettings,
     *,
     repeats: int | None,
-    mixed: bool,
-    level: float,
-    alternative: Alternative = Alternative.TWO_SIDED,
-    rope: float,
+    mixed: bool = False,
 ) -> FoldTest | None:
     """Tests from values (F) of two runs; None where a fold has no value.
 
     The test share is that of the folds of one repetition, one over their number. Where the folds of repetitions are
     ``mixed`` nothing is said that has to know which belong together.
     """
-    gaps = first - second
+    gaps, rope, alternative = first - second, settings.rope, settings.alternative
     if not np.isfinite(gaps).all():
         return None
     found = over_folds(gaps, (repeats or 1) / gaps.size)
-    (low,), (high,) = (end.tolist() for end in found.limits(alternative.two_sided_level(level)))
+    (low,), (high,) = (end.tolist() for end in found.limits(alternative.two_sided_level(settings.level)))
     low, high = alternative.opened(low, high, (None, None))
     mean, error, freedom = (float(one[0]) for one in (found.gaps, found.errors, found.freedom))
     if error > 0.0:

@@ -77,8 +77,7 @@ def _adjusted(
         p = np.array([[one.p_value for one in each] for each in pairs])
         adjusted = adjust(p.ravel(), adjustment).reshape(p.shape)
         for (own, name), each, values in zip(places, pairs, adjusted, strict=True):
-            known = [None if np.isnan(p) else p for p in values.tolist()]
-            pairs_of = [replace(one, p_adjusted=p) for one, p in zip(each, known, strict=True)]
+            pairs_of = [replace(one, p_adjusted=p) for one, p in zip(each, values.tolist(), strict=True)]
             own[name] = replace(own[name], differences=pairs_of)
     return [replace(one, metrics=own) for one, own in zip(slices, metrics, strict=True)]
 

@@ -29,7 +29,6 @@ from app.services.runs.pairing import (
     SAME_WEIGHTS,
     WEIGHTLESS,
     KeptSamples,
-    NamedUnits,
     another_truth,
     by_counts,
     refused_groups,
@@ -236,9 +235,9 @@ def streamed_queries(
     for place, record in enumerate(runs.records):
         with of_run(place), reading.engine.opened(reading.folder) as engine:
             items = each_as_step(2 * place, steps, reading.parts(record, kept, outputs=True))
-            queries = kept_queries(
+            queries, counts = kept_queries(
                 items, leaves, engine, budget, reading.folder, len(runs), record.facts.get(RELEVANT_FROM)
             )
-            check_same(record.labels, np.array(queries.counts[:4]), record)
-            found[record.id] = NamedUnits(queries.units, queries.ids)
+            check_same(record.labels, np.array(counts[:4]), record)
+            found[record.id] = queries
     return KeptSamples(units=found)

@@ -65,16 +65,15 @@ class ComparedValue:
         return bool(self.scores[one] > self.scores[other] + _ROUNDING)
 
 
-def improper_preferences(
-    runs: Runs, estimands: Sequence[Estimand], pairs: Sequence[tuple[int, int]], prevalence: CommonPrevalence
-) -> tuple[Finding, ...]:
+def improper_preferences(comparison: "Comparison") -> tuple[Finding, ...]:
     """A finding for every improper score that prefers a run which a proper score finds worse."""
-    improper = [estimand for estimand in estimands if is_improper(estimand.expression)]
-    if not improper or not pairs:
+    runs = comparison.runs
+    improper = [estimand for estimand in comparison.estimands if is_improper(estimand.expression)]
+    if not improper or not comparison.pairs:
         return ()
     proper = parse_estimands(proper_scores(), runs.labels, runs.positive, inputs=INPUTS_OF_CLASSES)
-    references = [*_scores(runs, proper, prevalence)]
-    found = [_finding(score, references, runs, pairs) for score in _scores(runs, improper, prevalence)]
+    references = [*_scores(comparison, proper)]
+    found = [_finding(score, references, comparison) for score in _scores(comparison, improper)]
     return tuple(finding for finding in found if finding is not None)
 
 
@@ -84,20 +83,19 @@ def proper_scores() -> list[str]:
     return [card.key for card in cards if card.inference.proper and card.inference.headline]
 
 
-def _scores(runs: Runs, estimands: Sequence[Estimand], prevalence: CommonPrevalence) -> Iterator[ComparedValue]:
+def _scores(comparison: "Comparison", estimands: Sequence[Estimand]) -> Iterator[ComparedValue]:
+    prevalence = comparison.prevalence
     shares = prevalence.shares if prevalence.reachable else None
     for estimand in estimands:
         if estimand.preference is not None and prevalence.reaches(estimand):
             # Of a metric of every class the mean: what one class gains another may lose.
-            means = runs.values(estimand, shares).mean(axis=1)
+            means = comparison.runs.values(estimand, shares).mean(axis=1)
             yield ComparedValue(estimand.text, means, estimand.preference.score(means))
 
 
-def _finding(
-    score: ComparedValue, references: Sequence[ComparedValue], runs: Runs, pairs: Sequence[tuple[int, int]]
-) -> Finding | None:
-    found = []
-    for pair in pairs:
+def _finding(score: ComparedValue, references: Sequence[ComparedValue], comparison: "Comparison") -> Finding | None:
+    runs, found = comparison.runs, []
+    for pair in comparison.pairs:
         best, rival = pair if score.prefers(*pair) else pair[::-1]
         against = [one for one in references if one.prefers(rival, best)]
         if score.prefers(best, rival) and against:

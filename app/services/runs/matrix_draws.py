@@ -184,22 +184,15 @@ class CommonPrevalence:
     reachable: bool = True
 
     @classmethod
-    def of(cls, counts: Array) -> "CommonPrevalence":
-        """The mean shares of runs (R, K, K)."""
-        actual = counts.sum(axis=2)
+    def of_runs(cls, runs: Runs) -> "CommonPrevalence":
+        """The mean shares of runs of classes, whatever was decided about them; all others are compared as they are."""
+        if runs.task not in (None, Task.DECISIONS):
+            return cls()
+        actual = runs.counts.sum(axis=2)
         shares = actual / actual.sum(axis=1)[:, None]
         if np.abs(shares - shares[0]).max() <= _SAME_SHARES:
             return cls()
         return cls(shares.mean(axis=0), bool((actual > 0).all(axis=0)[actual.sum(axis=0) > 0].all()))
-
-    @classmethod
-    def of_runs(cls, runs: Runs) -> "CommonPrevalence":
-        """Find the common prevalence of runs of classes, whatever was decided about them; all others are compared as
-        they are.
-        """
-        if runs.task is Task.DECISIONS:
-            return cls.of(np.stack([one.counts for one in runs.data]))
-        return cls() if runs.task is not None else cls.of(runs.counts)
 
     def moves(self, estimand: Estimand) -> bool:
         """Is the metric another one at the common shares than as the runs are?"""

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from app.domain.errors import TooLarge
 from app.domain.inputs.labels import shown
@@ -28,6 +27,7 @@ from app.kernel.streamed.queries import (
 from app.kernel.streamed.spool import Spool
 from app.kernel.uncertainty.units import ItemUnits
 from app.services.ports import OpenEngine
+from app.services.runs.pairing import NamedUnits
 
 _NAME: Final = "name"
 _ITEMS: Final = pa.schema([(_NAME, pa.string()), (GRADE, pa.float64()), (SCORE, pa.float64())])
@@ -39,28 +39,6 @@ _ALWAYS: Final = 1 << 16
 _DATA: Final = "/input/data"
 
 
-class KeptQueries(NamedTuple):
-    """Values of queries.
-
-    Attributes:
-        ids: (Q) in order.
-        values: The queries in the form that metrics take.
-    """
-
-    ids: NDArray[Any]
-    values: QueryValues
-
-    @property
-    def units(self) -> ItemUnits:
-        """The queries as units of resampling."""
-        return ItemUnits(self.values, Inputs.QUERIES)
-
-    @property
-    def counts(self) -> RankingCounts:
-        """Sums over the queries."""
-        return RankingCounts.of(*(self.values.columns[name] for name in (SIZES, RELEVANT, RETRIEVED, UNJUDGED)))
-
-
 def kept_queries(
     parts: Iterable[Samples],
     measures: Iterable[Measure],
@@ -69,8 +47,8 @@ def kept_queries(
     folder: Path,
     runs: int = 1,
     relevant_from: float | None = None,
-) -> KeptQueries:
-    """Values of the queries of a run.
+) -> tuple[NamedUnits, RankingCounts]:
+    """Values of the queries of a run in the order of their ids, and their sums.
 
     Args:
         parts: Items, in any order.
@@ -109,7 +87,8 @@ def kept_queries(
         )
     coded, _ = items.coded(_NAME, QUERY)
     values = QueryValues(Spool(query_values(coded, measures, relevant_from), folder))
-    return KeptQueries(ids if kinds == {"i"} else ids.astype(np.str_), values)
+    counts = RankingCounts.of(*(values.columns[name] for name in (SIZES, RELEVANT, RETRIEVED, UNJUDGED)))
+    return NamedUnits(ItemUnits(values, Inputs.QUERIES), ids if kinds == {"i"} else ids.astype(np.str_)), counts
 
 
 def check_queries(n_queries: float, budget: int, runs: int = 1) -> None:

@@ -172,10 +172,10 @@ def streamed_rankings(read: StreamedParts, folder: Path) -> NewEvaluation:
     """
     measures = measures_of(read.question(read.source), Task.RANKING)
     least = read.source.facts.get(RELEVANT_FROM)
-    kept = kept_queries(read.samples(), measures, read.engine, read.budget, folder, relevant_from=least)
+    queries, counts = kept_queries(read.samples(), measures, read.engine, read.budget, folder, relevant_from=least)
     facts = {} if least is None else {RELEVANT_FROM: least}
     # The items are gone, and the names of the queries are not.
     nothing = np.zeros(0)
-    names = Samples(nothing, nothing.astype(np.int64), ids=kept.ids)
-    source = read.whole(counted_ranking(kept.counts, read.source.facts["cutoffs"], names, facts))
-    return read.reported(RunData(source, kept.units))
+    names = Samples(nothing, nothing.astype(np.int64), ids=queries.ids)
+    source = read.whole(counted_ranking(counts, read.source.facts["cutoffs"], names, facts))
+    return read.reported(RunData(source, queries.units))
