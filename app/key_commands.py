@@ -3,7 +3,7 @@ service runs.
 """
 
 import argparse
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -46,7 +46,30 @@ async def run(chosen: argparse.Namespace, engine: AsyncEngine) -> str:
         DomainError: there is no such key, or what was asked for cannot be.
         StoreUnavailableError: the database does not answer.
     """
-    return await _TASKS[chosen.task](KeyService(PostgresKeyStore(engine)), chosen)
+    keys = KeyService(PostgresKeyStore(engine))
+    match chosen.task:
+        case "create":
+            made = await keys.create(
+                name=chosen.name,
+                project=chosen.project,
+                scopes=[Scope(one) for one in chosen.scopes],
+                expires_at=chosen.expires,
+                rate=chosen.rate,
+                daily_quota=chosen.quota,
+            )
+            return f"{made.key}\n"
+        case "rotate":
+            return f"{(await keys.rotate(chosen.project, chosen.id, chosen.overlap)).key}\n"
+        case "revoke":
+            await keys.revoke(chosen.project, chosen.id)
+            return _revoked(chosen)
+    found: list[dict[str, Any]] = []
+    page = await keys.store.page(chosen.project, _PAGE)
+    found += as_json(page.items)
+    while page.next_position is not None:
+        page = await keys.store.page(chosen.project, _PAGE, page.next_position)
+        found += as_json(page.items)
+    return _listed(found)
 
 
 class RefusedAtService(Exception):
@@ -92,30 +115,6 @@ def run_at(url: str, key: str | None, chosen: argparse.Namespace) -> str:
         return _listed(found)
 
 
-async def _create(keys: KeyService, chosen: argparse.Namespace) -> str:
-    made = await keys.create(
-        name=chosen.name,
-        project=chosen.project,
-        scopes=[Scope(one) for one in chosen.scopes],
-        expires_at=chosen.expires,
-        rate=chosen.rate,
-        daily_quota=chosen.quota,
-    )
-    return f"{made.key}\n"
-
-
-async def _list(keys: KeyService, chosen: argparse.Namespace) -> str:
-    found: list[dict[str, Any]] = []
-    place: UUID | None = None
-    while True:
-        page = await keys.store.page(chosen.project, _PAGE, place)
-        found += as_json(page.items)
-        place = page.next_position
-        if place is None:
-            break
-    return _listed(found)
-
-
 def _listed(found: Sequence[Mapping[str, Any]]) -> str:
     rows: list[tuple[str, ...]] = [("id", "name", "scopes", "expires", "last used", "revoked")]
     rows += [
@@ -130,25 +129,8 @@ def _listed(found: Sequence[Mapping[str, Any]]) -> str:
     return _table(rows)
 
 
-async def _rotate(keys: KeyService, chosen: argparse.Namespace) -> str:
-    return f"{(await keys.rotate(chosen.project, chosen.id, chosen.overlap)).key}\n"
-
-
-async def _revoke(keys: KeyService, chosen: argparse.Namespace) -> str:
-    await keys.revoke(chosen.project, chosen.id)
-    return _revoked(chosen)
-
-
 def _revoked(chosen: argparse.Namespace) -> str:
     return f"{chosen.id} is revoked; running services know it within two seconds.\n"
-
-
-_TASKS: dict[str, Callable[[KeyService, argparse.Namespace], Awaitable[str]]] = {
-    "create": _create,
-    "list": _list,
-    "rotate": _rotate,
-    "revoke": _revoke,
-}
 
 
 def _shown(moment: str | None) -> str:

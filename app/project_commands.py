@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -59,23 +59,16 @@ async def run_on_whole(chosen: argparse.Namespace, engine: AsyncEngine) -> Endin
         TransferError: it cannot be done; the message says why.
         StoreUnavailableError, StoreFullError: the database does not answer, or has no space left.
     """
-    return await _TASKS[chosen.command](engine, chosen)
-
-
-async def _export(engine: AsyncEngine, chosen: argparse.Namespace) -> Ending:
-    manifest = await Exporter(PostgresArchive(engine), _tell).export(chosen.project, chosen.folder)
-    kinds = (EVALUATIONS, *(kind.value for kind in ArchiveKind))
-    counts = ", ".join(f"{manifest.rows(kind)} {kind}" for kind in kinds)
-    return Ending(f"{chosen.project} is in {chosen.folder}: {counts}.\n")
-
-
-async def _import(engine: AsyncEngine, chosen: argparse.Namespace) -> Ending:
-    added = await Importer(PostgresArchive(engine), _tell).bring_in(chosen.folder, chosen.project)
-    counts = ", ".join(f"{number} {kind}" for kind, number in added.items())
-    return Ending(f"Added {counts}; what was there already stayed as it was.\n")
-
-
-async def _check(engine: AsyncEngine, chosen: argparse.Namespace) -> Ending:
+    archive = PostgresArchive(engine)
+    match chosen.command:
+        case "export":
+            manifest = await Exporter(archive, _tell).export(chosen.project, chosen.folder)
+            counts = ", ".join(f"{manifest.rows(kind)} {kind}" for kind in (EVALUATIONS, *ArchiveKind))
+            return Ending(f"{chosen.project} is in {chosen.folder}: {counts}.\n")
+        case "import":
+            added = await Importer(archive, _tell).bring_in(chosen.folder, chosen.project)
+            counts = ", ".join(f"{number} {kind}" for kind, number in added.items())
+            return Ending(f"Added {counts}; what was there already stayed as it was.\n")
     shown = 0
 
     def tell(found: Discrepancy) -> None:
@@ -84,7 +77,7 @@ async def _check(engine: AsyncEngine, chosen: argparse.Namespace) -> Ending:
         if shown <= _MOST_SHOWN:
             print(found)
 
-    verdict = await Checker(PostgresArchive(engine), recompute).check(chosen.project, tell)
+    verdict = await Checker(archive, recompute).check(chosen.project, tell)
     lines = [f"Looked at {verdict.values} values of {verdict.evaluations} evaluations of {chosen.project}."]
     if shown > _MOST_SHOWN:
         lines.append(f"{shown - _MOST_SHOWN} more findings are not shown.")
@@ -137,13 +130,6 @@ def _alone(one: EvaluationRecord) -> Recomputed:
 def _options(one: EvaluationRecord) -> Options:
     """Return the options that the stored values follow from: intervals and expressions are not stored."""
     return replace(options_from_json(one.options), intervals=IntervalChoice.NONE, metrics=())
-
-
-_TASKS: dict[str, Callable[[AsyncEngine, argparse.Namespace], Awaitable[Ending]]] = {
-    "export": _export,
-    "import": _import,
-    "check": _check,
-}
 
 
 def _tell(text: str) -> None:

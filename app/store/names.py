@@ -104,16 +104,14 @@ class Names:
             "model_id": (self.models, model),
             "dataset_id": (self.datasets, dataset),
         }
-        ids = {column: table.known(project, ref) for column, (table, ref) in wanted.items()}
+        ids: dict[str, Any] = {column: table.known(project, ref) for column, (table, ref) in wanted.items()}
         if None in ids.values():
             async with self._engine.begin() as connection:
-                added = {
-                    column: await table.get_or_add(connection, project, ref) for column, (table, ref) in wanted.items()
-                }
+                for column, (table, ref) in wanted.items():
+                    ids[column] = await table.get_or_add(connection, project, ref)
             for column, (table, ref) in wanted.items():
-                table.remember(project, ref, added[column])
-            return added
-        return {column: identifier for column, identifier in ids.items() if identifier is not None}
+                table.remember(project, ref, ids[column])
+        return ids
 
     async def slots_of(self, keys: Collection[str]) -> Mapping[str, int]:
         """Return the slot of every metric known, those of `keys` among them; new keys get the next free slots."""

@@ -15,7 +15,7 @@ from app.domain.identifiers import read_id
 from app.domain.operations import Change, Kind
 from app.services.ports import ArchiveConflictError, Archived, ArchiveKind, SampleColumn
 from app.store.audit import note
-from app.store.engine import among, read_rows, reading, take_turn, writing
+from app.store.engine import among, read_rows, reading, same, take_turn, writing
 from app.store.evaluations import PostgresInventory, add_whole, ids_of, row_of
 from app.store.samples import (
     COLUMN_NAMES,
@@ -57,52 +57,6 @@ _KINDS: Final[Mapping[ArchiveKind, _Rows]] = {
     ArchiveKind.GATES: _Rows(gates, ("name", "version"), Kind.GATE, "name"),
     ArchiveKind.CHECKS: _Rows(gate_checks, ("id",), Kind.CHECK),
 }
-
-
-async def _rows(
-    connection: AsyncConnection, kind: ArchiveKind, project: str, after: Sequence[Any] | None, most: int
-) -> list[dict[str, Any]]:
-    """The next rows in their order, without the project; `place` of each is where to go on after it."""
-    of = _KINDS[kind]
-    order = [of.table.c[name] for name in of.order]
-    wanted = select(of.table).where(of.table.c.project == project).order_by(*order).limit(most)
-    if after is not None:
-        place = [_read(column, value) for column, value in zip(order, after, strict=True)]
-        wanted = wanted.where(tuple_(*order) > tuple_(*place))
-    rows = (await connection.execute(wanted)).mappings()
-    return [
-        {str(column.name): _written(row[column.name]) for column in of.table.c if column.name != "project"}
-        | {"place": [_written(row[name]) for name in of.order]}
-        for row in rows
-    ]
-
-
-async def _add_rows(
-    connection: AsyncConnection, kind: ArchiveKind, project: str, rows: Sequence[Mapping[str, Any]]
-) -> int:
-    """Add those that are not there; returns how many these were.
-
-    Raises:
-        ArchiveConflictError: a row with the same key is there, and is another.
-        AttributeError, KeyError, TypeError, ValueError: a row is none of ours.
-    """
-    of, columns = _KINDS[kind], _KINDS[kind].table.c
-    added: list[str] = []
-    for row in rows:
-        values = {column.name: _read(column, row[column.name]) for column in columns if column.name != "project"}
-        add = insert(of.table).values(project=project, **values).on_conflict_do_nothing().returning(columns.id)
-        if await connection.scalar(add) is not None:
-            added.append(str(values[of.named]))
-            continue
-        key = [columns[name] == values[name] for name in of.order]
-        there = await connection.scalar(select(columns.id).where(columns.project == project, *key))
-        if there != values["id"]:
-            raise ArchiveConflictError(
-                f"there is another {of.kind.value} {' '.join(str(values[name]) for name in of.order)} in {project}"
-            )
-    if added:
-        await note(connection, project, Change.CREATED, of.kind, *added)
-    return len(added)
 
 
 def _written(value: Any) -> Any:
@@ -148,8 +102,17 @@ class PostgresArchive(PostgresInventory):
             yield await asyncio.to_thread(_unpacked, rows)
 
     async def answers(self, kind: ArchiveKind, project: str, after: Any, most: int) -> Sequence[Mapping[str, Any]]:
-        async with reading(self._engine) as connection:
-            return await _rows(connection, kind, project, after, most)
+        of = _KINDS[kind]
+        order = [of.table.c[name] for name in of.order]
+        wanted = select(of.table).where(of.table.c.project == project).order_by(*order).limit(most)
+        if after is not None:
+            place = [_read(column, value) for column, value in zip(order, after, strict=True)]
+            wanted = wanted.where(tuple_(*order) > tuple_(*place))
+        return [
+            {str(column.name): _written(row[column.name]) for column in of.table.c if column.name != "project"}
+            | {"place": [_written(row[name]) for name in of.order]}
+            for row in (row._mapping for row in await read_rows(self._engine, wanted))
+        ]
 
     async def add_evaluations(
         self, project: str, found: Sequence[Archived], column: Callable[[bytes], NDArray[Any]]
@@ -158,37 +121,41 @@ class PostgresArchive(PostgresInventory):
         async with reading(self._engine) as connection:
             there = await ids_of(connection, project, [one.record.id for one in found])
         new = [one for one in found if one.record.id not in there]
-        rows = {one.record.id: await row_of(self._names, project, one.record) for one in new}
+        added = 0
         # Those with samples one by one: columns are locked in one order within an evaluation only.
-        added = await self._add(project, [one for one in new if not one.columns], rows, {})
-        for one in new:
-            if one.columns:
-                packed = await asyncio.to_thread(_packed, one, column)
-                added += await self._add(project, [one], rows, {one.record.id: packed})
+        for group in ([one for one in new if not one.columns], *([one] for one in new if one.columns)):
+            rows = [await row_of(self._names, project, one.record) for one in group]
+            packed = [await asyncio.to_thread(_packed, one, column) if one.columns else None for one in group]
+            async with writing(self._engine, sum(one.size for one in packed if one is not None)) as connection:
+                # Two imports of the same take turns.
+                await take_turn(connection, f"import {project}")
+                there = await ids_of(connection, project, [one.record.id for one in group])
+                for one, row, samples in zip(group, rows, packed, strict=True):
+                    if one.record.id not in there:
+                        await add_whole(connection, project, one.record, row, samples)
+                        added += 1
         return added
 
-    async def _add(
-        self,
-        project: str,
-        found: Sequence[Archived],
-        rows: Mapping[UUID, Mapping[str, Any]],
-        packed: Mapping[UUID, PackedSamples],
-    ) -> int:
-        if not found:
-            return 0
-        async with writing(self._engine, sum(one.size for one in packed.values())) as connection:
-            # Two imports of the same take turns.
-            await take_turn(connection, f"import {project}")
-            there = await ids_of(connection, project, [one.record.id for one in found])
-            new = [one for one in found if one.record.id not in there]
-            for one in new:
-                identifier = one.record.id
-                await add_whole(connection, project, one.record, rows[identifier], packed.get(identifier))
-            return len(new)
-
     async def add_answers(self, kind: ArchiveKind, project: str, rows: Sequence[Mapping[str, Any]]) -> int:
+        of, columns = _KINDS[kind], _KINDS[kind].table.c
+        added: list[str] = []
         async with writing(self._engine) as connection:
-            return await _add_rows(connection, kind, project, rows)
+            for row in rows:
+                values = {
+                    column.name: _read(column, row[column.name]) for column in columns if column.name != "project"
+                }
+                add = insert(of.table).values(project=project, **values).on_conflict_do_nothing().returning(columns.id)
+                if await connection.scalar(add) is not None:
+                    added.append(str(values[of.named]))
+                    continue
+                key = {name: values[name] for name in of.order}
+                there = select(columns.id).where(*same(of.table, project=project, **key))
+                if await connection.scalar(there) != values["id"]:
+                    named = " ".join(map(str, key.values()))
+                    raise ArchiveConflictError(f"there is another {of.kind.value} {named} in {project}")
+            if added:
+                await note(connection, project, Change.CREATED, of.kind, *added)
+        return len(added)
 
 
 async def _next(connection: AsyncConnection, project: str, after: UUID, last: UUID, most: int) -> list[UUID]:
