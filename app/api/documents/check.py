@@ -16,7 +16,6 @@ from app.api.documents.document import (
     Kind,
     Link,
     Name,
-    Records,
     Rule,
     Rules,
     Said,
@@ -72,7 +71,7 @@ def check_document(answer: Json) -> Document:
             )
         ],
         path=f"gates/{gate['name']}/checks/{answer['id']}",
-        records=Records(
+        records=(
             _HEADS,
             [
                 (

@@ -17,7 +17,6 @@ from app.api.documents.document import (
     Link,
     MetricName,
     Name,
-    Records,
     Said,
     Section,
     Table,
@@ -206,7 +205,7 @@ def _of_runs(answer: Json) -> Document:
             Section("figures", "Figures", [Figures("The differences as a figure")]),
         ],
         path=f"comparisons/{answer['id']}",
-        records=Records(_HEADS, _records(answer)),
+        records=(_HEADS, _records(answer)),
     )
 
 
@@ -434,7 +433,7 @@ def _of_models(answer: Json) -> Document:
             Section("figures", "Figures", [Figures("The differences as a figure")]),
         ],
         path=f"comparisons/{answer['id']}",
-        records=Records(
+        records=(
             ("model", "version", "average_rank"),
             [(model["name"], model.get("version"), rank) for model, rank in zip(answer["models"], ranks, strict=True)],
         ),

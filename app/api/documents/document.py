@@ -286,12 +286,8 @@ class Section:
     says: Words = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
-    """The values of an answer in long form, exact; ``rows`` are made as they are written, and once."""
-
-    heads: Sequence[str]
-    rows: Iterable[Sequence[str | float | int | None]]
+# The values of an answer in long form, exact: headings, and rows that are made as they are written, and once.
+Records = tuple[Sequence[str], Iterable[Sequence[str | float | int | None]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,6 @@ from app.api.documents.document import (
     Medium,
     MetricName,
     Name,
-    Records,
     Said,
     Section,
     Table,
@@ -118,7 +117,7 @@ def evaluation_document(answer: Json) -> Document:
             if (said := metric_sentence(key, task))
         ),
         task=task,
-        records=Records(_HEADS, _lines(answer)),
+        records=(_HEADS, _lines(answer)),
     )
 
 

@@ -21,7 +21,6 @@ from app.api.documents.document import (
     Medium,
     MetricName,
     Name,
-    Records,
     Said,
     Section,
     Table,
@@ -68,7 +67,7 @@ def history_document(answer: Json) -> Document:
             Section("evaluations", "All evaluations", [*_evaluations(items, changes)]),
         ],
         method=[_METHOD, *answer["notes"]],
-        records=Records(_HEADS, _records(items, changes)),
+        records=(_HEADS, _records(items, changes)),
     )
 
 

@@ -15,7 +15,6 @@ from app.api.documents.document import (
     Link,
     MetricName,
     Name,
-    Records,
     Said,
     Section,
     Table,
@@ -35,7 +34,7 @@ def leaderboard_document(answer: Json) -> Document:
         title=(Name(dataset_name(answer["dataset"])), " by ", MetricName(metric), better),
         facts=[("", fact) for fact in _size(answer)],
         sections=[Section("models", "Models", [leaderboard_table(answer), *leaderboard_notes(answer)], lede)],
-        records=Records(
+        records=(
             _HEADS,
             [
                 (

@@ -144,8 +144,9 @@ def write_csv(document: Document) -> str:
     """Return the values of a document, a line for each."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(document.records.heads)
-    for line in document.records.rows:
+    heads, rows = document.records
+    writer.writerow(heads)
+    for line in rows:
         # No text is taken for a formula (OWASP, CSV injection).
         writer.writerow([f"'{one}" if isinstance(one, str) and one.startswith(_FORMULA) else one for one in line])
     return text.getvalue()

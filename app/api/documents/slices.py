@@ -18,7 +18,6 @@ from app.api.documents.document import (
     Link,
     MetricName,
     Name,
-    Records,
     Said,
     Section,
     Table,
@@ -95,7 +94,7 @@ def slices_document(answer: Json) -> Document:
             "p is adjusted over all slices and metrics, to hold the false discovery rate; that of a search holds the "
             "chance of any false find."
         ],
-        records=Records(_HEADS, _records(slices)),
+        records=(_HEADS, _records(slices)),
     )
 
 

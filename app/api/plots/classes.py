@@ -32,12 +32,11 @@ def per_class(given: FigureData) -> Figure:
         raise NoFigure("expected a class with a recall, and none has one")
     kept = order[:_MOST]
     names, word = apart(kept), class_word(report, len(order))
-    rows = [
-        {"class": said, "metric": metric, "value": value, **dict(zip(("low", "high"), limits, strict=True))}
-        for label, said in zip(kept, names, strict=True)
-        for metric, value in ((RECALL, recalls_of(report)[label]), (PRECISION, precision_of(report, label)))
-        for limits in [ends_of(report, f"{metric}@{write_label(label)}")]
-    ]
+    recalls, rows = recalls_of(report), list[Row]()
+    for label, said in zip(kept, names, strict=True):
+        for metric, value in ((RECALL, recalls[label]), (PRECISION, precision_of(report, label))):
+            low, high = ends_of(report, f"{metric}@{write_label(label)}")
+            rows.append({"class": said, "metric": metric, "value": value, "low": low, "high": high})
     layers = [
         *_rate_layers(RECALL, names, "stays", "interval"),
         *_rate_layers(PRECISION, names, "moves", "interval-moves"),

@@ -31,11 +31,7 @@ def _drawn(items: Sequence[Json]) -> list[str]:
     return [name for name in items[0]["metrics"] if any(one["metrics"][name]["value"] is not None for one in items)]
 
 
-def _room(answer: Json) -> int:
-    return 165 + 187 * len(_drawn(answer["items"]))
-
-
-@figure("history", needs=Needs.HISTORY, room=_room, broad=True)
+@figure("history", needs=Needs.HISTORY, room=lambda answer: 165 + 187 * len(_drawn(answer["items"])), broad=True)
 def history(given: FigureData) -> Figure:
     """Each metric over the evaluations of a model: values with limits, where they were expected, and changes."""
     answer = given.answer

@@ -213,10 +213,7 @@ def in_percent(part: float) -> str:
 
 def _cells(look: Look, count: int) -> Iterator[Spec]:
     stroke: Spec = {"stroke": look.paper, "strokeWidth": 2 if count <= WITH_COUNTS else 1}
-    if count > WITH_SHARES:
-        stroke = {"stroke": None, "strokeWidth": 0}
-    else:
-        yield marks.layer("rect", where="datum.count === 0", color=f"{look.line}55", **stroke)
+    yield marks.layer("rect", where="datum.count === 0", color=f"{look.line}55", **stroke)
     for right, told, of in ((True, "right", "datum.right"), (False, "mistaken", "!datum.right")):
         colour = coloured_by_share(look, f"{told}, share of the row", right=right, titleLimit=300)
         yield marks.layer("rect", encoding={"color": colour}, where=f"datum.count > 0 && {of}", **stroke)
@@ -224,8 +221,6 @@ def _cells(look: Look, count: int) -> Iterator[Spec]:
 
 def _texts(look: Look, count: int, *, shares: bool) -> Iterator[Spec]:
     colour = {"color": ink_on_share(look)}
-    if count > WITH_SHARES:
-        return
     if count > WITH_COUNTS:
         yield marks.texts("percent", encoding=colour, fontSize=11)
     elif shares:

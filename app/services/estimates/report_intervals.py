@@ -19,15 +19,7 @@ from app.domain.wording import classes, names, numbered
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import (
-    Every,
-    Expression,
-    Measure,
-    is_biased,
-    is_of_slices,
-    measures,
-    needs_counts,
-)
+from app.kernel.metrics.expression import Every, Expression, Measure, is_biased, is_of_slices, measures, needs_counts
 from app.kernel.metrics.families.score_ranking import roc_auc, roc_auc_ovr_macro
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores

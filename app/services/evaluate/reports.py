@@ -48,9 +48,7 @@ from app.kernel.metrics.families.combinations import GPS
 from app.kernel.metrics.families.rates import recall, support
 from app.services.estimands import estimand_of
 from app.services.estimates.estimate import NoLimits
-from app.services.estimates.report_intervals import (
-    estimate_for_report,
-)
+from app.services.estimates.report_intervals import estimate_for_report
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.sections.designs import design_section
@@ -262,7 +260,8 @@ def build_report(question: Question, of_matrix: Section | None, of_samples: Mapp
         shown = whole.metrics["prevalence_insensitive"].keys() | whole.metrics["prevalence_sensitive"]
         leading = headline_names(reported, source.task, [name for name in whole.values if name in shown])
     headline = headline_of(summary, whole, leading)
-    return Report(input=summary, headline=headline, **_said(whole), of_samples=of_samples, **details)
+    said = {name: getattr(whole, name) for name in _SHARED}
+    return Report(input=summary, headline=headline, **said, of_samples=of_samples, **details)
 
 
 # Sections whose details are a member of a report, and details of what is more than a matrix of classes that are.
@@ -270,11 +269,6 @@ _DETAILED = (SectionName.PROBABILITIES, SectionName.GROUPS, SectionName.WEIGHTS)
 _DETAILS_OF_UNITS = ("queries", "decisions", "groups", "weights")
 # Members of a report that its section has too.
 _SHARED = frozenset(one.name for one in fields(Report)) & frozenset(one.name for one in fields(Section))
-
-
-def _said(section: Section) -> dict[str, Any]:
-    """Members of a report that are as in its section."""
-    return {name: getattr(section, name) for name in _SHARED}
 
 
 def _joined(first: Section, second: Section) -> Section:

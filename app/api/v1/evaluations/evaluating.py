@@ -24,12 +24,7 @@ from app.api.v1.requests.fields import ADDRESS_OF_HISTORY
 from app.domain.errors import DomainError, Fault, Forbidden, InvalidInput, NotFound, ResultDeleted
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.operations import KeptResult
-from app.services.evaluate.evaluations import (
-    Evaluation,
-    NewEvaluation,
-    evaluate_alone,
-    evaluate_together,
-)
+from app.services.evaluate.evaluations import Evaluation, NewEvaluation, evaluate_alone, evaluate_together
 from app.services.present import part_id
 
 Store = Annotated[bool, Query(description="false: compute, answer 200 and save nothing.")]

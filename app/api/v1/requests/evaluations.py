@@ -26,15 +26,7 @@ from app.api.v1.requests.inputs import AnyInput
 from app.domain.inputs.labels import MOST_CLASSES
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Tally
-from app.domain.options import (
-    DRAWS,
-    FEWEST_DRAWS,
-    Costs,
-    IntervalMethod,
-    Options,
-    Sampling,
-    Shares,
-)
+from app.domain.options import DRAWS, FEWEST_DRAWS, Costs, IntervalMethod, Options, Sampling, Shares
 from app.services.evaluate.evaluations import Merge, NewEvaluation
 
 NonNegativeRow = Annotated[list[Annotated[float, Field(ge=0)]], Field(max_length=MOST_CLASSES, fail_fast=True)]

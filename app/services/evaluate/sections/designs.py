@@ -97,8 +97,16 @@ def _designed(
         "effective_samples": effective,
         "design_effects": dict(zip(known, numbers(np.array(list(known.values()))), strict=True)),
     }
-    few = question.has_intervals and effective < max(FEW_EFFECTIVE, min(FEW_OF_MANY, size / 2))
-    return design, [_worth(design), _few_effective(design)] if few else [_worth(design)]
+    found = [_worth(design)]
+    if question.has_intervals and effective < max(FEW_EFFECTIVE, min(FEW_OF_MANY, size / 2)):
+        few = Finding.warning(
+            "intervals_of_few_effective_samples",
+            f"The samples carry only as much information as {rounded(effective, 0)} of equal weight. From so few the "
+            "variance is uncertain. Intervals are widened, but can miss the truth more often than their level says.",
+            effective_samples=effective,
+        )
+        found.append(few)
+    return design, found
 
 
 def _worth(design: WeightDesign) -> Finding:
@@ -111,16 +119,6 @@ def _worth(design: WeightDesign) -> Finding:
         "weight. A weight is taken as the inverse of the chance to be sampled, not as how often a sample was seen. "
         "Intervals allow for that.",
         n_samples=total,
-        effective_samples=effective,
-    )
-
-
-def _few_effective(design: WeightDesign) -> Finding:
-    effective = design["effective_samples"]
-    return Finding.warning(
-        "intervals_of_few_effective_samples",
-        f"The samples carry only as much information as {rounded(effective, 0)} of equal weight. From so few the "
-        "variance is uncertain. Intervals are widened, but can miss the truth more often than their level says.",
         effective_samples=effective,
     )
 
@@ -145,8 +143,16 @@ def groups_of(question: Question, run: RunData, units: str) -> tuple[GroupDesign
         design["design_effects"], of_accuracy = effects, {"design_effect": effects[accuracy.key]}
         said = f"{_worth_in_groups(int(sizes.sum()), effects[accuracy.key])} {_ALLOWED}; accuracy_p_value and "
         said += "kappa_standard_error do not."
-    found = [_in_groups(sizes, said, units, **of_accuracy)]
-    return design, [*found, *(_few_groups(sizes) if question.has_intervals else ())]
+    total = int(sizes.sum())
+    in_groups = Finding.note(
+        "samples_in_groups",
+        f"The {total:,} {units} come in {sizes.size:,} groups, and can carry less information than independent "
+        f"{units}. {said}",
+        n_samples=total,
+        n_groups=sizes.size,
+        **of_accuracy,
+    )
+    return design, [in_groups, *(_few_groups(sizes) if question.has_intervals else ())]
 
 
 def _check_reach(run: RunData, options: Options) -> None:
@@ -168,18 +174,6 @@ def _worth_in_groups(total: int, effect: Value) -> str:
         worth = numbered(round(total / effect), "independent samples")
         return f"For accuracy they carry as much information as about {worth}."
     return "Here they carry no less: predictions in a group are not more alike than others."
-
-
-def _in_groups(sizes: Array, said: str, units: str = "samples", **known: Value) -> Finding:
-    total = int(sizes.sum())
-    return Finding.note(
-        "samples_in_groups",
-        f"The {total:,} {units} come in {sizes.size:,} groups, and can carry less information than independent "
-        f"{units}. {said}",
-        n_samples=total,
-        n_groups=sizes.size,
-        **known,
-    )
 
 
 def _few_groups(sizes: Array) -> Iterator[Finding]:

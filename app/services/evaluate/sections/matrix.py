@@ -190,13 +190,17 @@ def sections(found: BatchValues) -> list[Section]:
         intervals = headline_intervals(headlines, [question.source.labels for question in questions])
         balanced = balanced_intervals(found.table, headlines)
     complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
-    overall_rows = numbers(_overall_rows(order, questions, overall, by_class))
-    # Values (B, K, V) in the order of the report.
+    # Values (B, K, V) and (B, V) in the order of the report; of two classes with those of the positive one.
     metrics, matrices, _, classes = by_class.shape
     class_rows = by_class.transpose(1, 3, 2, 0).reshape(matrices, classes, 2 * metrics)[..., order.per_class.order]
+    whole = overall
+    if n_classes == 2:
+        positives: Any = [question.source.positive for question in questions]
+        whole = np.concatenate([overall, by_class[:, range(matrices), :, positives].transpose(1, 0, 2)])
+    rows_of_all = numbers(whole.transpose(1, 2, 0).reshape(matrices, 2 * len(whole))[:, order.overall.order])
     return [
         Section(
-            metrics=order.overall.grouped(overall_rows[index]),
+            metrics=order.overall.grouped(rows_of_all[index]),
             per_class=dict(zip(question.source.labels, map(order.per_class.grouped, rows), strict=True)),
             values=values,
             requested=requested,
@@ -267,17 +271,6 @@ def with_limits_beyond(section: Section, question: Question, run: RunData) -> Se
     # A rate has one interval, whatever name it was asked by.
     known = {text: section.intervals[text] for text in asked if text in section.intervals}
     return replace(section, intervals={**section.intervals, **asked, **known})
-
-
-def _overall_rows(order: MetricOrder, questions: Sequence[Question], overall: Array, by_class: Array) -> Array:
-    """Values (B, V) in the order of the report; for two classes with those of the positive class."""
-    positives = [question.source.positive for question in questions if question.source.positive is not None]
-    if positives:
-        of_positive = by_class[:, range(len(questions)), :, positives].transpose(1, 0, 2)
-        overall = np.concatenate([overall, of_positive])
-    metrics, matrices, _ = overall.shape
-    rows: Array = overall.transpose(1, 2, 0).reshape(matrices, 2 * metrics)[:, order.overall.order]
-    return rows
 
 
 def _undefined(order: MetricOrder, source: MatrixInput, by_class: Array, overall: Array) -> list[Undefined]:

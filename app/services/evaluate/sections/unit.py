@@ -10,14 +10,7 @@ from app.domain.inputs.kind import Reported
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import numbers
-from app.domain.report import (
-    Group,
-    GroupedMetrics,
-    Section,
-    Undefined,
-    Value,
-    no_metrics,
-)
+from app.domain.report import Group, GroupedMetrics, Section, Undefined, Value, no_metrics
 from app.kernel.metrics.card import DIVISION_BY_ZERO, AnyMetric, Explainer, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.conditions import NO_ACTUAL, NO_REST
