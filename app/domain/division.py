@@ -112,13 +112,7 @@ def gathered(
     sizes = [len(source.labels)] * 2 + [2, 1 if names is None else names.size, *(len(one.values) for one in columns)]
     if math.prod(sizes) > _MOST_CELLS:
         return source, columns, reference
-    cells = np.ravel_multi_index(codes, sizes)
-    if math.prod(sizes) <= samples.size:
-        times = np.bincount(cells)
-        kept = np.flatnonzero(times)
-        times = times[kept]
-    else:
-        kept, times = np.unique(cells, return_counts=True)
+    kept, times = np.unique(np.ravel_multi_index(codes, sizes), return_counts=True)
     truth, predicted, inside, groups, *others = np.unravel_index(kept, sizes)
     entries = [replace(one, codes=own) for one, own in zip(columns, others, strict=True)]
     attributes = Attributes({one.name: Attribute(one.codes, tuple(one.values)) for one in entries})

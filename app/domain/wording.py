@@ -35,12 +35,7 @@ def written_day(day: date) -> str:
 
 def rounded(value: float, digits: int = 3) -> str:
     """Write a number with so many decimals, five at most: ``rounded(0.9525)`` is 0.953."""
-    exact = repr(float(value))
-    if exact[-1] == "5" or "e" in exact or not abs(value) < _LARGE:
-        return _written(value, 1, digits)
-    # The double and its shortest decimal round alike unless the latter is a half.
-    text = f"{value:.{digits}f}"
-    return text if float(text) else text.removeprefix("-")
+    return _written(value, 1, digits)
 
 
 def percent(value: float, digits: int | None = 1) -> str:

@@ -157,8 +157,7 @@ def estimated(source: DataSource, asked: Asked, streamed_from: int) -> DataEstim
             files = [file for one in copied.sides for file in one.listing.files]
         else:
             data = _opened(source, asked)
-            _checked(data, asked)
-            labels, numbers = data.loaded(partial(_columns, asked, data.columns))
+            labels, numbers = _checked(data, asked)
             files = [*data.listing.files]
         rows, known = data.rows_about()
         seconds = _SECONDS + rows * len({*labels, *numbers}) * (_COUNTED_SECONDS if asked.counts else _ROW_SECONDS)
@@ -288,7 +287,7 @@ class Reading:
             return made
 
     def at_hand(self, asked: Asked) -> Asked:
-        """What is asked, of the file that all rows were written to where columns are joined. Raises as `copied`."""
+        """Return what is asked, of the file that all rows were written to if columns are joined; raises as `copied`."""
         return self.copied(asked)[0] if asked.is_copied else asked
 
 
@@ -310,11 +309,8 @@ def count_data(source: DataSource, asked: Asked, engine: OpenEngine) -> ReadData
         TooLarge: there are too many groups.
         EngineError: the engine has no room for the rows.
     """
-    return _read(source, asked, partial(_counted, asked, engine), ids=False)
-
-
-def _counted(asked: Asked, engine: OpenEngine, data: Dataset) -> TableFile:
-    return data.counted(engine, grouped=_GROUP in _of_rows(asked, data))
+    counted = lambda data: data.counted(engine, grouped=_GROUP in _of_rows(asked, data))  # noqa: E731
+    return _read(source, asked, counted, ids=False)
 
 
 def _read(source: DataSource, asked: Asked, file: Callable[[Dataset], TableFile], *, ids: bool) -> ReadData:
@@ -421,8 +417,9 @@ def _opened(source: DataSource, asked: Asked, besides: Sequence[str] = ()) -> Da
     return open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes, besides)
 
 
-def _checked(data: Dataset, asked: Asked) -> None:
-    _columns(asked, data.columns, data.described())
+def _checked(data: Dataset, asked: Asked) -> Columns:
+    """Columns of labels and of numbers that fit. Raises as `check_data`."""
+    return data.loaded(partial(_columns, asked, data.columns))
 
 
 def _of_rows(asked: Asked, data: Dataset) -> frozenset[str]:

@@ -17,14 +17,7 @@ from app.api.problems import InvalidQuery
 from app.api.v1.requests import questions as requests
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.errors import UnknownClass
-from app.services.decide.curves import (
-    CurveName,
-    CurvePoints,
-    CurveQuestion,
-    RunCurves,
-    curve_of,
-    curves_of,
-)
+from app.services.decide.curves import CurveName, CurvePoints, CurveQuestion, RunCurves, curve_of, curves_of
 from app.services.decide.thresholds import DecisionRule, LabelRules, rules_of
 
 router = routes("evaluations")

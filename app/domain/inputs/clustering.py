@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.findings import Finding
-from app.domain.inputs.columns import (
-    Rows,
-    check_range,
-    design_facts,
-    read_table,
-    refuse_first,
-    samples_of,
-)
+from app.domain.inputs.columns import Rows, check_range, design_facts, read_table, refuse_first, samples_of
 from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
     DISTANCES,
@@ -124,7 +117,7 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
     """An input with its classes in another order."""
     if not labels:
         return source
-    place = np.argsort([source.labels.index(label) for label in labels])
+    place = np.array([labels.index(label) for label in source.labels])
     classes, clusters, times = source.counts.T
     samples = source.samples
     if samples is not None:
@@ -261,19 +254,10 @@ class Clustering(Input):
 
     def read(self, pointer: str) -> MatrixInput:
         """A table of classes by clusters, and the samples where something needs them."""
-        if self.contingency is not None:
-            both = next(iter(self.given()), None)
-            said = "contingency, classes and clusters or columns of samples, got something of both"
-        else:
-            both = next((one for one in ("classes", "clusters") if getattr(self, one) is not None), None)
-            said = "names of classes and clusters with a contingency only; samples name theirs themselves"
-        if both is not None:
-            either = "either " if self.contingency is not None else ""
-            raise InvalidInput.at(f"{pointer}/{both}", "one_of", f"expected {either}{said}")
+        columns = tuple(name for name in self.columns() if name != "y_pred")
+        self.chosen_way(pointer, (("contingency",), ("classes", "clusters")), (("y_pred",), columns))
         if self.contingency is not None:
             return self._of_table(self.contingency, pointer)
-        if self.y_pred is None:
-            raise InvalidInput.at(f"{pointer}/y_pred", "missing_field", "expected contingency or y_pred, got neither")
         return self._of_samples(pointer)
 
     def _of_table(self, rows: list[list[float]], pointer: str) -> MatrixInput:

@@ -32,6 +32,7 @@ from app.domain.inputs.columns import (
 from app.domain.inputs.content import IGNORED_FACT, LARGEST_TOTAL
 from app.domain.inputs.labels import LONGEST_NAME, MOST_CLASSES, as_labels
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput
+from app.domain.wording import names
 from app.kernel.metrics.card import AnyMetric, Card, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array
@@ -289,6 +290,23 @@ class Columns:
         """Columns that came, by name."""
         return {name: value for name in self.columns() if (value := getattr(self, name)) is not None}
 
+    def chosen_way(self, pointer: str, *ways: tuple[tuple[str, ...], tuple[str, ...]]) -> tuple[str, ...]:
+        """Return the members of which there have to be all, of the one of several ways that a kind can come: each has
+        such members, and others that it may have besides. Raises InvalidInput: something is missing or of another way.
+        """
+        needed_ones = [needed for needed, _ in ways]
+        said = (", or " if any(needed[1:] for needed in needed_ones) else " or ").join(map(names, needed_ones))
+        there = [name for needed, others in ways for name in (*needed, *others) if getattr(self, name) is not None]
+        chosen, besides = next((way for way in ways if not {*way[0]}.isdisjoint(there)), ways[-1])
+        other = next((name for name in there if name not in (*chosen, *besides)), None)
+        if other is not None:
+            raise InvalidInput.at(f"{pointer}/{other}", "one_of", f"expected either {said}, got {other} too")
+        absent = next((name for name in chosen if name not in there), None)
+        if absent is not None:
+            got = f"no {absent}" if {*chosen} & {*there} else "neither"
+            raise InvalidInput.at(f"{pointer}/{absent}", "missing_field", f"expected {said}, got {got}")
+        return chosen
+
     def read_columns(self, pointer: str, *, unit: str = "sample") -> dict[str, Any]:
         """Return the columns that came, by name, as arrays with one entry each per ``unit``.
 
@@ -396,14 +414,15 @@ class Reported:
 
 
 def with_classes_in_order(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
-    """An input with its classes in another order: rows of its counts, and actual classes of its samples."""
+    """An input with its classes in their order among others: rows of its counts, and actual classes of its samples."""
     if not labels:
         return source
-    order = [source.labels.index(label) for label in labels]
-    samples = source.samples
+    places, samples = [labels.index(label) for label in source.labels], source.samples
+    counts = np.zeros((len(labels), *source.counts.shape[1:]), source.counts.dtype)
+    counts[places] = source.counts
     if samples is not None:
-        samples = replace(samples, truth=np.argsort(order)[samples.truth])
-    return replace(source, labels=labels, counts=source.counts[order], samples=samples)
+        samples = replace(samples, truth=np.array(places)[samples.truth])
+    return replace(source, labels=labels, counts=counts, samples=samples)
 
 
 # What is true of a matrix at balanced prevalence, of classes and of most kinds.
@@ -423,7 +442,7 @@ class UnitKind:
         inputs: What metrics can be computed from: fewer where scores are missing.
         ranked: What runs are ranked by where nobody says: the first of these that can be computed.
         units: What is resampled. Raises ValueError where samples are needed and missing.
-        reordered: An input with its labels in another order, which runs that are compared share.
+        reordered: An input with its labels in their order among those that several runs share.
         restricted: An input of some of its units alone, by their places, with its samples.
         shown: Members of the input in an answer, beside those that all kinds have.
         twin: The subject as if all labels were equally frequent, for those metrics that it holds something for; None

@@ -11,14 +11,7 @@ from app.domain.inputs.classified import Predictions, Probabilities, Scores, dec
 from app.domain.inputs.clustering import Clustering
 from app.domain.inputs.columns import design_facts
 from app.domain.inputs.confusion import DECISIONS, BinaryCounts, ConfusionMatrix
-from app.domain.inputs.content import (
-    DECISIONS_FACT,
-    GROUPS_FACT,
-    IGNORED_FACT,
-    MIXED_FACT,
-    REPEATS_FACT,
-    WEIGHTS_FACT,
-)
+from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, IGNORED_FACT, MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT
 from app.domain.inputs.folds import Folds
 from app.domain.inputs.kind import Input, UnitKind
 from app.domain.inputs.matrices import MatrixInput, class_counts

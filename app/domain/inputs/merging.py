@@ -25,7 +25,7 @@ from app.domain.inputs.content import (
     why_not_saved,
 )
 from app.domain.inputs.folds import Folds, attribute_names, ignored_facts, output_axes, pooled
-from app.domain.inputs.kinds import KINDS, restricted, units_of
+from app.domain.inputs.kinds import KINDS, UNIT_KINDS, restricted, units_of
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_class_count
 from app.domain.inputs.multilabel import MOST_ENTRIES
@@ -313,27 +313,18 @@ def _decided(source: MatrixInput, samples: Samples) -> MatrixInput:
 
 def _aligned(part: MatrixInput, parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> Samples:
     """Samples of a part with the codes that all have."""
-    samples = part.known_samples
-    places = _places(part.labels, labels)
-    match part.task:
-        case None:
-            return in_order(samples, places)
-        case Task.MULTILABEL:
-            wide = np.zeros((2, len(samples.truth), len(labels)), dtype=samples.truth.dtype)
-            wide[:, :, places] = samples.truth, samples.predicted
-            outputs = None if samples.outputs is None else samples.outputs[:, np.argsort(places)]
-            return replace(samples, truth=wide[0], predicted=wide[1], outputs=outputs)
-        case Task.RANKING:
-            # Codes of queries, whose ids stand beside each other.
-            before = parts[: next(place for place, one in enumerate(parts) if one is part)]
-            start = sum(0 if one.unit_ids is None else len(one.unit_ids) for one in before)
-            return replace(samples, predicted=samples.predicted + start)
-        case Task.CLUSTERING:
-            clusters = _all_names([tuple(one.facts[CLUSTERS_FACT]) for one in parts])
-            moved = _places(part.facts[CLUSTERS_FACT], clusters)[samples.predicted]
-            return replace(samples, truth=places[samples.truth], predicted=moved)
-        case _:
-            return replace(samples, truth=places[samples.truth])
+    if part.task is None:
+        return in_order(part.known_samples, _places(part.labels, labels))
+    samples = UNIT_KINDS[part.task].reordered(part, labels).known_samples
+    if part.task is Task.RANKING:
+        # Codes of queries, whose ids stand beside each other.
+        before = parts[: next(place for place, one in enumerate(parts) if one is part)]
+        start = sum(0 if one.unit_ids is None else len(one.unit_ids) for one in before)
+        return replace(samples, predicted=samples.predicted + start)
+    if part.task is Task.CLUSTERING:
+        clusters = _all_names([tuple(one.facts[CLUSTERS_FACT]) for one in parts])
+        return replace(samples, predicted=_places(part.facts[CLUSTERS_FACT], clusters)[samples.predicted])
+    return samples
 
 
 def _shared_facts(parts: Sequence[MatrixInput]) -> _Facts:

@@ -13,13 +13,7 @@ from app.domain.errors import Fault, InvalidInput, TooLarge, UnknownClass, moved
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import read_attributes
 from app.domain.inputs.classified import Probabilities, Scores, assumed_threshold
-from app.domain.inputs.columns import (
-    Rows,
-    check_finite,
-    check_range,
-    design_facts,
-    samples_of,
-)
+from app.domain.inputs.columns import Rows, check_finite, check_range, design_facts, samples_of
 from app.domain.inputs.content import GROUPS_FACT, OUTPUTS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
     ATTRIBUTES,
@@ -73,16 +67,19 @@ def _label_units(source: MatrixInput) -> LabelUnits:
 
 
 def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
-    order = [source.labels.index(label) for label in labels]
-    samples, facts = source.samples, dict(source.facts)
+    places = [labels.index(label) for label in source.labels]
+    # Labels that are not its own have no outputs: such are merged only where all have those of the first.
+    order, samples, facts = np.argsort(places), source.samples, dict(source.facts)
+    counts = np.zeros((len(labels), 2, 2), source.counts.dtype)
+    counts[places] = source.counts
     if samples is not None:
+        wide = np.zeros((2, samples.size, len(labels)), dtype=samples.truth.dtype)
+        wide[:, :, places] = samples.truth, samples.predicted
         outputs = None if samples.outputs is None else samples.outputs[:, order]
-        samples = replace(
-            samples, truth=samples.truth[:, order], predicted=samples.predicted[:, order], outputs=outputs
-        )
+        samples = replace(samples, truth=wide[0], predicted=wide[1], outputs=outputs)
     if isinstance(facts.get("threshold"), list):
         facts["threshold"] = [facts["threshold"][place] for place in order]
-    return replace(source, labels=labels, counts=source.counts[order], samples=samples, facts=facts)
+    return replace(source, labels=labels, counts=counts, samples=samples, facts=facts)
 
 
 def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
@@ -330,7 +327,7 @@ class Multilabel(Input):
 def _as_columns(rows: Rows, labels: Sequence[str] | None, pointer: str) -> Members | None:
     """Rows of 0 and 1 as a table (n, L); None for lists of labels."""
     table = _as_table(rows)
-    if table is None or not _is_binary(table):
+    if table is None or not ((table == 0) | (table == 1)).all():
         return None
     if labels is not None and table.shape[1] != len(labels):
         if {"0", "1"} & set(labels):
@@ -342,14 +339,6 @@ def _as_columns(rows: Rows, labels: Sequence[str] | None, pointer: str) -> Membe
         )
     members: Members = table != 0
     return members
-
-
-def _is_binary(table: NDArray[Any]) -> bool:
-    """Is every entry 0 or 1? Whole numbers below 0 are large ones without their sign."""
-    if table.dtype.kind in "bui" and table.size:
-        unsigned = table.view(np.dtype(f"u{table.dtype.itemsize}")) if table.dtype.kind == "i" else table
-        return bool(unsigned.max() <= 1)
-    return bool(((table == 0) | (table == 1)).all())
 
 
 def _as_table(rows: Rows) -> NDArray[Any] | None:

@@ -335,11 +335,14 @@ class Ranking(Input):
         by their codes.
         """
         facts: dict[str, Any] = {} if self.relevant_from is None else {RELEVANT_FROM: self.relevant_from}
-        if self.judgements is None and self.retrieved is None:
+        self.chosen_way(pointer, (("judgements", "retrieved"), ()), (("query_ids", "relevance"), ("scores", "ranks")))
+        if self.judgements is None or self.retrieved is None:
             ids, codes, grades, values = self._together(pointer)
             entries = codes
         else:
-            (ids, codes, grades, values), entries, facts["queries_without_judgements"] = self._apart(pointer)
+            (ids, codes, grades, values), entries, facts["queries_without_judgements"] = _apart(
+                self.judgements, self.retrieved, pointer
+            )
         cutoffs = CUTOFFS if self.cutoffs is None else tuple(dict.fromkeys(self.cutoffs))
         attributes = None
         if self.attributes:
@@ -354,13 +357,6 @@ class Ranking(Input):
         Raises:
             InvalidInput, TooLarge: it is no such table, or an item is neither judged nor retrieved.
         """
-        for name in ("query_ids", "relevance"):
-            if getattr(self, name) is None:
-                raise InvalidInput.at(
-                    f"{pointer}/{name}",
-                    "missing_field",
-                    f"expected {name}, or judgements and retrieved in place of columns, got neither",
-                )
         read = self.read_columns(pointer, unit="item")
         ids, codes = np.unique(read["query_ids"], return_inverse=True)
         grades, values = read["relevance"], _scores_of(read)
@@ -373,39 +369,31 @@ class Ranking(Input):
             )
         return ids, codes, grades, values
 
-    def _apart(self, pointer: str) -> tuple[_Items, NDArray[np.intp], int]:
-        """Items of two tables, those of queries that were judged, the query of each judgement, and how many others are.
 
-        Raises:
-            InvalidInput, TooLarge: there is one table without the other, or with columns; one is no such table; or an
-                item is there twice for a query.
-        """
-        if self.given():
-            name = next(iter(self.given()))
-            raise InvalidInput.at(
-                f"{pointer}/{name}", "one_of", f"expected either judgements and retrieved or {name}, got both"
-            )
-        if self.judgements is None or self.retrieved is None:
-            there, other = ("judgements", "retrieved")[:: 1 if self.retrieved is None else -1]
-            raise InvalidInput.at(f"{pointer}/{other}", "missing_field", f"expected {other} beside {there}, got none")
-        judged = self.judgements.read_columns(f"{pointer}/judgements", unit="judgement")
-        found = self.retrieved.read_columns(f"{pointer}/retrieved", unit="item")
-        n_judged = len(judged["query_ids"])
-        queries, codes = _coded(judged["query_ids"], found["query_ids"])
-        _, items = _coded(judged["item_ids"], found["item_ids"])
-        keys = codes.astype(np.int64) * (int(items.max()) + 1) + items
-        _refuse_twice(keys[:n_judged], judged["item_ids"], f"{pointer}/judgements")
-        _refuse_twice(keys[n_judged:], found["item_ids"], f"{pointer}/retrieved")
-        known, places = np.unique(keys, return_index=True)
-        grades, values = np.full(known.size, UNJUDGED), np.full(known.size, NOT_RETRIEVED)
-        grades[np.searchsorted(known, keys[:n_judged])] = judged["relevance"]
-        values[np.searchsorted(known, keys[n_judged:])] = _scores_of(found)
-        used: NDArray[np.intp] = np.unique(codes[:n_judged])
-        of_queries = codes[places]
-        kept = np.isin(of_queries, used)
-        left = np.asarray(np.searchsorted(used, of_queries[kept]))
-        entries = np.asarray(np.searchsorted(used, codes[:n_judged]))
-        return (queries.take(used), left, grades[kept], values[kept]), entries, len(queries) - used.size
+def _apart(judgements: Judgements, retrieved: Retrieved, pointer: str) -> tuple[_Items, NDArray[np.intp], int]:
+    """Items of two tables, those of queries that were judged, the query of each judgement, and how many others are.
+
+    Raises:
+        InvalidInput, TooLarge: one is no such table, or an item is there twice for a query.
+    """
+    judged = judgements.read_columns(f"{pointer}/judgements", unit="judgement")
+    found = retrieved.read_columns(f"{pointer}/retrieved", unit="item")
+    n_judged = len(judged["query_ids"])
+    queries, codes = _coded(judged["query_ids"], found["query_ids"])
+    _, items = _coded(judged["item_ids"], found["item_ids"])
+    keys = codes.astype(np.int64) * (int(items.max()) + 1) + items
+    _refuse_twice(keys[:n_judged], judged["item_ids"], f"{pointer}/judgements")
+    _refuse_twice(keys[n_judged:], found["item_ids"], f"{pointer}/retrieved")
+    known, places = np.unique(keys, return_index=True)
+    grades, values = np.full(known.size, UNJUDGED), np.full(known.size, NOT_RETRIEVED)
+    grades[np.searchsorted(known, keys[:n_judged])] = judged["relevance"]
+    values[np.searchsorted(known, keys[n_judged:])] = _scores_of(found)
+    used: NDArray[np.intp] = np.unique(codes[:n_judged])
+    of_queries = codes[places]
+    kept = np.isin(of_queries, used)
+    left = np.asarray(np.searchsorted(used, of_queries[kept]))
+    entries = np.asarray(np.searchsorted(used, codes[:n_judged]))
+    return (queries.take(used), left, grades[kept], values[kept]), entries, len(queries) - used.size
 
 
 def _scores_of(read: Mapping[str, Any]) -> Array:

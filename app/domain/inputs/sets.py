@@ -160,18 +160,7 @@ class Sets(Input):
         Of the columns of samples ``truth`` has the codes of the classes, ``predicted`` what is exact, and ``outputs``
         [n, 3] the sizes: there, predicted, common.
         """
-        given = self.given()
-        wanted = _OF_SIZES if not given.keys().isdisjoint(_OF_SIZES) else _OF_LISTS
-        other = next((name for name in _OF_LISTS if wanted is _OF_SIZES and name in given), None)
-        if other is not None:
-            raise InvalidInput.at(f"{pointer}/{other}", "one_of", "expected either sizes or lists, got both")
-        absent = next((name for name in wanted if name not in given), None)
-        if absent is not None:
-            raise InvalidInput.at(
-                f"{pointer}/{absent}",
-                "missing_field",
-                "expected n_true, n_predicted and n_common, or y_true and y_pred, for all items",
-            )
+        wanted = self.chosen_way(pointer, (_OF_SIZES, ()), (_OF_LISTS, ()))
         read = self.read_columns(pointer, unit="item")
         columns = [read[name] for name in wanted]
         if self.tagging is not None:

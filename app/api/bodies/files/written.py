@@ -17,7 +17,7 @@ _WHOLE = r"^-?(0|[1-9][0-9]{0,14})(\.0+)?$"
 
 
 class Spelling(Flag):
-    """What all texts of a column are; what all of several parts are is what each of them is (``&``)."""
+    """Spelling of all texts of a column; that of several parts together is what each of them is (``&``)."""
 
     # Whole numbers, perhaps with zeros behind the point, as columns with missing values have them in pandas.
     WHOLE = auto()

@@ -179,8 +179,19 @@ class _Batch:
         if failure is not None:
             raise failure
         value, heavy = self._values[index]
-        evaluate = _evaluate_heavy if heavy else _evaluate_light
-        return await evaluate(self._context, value, self._view, keep=self._keep)
+        context, view = self._context, self._view
+        if heavy:
+            work = partial(_evaluate_value, value, kept_as(context, keep=self._keep), view)
+            written, record = await context.services.compute.run_in_turn(work)
+            if record is not None:
+                await context.services.evaluations.keep(context.project, record)
+            return written
+        new = parse_value(value, requests.EvaluationRequest).to_domain()
+        if not self._keep:
+            return view.write(await compute_evaluation(context, new, view))
+        evaluation, kept = await keep_evaluation(context, new, view)
+        await kept
+        return view.write(evaluation)
 
     # Many at once.
 
@@ -245,23 +256,6 @@ def entries_of(value: Any) -> int:
     if isinstance(value, dict):
         return sum(map(entries_of, value.values()))
     return len(value) + sum(map(entries_of, value)) if isinstance(value, list) else 0
-
-
-async def _evaluate_heavy(context: Context, value: Any, view: View, *, keep: bool) -> bytes:
-    kept = kept_as(context, keep=keep)
-    written, record = await context.services.compute.run_in_turn(partial(_evaluate_value, value, kept, view))
-    if record is not None:
-        await context.services.evaluations.keep(context.project, record)
-    return written
-
-
-async def _evaluate_light(context: Context, value: Any, view: View, *, keep: bool) -> bytes:
-    new = parse_value(value, requests.EvaluationRequest).to_domain()
-    if not keep:
-        return view.write(await compute_evaluation(context, new, view))
-    evaluation, kept = await keep_evaluation(context, new, view)
-    await kept
-    return view.write(evaluation)
 
 
 def _evaluate_value(value: Any, kept: KeptAs, view: View) -> tuple[bytes, EvaluationRecord | None]:

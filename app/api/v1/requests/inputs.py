@@ -23,7 +23,7 @@ _TRAVELLING = globals()
 
 
 class TableModel(Wire):
-    """What is declared in the domain, as JSON."""
+    """A declaration of the domain as JSON."""
 
     declared: ClassVar[Any]
 

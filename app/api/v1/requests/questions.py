@@ -226,16 +226,18 @@ def identifiers_in(text: str | None) -> list[UUID]:
 
 
 class CurveOptions(Wire):
-    """What is asked of a curve, whatever class it is of."""
+    """Parameters of a curve, whatever class it is of."""
 
     max_points: int = Field(1000, ge=2, le=MOST_POINTS, description="Points at most.")
     prevalence: float | None = Field(
-        None, gt=0, lt=1, description="Decision curves: share of the class where the model is used."
+        None, gt=0, lt=1, description="Decision curves: share of the class where it is used; as observed by default."
     )
-    form: Literal["bins", "isotonic"] | None = Field(None, description="Calibration curves: `bins` or `isotonic`.")
+    form: Literal["bins", "isotonic"] | None = Field(
+        None, description="Calibration curves: in `bins` of equal width, or `isotonic`, without bins."
+    )
     bins: int | None = Field(None, ge=1, le=1000, description="Calibration curves: how many bins, 15 by default.")
     band: Literal["pointwise", "simultaneous"] | None = Field(
-        None, description="Limits around the curve, point by point or of the whole."
+        None, description="Limits around the curve: point by point, or of the curve as a whole."
     )
     level: Level | None = Field(None, description="Level of the band, 0.95 by default.")
     seed: int | None = Field(None, ge=0, lt=2**63, description="Seed of the band's resamples.")

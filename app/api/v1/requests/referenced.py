@@ -151,9 +151,7 @@ ReferencedInput: Any = referenced_input(
 
 
 class ReferencedRequest(NamedRequest):
-    """An evaluation of data that is named and not sent. It is made by a job, and its samples are never saved: the
-    option `retain` is `none`.
-    """
+    """An evaluation of data that is named and not sent. A job makes it, and saves no samples: `retain` is `none`."""
 
     input: ReferencedInput
     models: dict[Name, ModelColumnsField] | None = Field(
@@ -200,7 +198,7 @@ def uris_of(source: Any) -> list[str]:
 
 
 def asked_of(source: Any, memory_bytes: int, request: Mapping[str, Any], *, sliced: bool = False) -> Asked:
-    """What a request with an input that names its data asks of the data. Raises as `DataField.to_domain`."""
+    """Return what a request with an input that names its data asks of it. Raises as `DataField.to_domain`."""
     labels = getattr(source, "labels", None)
     texts = None if labels is None else [*map(label_text, labels)]
     return Asked(source.data.to_domain(), source.kind, texts, memory_bytes, sliced=sliced, request=request)
