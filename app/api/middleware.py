@@ -19,7 +19,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from fastapi import FastAPI
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect
@@ -65,16 +65,21 @@ class Packing(GZipMiddleware):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI connection."""
-        accepted = Headers(scope=scope).get("accept-encoding", "") if scope["type"] == "http" else ""
-        if ";" in accepted and any(weighted(part) == ("gzip", 0.0) for part in accepted.split(",")):
+        accepted = _values(scope).get(b"accept-encoding", b"") if scope["type"] == "http" else b""
+        if b";" in accepted and any(weighted(one) == ("gzip", 0.0) for one in accepted.decode("latin-1").split(",")):
             headers = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
             scope = {**scope, "headers": headers}
         await super().__call__(scope, receive, send)
 
 
+def _values(scope: Scope) -> dict[bytes, bytes]:
+    """Headers by their names in small letters, which look-ups find at once; the framework goes through all of them."""
+    return dict(scope["headers"])
+
+
 def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive] | Problem:
     """The request with a plain body; a problem when it is compressed in an unknown way."""
-    encoding = Headers(scope=scope).get("content-encoding", "").strip().lower()
+    encoding = _values(scope).get(b"content-encoding", b"").decode("latin-1").strip().lower()
     if encoding in ("", "identity"):
         return scope, receive
     if encoding not in ("gzip", "x-gzip"):
@@ -172,7 +177,7 @@ class DisconnectWatch:
 
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]*)(:\d{0,5})?", re.ASCII)
 _LOOPBACK: Final = re.compile(r"(.+\.)?localhost|127(\.\d{1,3}){3}|::1")
-_LENGTH: Final = re.compile(r"[0-9]{0,18}")
+_LENGTH: Final = re.compile(rb"[0-9]{0,18}")
 # They say nothing and do nothing; whoever probes may know the service by an address that it does not know itself.
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
 # Names of models and of data sets may have a slash, so that an encoded one is part of the name.
@@ -195,12 +200,11 @@ class HeaderChecks:
 
     async def refusal(self, scope: Scope) -> Problem | None:
         """The problem of a request; None when there is none."""
-        headers = Headers(scope=scope)
-        given = headers.getlist("host")
-        host = _HOST.fullmatch("".join(given).lower())
+        headers, given = _values(scope), [value for name, value in scope["headers"] if name == b"host"]
+        host = _HOST.fullmatch(b"".join(given).decode("latin-1").lower())
         if host is None or len(given) > 1 or (not given and scope["http_version"] == "1.1"):
             return _bad("expected one header Host, with a name or an address")
-        if _LENGTH.fullmatch(headers.get("content-length", "")) is None:
+        if _LENGTH.fullmatch(headers.get(b"content-length", b"")) is None:
             return _bad("expected a Content-Length of at most 18 digits")
         path: bytes = scope.get("raw_path") or b""
         if b"%2f" in path.lower() and not path.startswith(_NAMED):
@@ -216,15 +220,15 @@ class HeaderChecks:
             return Problem(status=HTTPStatus.FORBIDDEN, code="unknown_host", detail=detail, headers=_CLOSE)
         return None
 
-    def _is_foreign(self, headers: Headers) -> bool:
+    def _is_foreign(self, headers: Mapping[bytes, bytes]) -> bool:
         """Did a page ask for it that is none of the service's, and none that the operator has named?"""
-        origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        if "*" in self._origins or origin in self._origins:
+        origin, site = headers.get(b"origin"), headers.get(b"sec-fetch-site")
+        if "*" in self._origins or (origin is not None and origin.decode("latin-1") in self._origins):
             return False
         if site is not None:
-            return site not in ("same-origin", "none")
+            return site not in (b"same-origin", b"none")
         # Only the scheme may differ: something in front speaks TLS.
-        return origin is not None and origin.partition("://")[2] != headers.get("host", "").lower()
+        return origin is not None and origin.partition(b"://")[2] != headers.get(b"host", b"").lower()
 
     def _is_own(self, name: str, scope: Scope) -> bool:
         """Is it of this machine, the address that the connection was made to, or one that the operator has named?"""
@@ -355,8 +359,7 @@ class RequestEnvelope:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
+        given = _values(scope).get(b"x-request-id", b"").decode("latin-1")
         request_id = given if _ACCEPTABLE_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
@@ -374,8 +377,8 @@ class RequestEnvelope:
         if refusal is not None:
             await answer.refuse(refusal)
             return
-        headers = Headers(scope=scope)
-        announced = int(headers.get("content-length") or 0)
+        headers = _values(scope)
+        announced = int(headers.get(b"content-length") or 0)
         if self._addresses.refuses(scope["path"], method):
             refusal = method_not_allowed(self._addresses.methods(scope["path"]))
         elif announced > self._limit:
@@ -392,7 +395,7 @@ class RequestEnvelope:
         if isinstance(request, Problem):
             await answer.refuse(request)
             return
-        watch = DisconnectWatch(receive, body_complete=not announced and "transfer-encoding" not in headers)
+        watch = DisconnectWatch(receive, body_complete=not announced and b"transfer-encoding" not in headers)
         await self._handle(*request, answer, watch)
 
     async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer", watch: DisconnectWatch) -> None:
@@ -429,10 +432,9 @@ class _Answer:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            headers = MutableHeaders(scope=message)
-            headers["X-Request-ID"] = self.request_id
+            message["headers"] = [*message["headers"], (b"x-request-id", self.request_id.encode())]
             for name, value in self._state.get("answer_headers", {}).items():
-                headers.setdefault(name, value)
+                MutableHeaders(scope=message).setdefault(name, value)
         elif self._without_body:
             message = {**message, "body": b""}
         await self._send(message)
@@ -575,7 +577,7 @@ class RequestLog(RequestSink):
             return
         scope, state = facts.scope, facts.state
         # The id of the trace that the caller is part of.
-        trace = _TRACE.fullmatch(Headers(scope=scope).get("traceparent", ""))
+        trace = _TRACE.fullmatch(_values(scope).get(b"traceparent", b"").decode("latin-1"))
         line = {
             "at": rfc3339(facts.at),
             "request": state.get("request_id"),

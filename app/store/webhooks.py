@@ -48,9 +48,10 @@ class Listeners(OnEngine):
         super().__init__(engine)
         self._known = Known(self._ask)
 
-    async def want(self, project: str, event: Event) -> bool:
-        """Is anybody to be told?"""
-        return (project, event.value) in await self._known.of(None)
+    async def want(self, project: str, *events: Event) -> bool:
+        """Is anybody to be told of one of these?"""
+        wanted = await self._known.of(None)
+        return bool(wanted) and any((project, one.value) in wanted for one in events)
 
     def forget(self) -> None:
         """Read the pairs again at the next question, after a change."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.kernel.matrix.table import AdditiveGradient, Table, stack
 from app.kernel.metrics.card import AnyMetric, Mean, Metric, Scale
-from app.kernel.numerics.arrays import Array, Mask, inner, ones, ratio, silently, some, total
+from app.kernel.numerics.arrays import Array, Mask, every, inner, ones, ratio, silently, some, total
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.designs import (
     Design,
@@ -423,10 +423,13 @@ def spread_of_errors(counts: Array, classes: NDArray[np.intp]) -> Array:
     """
     errors, at = counts.astype(np.float64, order="C"), np.arange(classes.size)
     errors[..., at, classes] = 0.0
-    evenly = np.where(np.arange(counts.shape[-1]) == classes[:, None], 0.0, 1.0)
-    errors = np.where(errors.any(axis=-1, keepdims=True), errors, evenly)
     # Row by row, so that a row has the same sum, bit for bit, in any batch.
-    shares: Array = errors / inner(errors, ones(errors.shape[-1]))[..., None]
+    sums = inner(errors, ones(errors.shape[-1]))
+    if not every(sums > 0.0):
+        evenly = np.where(np.arange(counts.shape[-1]) == classes[:, None], 0.0, 1.0)
+        errors = np.where(sums[..., None] > 0.0, errors, evenly)
+        sums = inner(errors, ones(errors.shape[-1]))
+    shares: Array = errors / sums[..., None]
     return shares
 
 
