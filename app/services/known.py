@@ -1,4 +1,4 @@
-"""What was read a moment ago, and is not read again as long as that does."""
+"""Answers of the database that are not asked for again within a moment."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class Known(Generic[Key, Value]):
-    """What ``read`` says of keys, asked at most once in `KNOWN_SECONDS` for each."""
+    """Remembers the answer of ``read`` to each key for `KNOWN_SECONDS`."""
 
     def __init__(self, read: Callable[[Key], Coroutine[Any, Any, Value]]) -> None:
         self._read = read

@@ -533,7 +533,7 @@ async def add_whole(
 
 
 async def ids_of(connection: AsyncConnection, project: str, identifiers: Collection[UUID]) -> set[UUID]:
-    """Those of some ids that evaluations of a project have."""
+    """Return the ids, of these, that evaluations of a project have."""
     wanted = select(evaluations.c.id).where(evaluations.c.project == project, among(evaluations.c.id, identifiers))
     return {*await connection.scalars(wanted)}
 

@@ -113,7 +113,7 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What rules are searched for.
+    """The objective and the constraints of a search for a rule.
 
     Attributes:
         objective: One value for each matrix, of all samples or of slices.

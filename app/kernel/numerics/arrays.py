@@ -142,7 +142,7 @@ def sums_by_code(
     codes: NDArray[np.intp | np.bool_], values: NDArray[np.floating | np.integer], n_classes: int
 ) -> Array:
     """Sum of values (..., n) over the samples of each class, shape (..., K)."""
-    rows = values.reshape(-1, codes.size)
+    rows = values.reshape(math.prod(values.shape[:-1]), codes.size)
     counted = np.stack([np.bincount(codes, row, n_classes) for row in rows]).astype(np.float64, copy=False)
     return counted.reshape(*values.shape[:-1], n_classes)
 

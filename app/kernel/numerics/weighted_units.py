@@ -69,7 +69,7 @@ class WeightedUnits:
 
     @property
     def true_values(self) -> NDArray[Any] | None:
-        """What is true of each unit, (U) or (U, m), the same in all runs on them; None where it cannot be compared."""
+        """Truth of each unit, (U) or (U, m), the same in all runs on them; None where it cannot be compared."""
         return None
 
     @property

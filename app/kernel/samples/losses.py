@@ -1,4 +1,4 @@
-"""What probabilities of actual classes are worth, and sums by class."""
+"""The worth of a probability of the actual class, and sums by class."""
 
 from math import sqrt
 

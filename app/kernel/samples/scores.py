@@ -21,7 +21,7 @@ Values = Callable[["Scores", Parameters], Array]
 
 
 def key_of_rows(values: Values, parameters: Parameters) -> Hashable:
-    """What equal values of samples have in common."""
+    """The key under which the values of samples for these parameters are kept."""
     return values, *sorted(parameters.items())
 
 
@@ -155,7 +155,7 @@ class Outcomes:
         )
 
     def __add__(self, other: "Outcomes") -> "Outcomes":
-        """Those of both parts."""
+        """Return the sums over both parts."""
         added = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
         added["lowest"] = np.minimum(self.lowest, other.lowest)
         added["highest"] = np.maximum(self.highest, other.highest)
@@ -325,7 +325,7 @@ class Scores:
         return self.own if self.are_probabilities else np.full(self.n_samples, np.nan)
 
     def row_values(self, values: "Values", parameters: Parameters) -> Array:
-        """What each sample says by itself (n), found once for all weights."""
+        """Values (n) of a metric of each sample alone, computed once for all weights."""
         key = key_of_rows(values, parameters)
         if key not in self._row_values:
             self._row_values[key] = values(self, parameters)
