@@ -145,30 +145,28 @@ _LOOK_AFTER_SECONDS = 1.0
 class DisconnectWatch:
     """Cancels the task that it is made in when the client goes away while it is still at work.
 
+    Until the whole body has come only the application asks what comes next.
+
     Attributes:
-        body_complete: Set once the whole body was received. Until then only the application asks what comes next.
         gone: The client went away, and the task was cancelled for it.
     """
 
-    def __init__(self, receive: Receive, *, body_complete: bool) -> None:
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - it is made in a request
-        self.body_complete, self.gone = body_complete, False
+    def __init__(self, receive: Receive, body: "Lease") -> None:
+        self._receive, self._body, self._task, self.gone = receive, body, asyncio.current_task(), False
         loop = asyncio.get_running_loop()
-        self._watching: asyncio.TimerHandle | asyncio.Task[None] = loop.call_later(
-            _LOOK_AFTER_SECONDS, self._begin, receive, task
-        )
+        self._watching: asyncio.TimerHandle | asyncio.Task[None] = loop.call_later(_LOOK_AFTER_SECONDS, self._begin)
 
-    def _begin(self, receive: Receive, task: asyncio.Task[Any]) -> None:
-        self._watching = asyncio.create_task(self._watch(receive, task))
+    def _begin(self) -> None:
+        self._watching = asyncio.create_task(self._watch())
 
-    async def _watch(self, receive: Receive, task: asyncio.Task[Any]) -> None:
-        while not self.body_complete:
+    async def _watch(self) -> None:
+        while not self._body.complete:
             await asyncio.sleep(_LOOK_AFTER_SECONDS)
-        while (await receive())["type"] != "http.disconnect":
+        while (await self._receive())["type"] != "http.disconnect":
             pass
         self.gone = True
-        task.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
     def stop(self) -> None:
         """End the watch, once the request is over."""
@@ -305,16 +303,31 @@ class ByteBudget:
 
 
 class Lease:
-    """Bytes of the budget that one request has taken."""
+    """The messages of one request, whose bytes are taken from the budget as they come.
 
-    def __init__(self, budget: ByteBudget) -> None:
-        self._budget = budget
-        self.received = self._held = 0
+    Attributes:
+        complete: Has the whole body come?
+    """
+
+    def __init__(self, receive: Receive, budget: ByteBudget, limit: int, *, complete: bool) -> None:
+        self._receive, self._budget, self._limit, self.complete = receive, budget, limit, complete
+        self._received = self._held = 0
+
+    async def __call__(self) -> Message:
+        """The next message. Raises BodyRefused: it is one too many, or there is no room for it."""
+        message = await self._receive()
+        size = len(message.get("body", b""))
+        if self._received + size > self._limit:
+            raise BodyRefused(_too_large(self._limit))
+        if not self.grow(size):
+            raise BodyRefused(_NO_ROOM)
+        self.complete = not message.get("more_body", False)
+        return message
 
     def grow(self, size: int) -> bool:
         """Take more bytes; False when there are not enough left."""
-        self.received += size
-        wanted = self.received - UNCOUNTED_BYTES - self._held
+        self._received += size
+        wanted = self._received - UNCOUNTED_BYTES - self._held
         if wanted > self._budget.free:
             return False
         if wanted > 0:
@@ -379,12 +392,7 @@ class RequestEnvelope:
             return
         headers = _values(scope)
         announced = int(headers.get(b"content-length") or 0)
-        if self._addresses.refuses(scope["path"], method):
-            refusal = method_not_allowed(self._addresses.methods(scope["path"]))
-        elif announced > self._limit:
-            refusal = _too_large(self._limit)
-        elif announced - UNCOUNTED_BYTES > self._budget.free:
-            refusal = _NO_ROOM
+        refusal = self._refusal(scope["path"], method, announced)
         if refusal is not None:
             await answer.refuse(refusal)
             return
@@ -395,14 +403,11 @@ class RequestEnvelope:
         if isinstance(request, Problem):
             await answer.refuse(request)
             return
-        watch = DisconnectWatch(receive, body_complete=not announced and b"transfer-encoding" not in headers)
-        await self._handle(*request, answer, watch)
-
-    async def _handle(self, scope: Scope, receive: Receive, answer: "_Answer", watch: DisconnectWatch) -> None:
-        """Call the application, while there is room for the body and somebody waits for the answer."""
-        lease = Lease(self._budget)
+        complete = not announced and b"transfer-encoding" not in headers
+        lease = Lease(request[1], self._budget, self._limit, complete=complete)
+        watch = DisconnectWatch(receive, lease)
         try:
-            await self._app(scope, _within(self._limit, receive, lease, watch), answer.send)
+            await self._app(request[0], lease, answer.send)
         except ClientDisconnect:
             # Nobody is there any more to be told anything.
             return
@@ -416,6 +421,13 @@ class RequestEnvelope:
         finally:
             watch.stop()
             lease.end()
+
+    def _refusal(self, path: str, method: str, announced: int) -> Problem | None:
+        if self._addresses.refuses(path, method):
+            return method_not_allowed(self._addresses.methods(path))
+        if announced > self._limit:
+            return _too_large(self._limit)
+        return _NO_ROOM if announced - UNCOUNTED_BYTES > self._budget.free else None
 
 
 class _Answer:
@@ -446,22 +458,6 @@ class _Answer:
     async def refuse(self, problem: Problem) -> None:
         self._state["code"] = problem.code
         await send_response(response_of(problem, self.request_id), self.send)
-
-
-def _within(limit: int, receive: Receive, lease: Lease, watch: DisconnectWatch) -> Receive:
-    """The messages of a request, as long as they are not too large together and there is room for them."""
-
-    async def receive_within_limit() -> Message:
-        message = await receive()
-        size = len(message.get("body", b""))
-        if lease.received + size > limit:
-            raise BodyRefused(_too_large(limit))
-        if not lease.grow(size):
-            raise BodyRefused(_NO_ROOM)
-        watch.body_complete = not message.get("more_body", False)
-        return message
-
-    return receive_within_limit
 
 
 _NO_ROOM = Problem(

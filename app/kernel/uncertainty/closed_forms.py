@@ -423,13 +423,11 @@ def spread_of_errors(counts: Array, classes: NDArray[np.intp]) -> Array:
     """
     errors, at = counts.astype(np.float64, order="C"), np.arange(classes.size)
     errors[..., at, classes] = 0.0
+    wrong: Mask = np.any(errors, axis=-1, keepdims=True)
+    if not every(wrong):
+        errors = np.where(wrong, errors, np.where(np.arange(counts.shape[-1]) == classes[:, None], 0.0, 1.0))
     # Row by row, so that a row has the same sum, bit for bit, in any batch.
-    sums = inner(errors, ones(errors.shape[-1]))
-    if not every(sums > 0.0):
-        evenly = np.where(np.arange(counts.shape[-1]) == classes[:, None], 0.0, 1.0)
-        errors = np.where(sums[..., None] > 0.0, errors, evenly)
-        sums = inner(errors, ones(errors.shape[-1]))
-    shares: Array = errors / sums[..., None]
+    shares: Array = errors / inner(errors, ones(errors.shape[-1]))[..., None]
     return shares
 
 

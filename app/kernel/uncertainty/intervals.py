@@ -359,13 +359,12 @@ def _moves_of_sum(moved: Array, variances: Array, bias: Array, number: int, leve
         spread: How far a sum moves by moves of its parts.
     """
     weights = ones(moved.shape[-1])
-    below, above = moved
-    apart = above - below
+    apart = moved[1] - moved[0]
     # The limits of one side move a sum all the same way, up or down with the direction of its scale.
     way = np.sign(apart.dot(weights))
     if number < _MANY:
         return np.array([-way, way]) * _each_spread(moved, spread)
-    half, aside = np.abs(apart) / 2.0, (below + above) / 2.0
+    half, aside = np.abs(apart) / 2.0, (moved[0] + moved[1]) / 2.0
     squares, varies = half**2, half > 0.0
     lacking = np.where(varies, np.maximum(two_sided_z(level) ** 2 * variances - squares, 0.0), 0.0)
     squares += lacking * (1.0 - 1.0 / np.maximum(varies.dot(weights), 1.0))[..., None]
