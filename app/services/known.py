@@ -1,4 +1,4 @@
-"""Answers of the database that are not asked for again within a moment."""
+"""Answers of the store that are good for a moment, so that not every request asks for them."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class Known(Generic[Key, Value]):
-    """Remembers the answer of ``read`` to each key for `KNOWN_SECONDS`."""
+    """Answers of ``read``, which is asked once in `KNOWN_SECONDS` at most for each key."""
 
     def __init__(self, read: Callable[[Key], Coroutine[Any, Any, Value]]) -> None:
         self._read = read
