@@ -113,7 +113,7 @@ class EvaluationWriter:
         done = asyncio.get_running_loop().create_future()
         size = len(row["counts"]) + len(row["fold_counts"] or b"")
         statement = KEYED_INSERT if MARKED in row else INSERT
-        self._queue.append(_Waiting(statement, tuple(row[name] for name in statement.columns), size, done))
+        self._queue.append(_Waiting(statement, tuple(map(row.__getitem__, statement.columns)), size, done))
         self._arrived.set()
         begin = time.perf_counter()
         try:

@@ -128,7 +128,7 @@ def check_labels(
     labels: Sequence[Label], pointer: str, *, fewest: int = 2, most: int = MOST_CLASSES
 ) -> tuple[str, ...]:
     """Labels as text: at least two, or as few as may be, at most 1,000, or as many as may be, all different."""
-    texts = tuple(label_text(label) for label in labels)
+    texts = tuple(map(label_text, labels))
     check_class_count(len(texts), pointer, fewest=fewest, most=most)
     seen: set[str] = set()
     for index, text in enumerate(texts):
