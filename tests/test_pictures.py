@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_SHOWN = re.compile(r"!\[[^\]]+\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
+# In the page, or behind a link of it.
+_SHOWN = re.compile(r"!?\[[^\]]+\]\(([^)\s]+\.(?:png|svg))\)|(?:src|srcset)=\"([^\"]+)\"")
 
 
 def shown() -> set[Path]:
