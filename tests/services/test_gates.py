@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.domain.wording import about
-from app.kernel.numerics.arrays import Array
+from app.kernel.matrix.table import Table
 from app.kernel.uncertainty.simulation import RowPosterior
 from tests.services.memory import Bench, labelled, matrix, probable, rule
 
@@ -38,7 +38,7 @@ def test_rules_share_their_draws(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     drawn = []
     draw = RowPosterior.batches
 
-    def counting(rows: RowPosterior, draws: int, random: np.random.Generator) -> Iterator[Array]:
+    def counting(rows: RowPosterior, draws: int, random: np.random.Generator) -> Iterator[Table]:
         drawn.append(rows)
         return draw(rows, draws, random)
 

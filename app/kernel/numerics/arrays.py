@@ -147,6 +147,20 @@ def sums_by_code(
     return counted.reshape(*values.shape[:-1], n_classes)
 
 
+def sums_at(places: NDArray[np.intp], size: int) -> Callable[[Array], Array]:
+    """Return a function that sums values (d, C) by the places (C) that they belong to: (d, size)."""
+    order = np.argsort(places, kind="stable")
+    filled, starts = np.unique(places[order], return_index=True)
+    in_order, alone = bool((places[1:] >= places[:-1]).all()), filled.size == places.size
+
+    def summed(values: Array) -> Array:
+        found, rising = np.zeros((len(values), size)), values if in_order else values[:, order]
+        found[:, filled] = rising if alone else np.add.reduceat(rising, starts, axis=1)
+        return found
+
+    return summed
+
+
 def inner(first: Array, second: Array) -> Array:
     """Sum of products over the last axis."""
     summed: Array = first.dot(second) if first.ndim == 1 else np.vecdot(first, second)

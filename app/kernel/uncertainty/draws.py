@@ -172,7 +172,7 @@ class Summary:
     extended: Mask
 
 
-def evaluate_draws(batches: Iterable[Array], functionals: Sequence[Functional]) -> list[Array]:
+def evaluate_draws(batches: Iterable[Array | Table], functionals: Sequence[Functional]) -> list[Array]:
     """Values of every functional on D matrices (..., K, K): one array (D, ...) or (D, ..., K) each.
 
     In memory the draws of one value stand side by side, as `summarise` wants them.
@@ -181,8 +181,9 @@ def evaluate_draws(batches: Iterable[Array], functionals: Sequence[Functional]) 
         batches: of matrices (d, ..., K, K), D in all, however they are batched.
         functionals: the metrics; all see the same matrices.
     """
+    tables = (batch if isinstance(batch, Table) else Table(batch) for batch in batches)
     with silently():
-        found = [[np.moveaxis(functional(table), 0, -1) for functional in functionals] for table in map(Table, batches)]
+        found = [[np.moveaxis(functional(table), 0, -1) for functional in functionals] for table in tables]
     return [np.moveaxis(np.concatenate(blocks, axis=-1), -1, 0) for blocks in zip(*found, strict=True)]
 
 

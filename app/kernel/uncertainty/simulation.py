@@ -1,6 +1,7 @@
 """Intervals of metrics of one matrix by simulation: Dirichlet posterior and multinomial bootstrap."""
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.matrix.table import Table, weight_scales
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, silently, sums_at
 from app.kernel.numerics.scipy_bridge import normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import (
     Functional,
@@ -57,10 +58,10 @@ class RowPosterior:
     squares: Array | None = None
 
     def matrices(self, draws: int, random: np.random.Generator) -> Array:
-        """All that `batches` draws (D, ..., K, K)."""
-        return np.concatenate([*self.batches(draws, random)])
+        """All that `batches` draws, as matrices (D, ..., K, K)."""
+        return np.concatenate([table.counts for table in self.batches(draws, random)])
 
-    def batches(self, draws: int, random: np.random.Generator) -> Iterator[Array]:
+    def batches(self, draws: int, random: np.random.Generator) -> Iterator[Table]:
         """Batches of matrices (d, ..., K, K), ``draws`` in total.
 
         Raises:
@@ -73,18 +74,28 @@ class RowPosterior:
             if ((self.given > 0) & (actual == 0)).any():
                 raise ValueError("a class without samples is given a share: nothing is known of how it is predicted")
             wanted = totals * self.given / self.given.sum()
+        cells = np.flatnonzero(parameters)
+        rows, columns = np.divmod(cells, parameters.shape[-1])
+        first = rows - rows % parameters.shape[-1]
+        right = np.flatnonzero(rows == first + columns)
+        by_row, by_column = sums_at(rows, actual.size), sums_at(first + columns, actual.size)
+        of_hits = sums_at(rows[right], actual.size)
         batch = max(1, CELLS_PER_BATCH // parameters.size)
         for start in range(0, draws, batch):
-            size = min(batch, draws - start)
-            drawn = random.standard_gamma(parameters, (size, *parameters.shape))
+            shape = (min(batch, draws - start), *actual.shape)
+            drawn = random.standard_gamma(parameters.ravel()[cells], (shape[0], cells.size))
             if scales is not None:
-                drawn *= scales
+                drawn *= scales.ravel()[cells]
             if self.given is None and self.shares is Shares.SAMPLED:
-                weights = _row_weights(actual, self.squares, size, random)
+                weights = _row_weights(actual, self.squares, shape[0], random)
                 wanted = weights * (totals / weights.sum(axis=-1, keepdims=True))
-            sums = drawn.sum(axis=-1)
-            drawn *= np.divide(wanted, sums, out=np.zeros(sums.shape), where=sums > 0)[..., None]
-            yield drawn
+            sums = by_row(drawn).reshape(shape)
+            drawn *= np.divide(wanted, sums, out=np.zeros(shape), where=sums > 0).reshape(shape[0], -1)[:, rows]
+            whole = partial(_scattered, drawn, cells, (*shape, shape[-1]))
+            # Rows are summed anew: what follows from a row of one cell then does so to the last digit.
+            margins = of_hits(drawn[:, right]), by_row(drawn), by_column(drawn)
+            hits, members, predicted = (one.reshape(shape) for one in margins)
+            yield Table.of_sums(hits, members, predicted, whole)
 
     def mean(self) -> Array:
         """Expectation (..., K, K) of what is drawn."""
@@ -116,6 +127,13 @@ class RowPosterior:
         """
         middle = self.mean() if self.counts.shape[-1] >= CURVED_CLASSES else None
         return readings(self.batches(draws, generator(seed)), functionals, self.counts, middle)
+
+
+def _scattered(values: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -> Array:
+    """Matrices with values (d, C) in some of their cells (C) and 0 in the others."""
+    found = np.zeros((len(values), math.prod(shape[1:])))
+    found[:, cells] = values
+    return found.reshape(shape)
 
 
 def _row_weights(actual: Array, squares: Array | None, size: int, random: np.random.Generator) -> Array:
@@ -237,7 +255,7 @@ Readings = Sequence[Callable[[float], Summary]]
 
 
 def readings(
-    batches: Iterator[Array], functionals: Sequence[Functional], counts: Array, middle: Array | None = None
+    batches: Iterable[Array | Table], functionals: Sequence[Functional], counts: Array, middle: Array | None = None
 ) -> Readings:
     """Intervals of functionals of a matrix (K, K) from batches of matrices, whose mean (K, K) is given where their
     curvature matters.
