@@ -10,7 +10,7 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings import Ranking, standardised, under
+from app.kernel.samples.rankings import Ranking, cumulative, standardised, under
 from app.kernel.samples.scores import Scores
 
 # Differences below this, relative to the values, are rounding.
@@ -53,9 +53,8 @@ def _same(values: Array, y: Codes, n_classes: int, size: float) -> Mask:
 
 def _placements(ranking: Ranking) -> Array:
     """Share (n) of the others below each member, and of the members above each other one, ties half."""
-    members, each = ranking.members, ranking.each
-    lost = ranking.above_each(each * ~members) / ranking.negatives
-    return np.where(members, 1.0 - lost, ranking.above_each(each * members) / ranking.positives)
+    lost = ranking.above_each(ranking.others_among) / ranking.negatives
+    return np.where(ranking.members, 1.0 - lost, ranking.above_each(ranking.members_among) / ranking.positives)
 
 
 def _in_order(ranking: Ranking) -> Array:
@@ -91,12 +90,13 @@ def precision_influence(scores: Scores, code: int | None) -> Array:
     """
     ranking = scores.ranking(code)
     members, count = ranking.members, float(ranking.positives)
-    held, others = ranking.each * members, ranking.each * ~members
-    (_, tp), (_, fp) = ranking.sums_above(held), ranking.sums_above(others)
+    held = ranking.each * members
+    (_, tp), (_, fp) = ranking.sums_above(ranking.members_among), ranking.sums_above(ranking.others_among)
     with silently():
         # Above all samples that weigh anything nothing is predicted: no member stands there.
         precision, steps = (np.where(held > 0.0, part, 0.0) for part in (tp / (tp + fp), held / (tp + fp) ** 2))
-    gained, lost = (upto[-1] - above for above, upto in map(ranking.sums_above, (steps * fp, steps * tp)))
+    sums = cumulative(steps * fp), cumulative(steps * tp)
+    gained, lost = (upto[-1] - above for above, upto in map(ranking.sums_above, sums))
     moved = np.where(members, precision - float(held @ precision) / count + gained, -lost) / count
     of_samples = ranking.in_place(moved).reshape(scores.n_samples, -1).sum(axis=1)
     influence: Array = scores.each * of_samples * scores.whole.scale
@@ -118,9 +118,9 @@ def pair_influence(scores: Scores, weights: Array) -> tuple[Array, Array]:
     for code in range(size):
         ranking = scores.ranking(code)
         codes, members, each = scores.y.take(ranking.places), ranking.members, ranking.each
-        lost_to = ranking.above_each(each * members) / counts[code]
+        lost_to = ranking.above_each(ranking.members_among) / counts[code]
         others = np.where(members, 0.0, (weights[code] / counts).take(codes) * each)
-        above, upto = ranking.sums_above(others)
+        above, upto = ranking.sums_above(cumulative(others))
         beaten = upto[-1] - 0.5 * (above + upto)
         placed[ranking.places] += np.where(members, beaten, weights[code].take(codes) * lost_to)
         areas[code] = np.bincount(codes, lost_to * each, size) / counts

@@ -130,6 +130,11 @@ class LabelScores(Scores, WeightedUnits):
         """Weight of the samples without each label, shape (..., L)."""
         return each(self.n) - self.actual
 
+    @property
+    def area_of_entries(self) -> Array:
+        """Area under the ROC curve of all labels in one order, shape (...)."""
+        return self.ranking(None).auc
+
     @lazy
     def in_order(self) -> "OrderedLabels":
         """Labels of every sample by falling score."""

@@ -18,8 +18,12 @@ TOLERANCE = 1e-12
 
 def phi_of(p_true: Array) -> Array:
     """1 - sqrt(1 - sqrt(p)), any shape: 1 minus the Hellinger distance between a row and the truth."""
+    # In place: allocating large arrays costs more than filling them.
+    values: Array = np.sqrt(p_true)
+    np.subtract(1.0, values, out=values)
     with silently():
-        return 1.0 - np.sqrt(1.0 - np.sqrt(p_true))
+        np.sqrt(values, out=values)
+    return np.subtract(1.0, values, out=values)
 
 
 def threshold_correct() -> float:

@@ -17,6 +17,8 @@ from app.kernel.numerics.monotone import upper_hull
 
 Positions = NDArray[np.intp]
 Places = NDArray[np.integer]
+# Sums of weights, or integers where every sample counts 1: these add up several times faster.
+Amounts = NDArray[np.floating | np.integer]
 # Ends x1, x2 of edges and the heights y1, y2 there, x rising, each (e).
 Edges = tuple[Array, Array, Array, Array]
 
@@ -33,6 +35,17 @@ class Row(NamedTuple):
     fp_before: Array
     positives: float
     negatives: float
+
+    def area_up_to(self, fpr: float) -> float:
+        """Area under recall up to a false positive rate: a member counts by how far it lies before that."""
+        limit = fpr * self.negatives
+        cut = int(np.searchsorted(self.fp, limit, side="right"))
+        tp, fp, tp_before, fp_before = (side[:cut] for side in self[:4])
+        area = float((tp - tp_before) @ (limit - 0.5 * (fp + fp_before)))
+        if cut < self.fp.size and self.fp_before[cut] < limit:
+            run, width = limit - float(self.fp_before[cut]), float(self.fp[cut] - self.fp_before[cut])
+            area += 0.5 * run * run / width * float(self.tp[cut] - self.tp_before[cut])
+        return area / (self.positives * self.negatives)
 
     @property
     def along_fpr(self) -> Edges:
@@ -73,10 +86,26 @@ def cumulative(values: Array) -> Array:
     return sums
 
 
-def precision_at(tp: Array, fp: Array) -> Array:
+def sums_between(values: Array, starts: Positions) -> Array:
+    """Sums (..., b) of values (..., n) between b + 1 rising positions."""
+    filled, found = np.flatnonzero(np.diff(starts)), np.zeros((*values.shape[:-1], starts.size - 1))
+    found[..., filled] = np.add.reduceat(values, starts.take(filled), axis=-1)
+    return found
+
+
+def precision_at(tp: Amounts, fp: Amounts) -> Array:
     """Precision along cuts; 1 where nothing is predicted."""
-    predicted = tp + fp
-    return np.divide(tp, predicted, out=np.ones_like(predicted), where=predicted > 0)
+    return precision_of(tp, tp + fp)
+
+
+def precision_of(tp: Amounts, predicted: Amounts) -> Array:
+    """Precision from members and samples predicted, of one shape; 1 where nothing is predicted."""
+    with silently():
+        values: Array = np.true_divide(tp, predicted)
+    empty = predicted == 0
+    if empty.any():
+        values[empty] = 1.0
+    return values
 
 
 def equal_error_rate(row: Row) -> float:
@@ -188,9 +217,17 @@ class Ranking:
         return np.ones(self.members.size) if self.weights is None else self.weights
 
     @cached_property
+    def _falls(self) -> Mask:
+        """Mask (n - 1) of the samples after which the score falls."""
+        falls: Mask = self.values[1:] != self.values[:-1]
+        return falls
+
+    @cached_property
     def starts(self) -> Positions:
         """First positions of all cuts, with members or without."""
-        return np.flatnonzero(np.append(True, self.values[1:] != self.values[:-1]))
+        if not self.has_ties:
+            return np.arange(self.members.size)
+        return np.append(0, np.flatnonzero(self._falls) + 1)
 
     @cached_property
     def last(self) -> Positions:
@@ -198,31 +235,64 @@ class Ranking:
         return np.append(self.starts[1:], self.members.size) - 1
 
     @cached_property
-    def _ends(self) -> tuple[Positions, Positions]:
-        """Number of samples before each cut that holds members, and up to it."""
-        held = np.flatnonzero(np.logical_or.reduceat(self.members, self.starts))
-        return self.starts.take(held), self.last.take(held) + 1
-
-    def _among(self, side: Mask) -> tuple[Array, Array, Array]:
-        """Samples of a side, by weight, before each cut with members (..., c), up to it (..., c), and all (...)."""
-        sums = cumulative(self.each * side)
-        before, upto = (sums.take(ends, axis=-1) for ends in self._ends)
-        return before, upto, sums[..., -1].copy()
+    def has_ties(self) -> bool:
+        """Do several samples have one score?"""
+        return not self._falls.all()
 
     @cached_property
-    def _members(self) -> tuple[Array, Array, Array]:
+    def _ends(self) -> tuple[Positions, Positions]:
+        """Number of samples before each cut that holds members, and up to it."""
+        at = np.flatnonzero(self.members)
+        if not self.has_ties:
+            return at, at + 1
+        holds = np.zeros(self.starts.size, dtype=np.bool_)
+        holds[np.searchsorted(self.last, at)] = True
+        held = np.flatnonzero(holds)
+        return self.starts.take(held), self.last.take(held) + 1
+
+    @cached_property
+    def members_among(self) -> Amounts:
+        """Members among the first 0, 1, ... n samples, by weight, shape (..., n + 1)."""
         return self._among(self.members)
 
     @cached_property
-    def _others(self) -> tuple[Array, Array, Array]:
+    def others_among(self) -> Amounts:
+        """Non-members among the first 0, 1, ... n samples, by weight, shape (..., n + 1)."""
         return self._among(~self.members)
 
-    tp = _of_ranking("Members up to and with each cut, shape (..., c).", lambda r: r._members[1])
-    fp = _of_ranking("Non-members up to and with each cut, shape (..., c).", lambda r: r._others[1])
-    tp_before = _of_ranking("Members above each cut, shape (..., c).", lambda r: r._members[0])
-    fp_before = _of_ranking("Non-members above each cut, shape (..., c).", lambda r: r._others[0])
-    positives = _of_ranking("Members, shape (...).", lambda r: r._members[2])
-    negatives = _of_ranking("Non-members, shape (...).", lambda r: r._others[2])
+    def _among(self, side: Mask) -> Amounts:
+        """Samples of a side (n) among the first 0, 1, ... n, by weight, shape (..., n + 1)."""
+        if self.weights is not None:
+            return cumulative(self.weights * side)
+        counts = np.zeros(side.size + 1, dtype=np.int32)
+        np.cumsum(side, out=counts[1:])
+        return counts
+
+    def _members_of(self, counts: Positions) -> Array:
+        """Members among the first ``counts`` (q) samples, by weight, shape (..., q)."""
+        return self.members_among.take(counts, axis=-1).astype(np.float64, copy=False)
+
+    def _others_of(self, counts: Positions, members: Array) -> Array:
+        """Non-members among the first ``counts`` (q) samples, by weight, beside the members (..., q) among them."""
+        if self.weights is None:
+            return counts - members
+        return self.others_among.take(counts, axis=-1).astype(np.float64, copy=False)
+
+    @property
+    def _size(self) -> Positions:
+        """Number () of all samples."""
+        return np.array(self.members.size)
+
+    @lazy
+    def fp_before(self) -> Array:
+        """Non-members above each cut, shape (..., c)."""
+        return self._others_of(self._ends[0], self.tp_before) if self.has_ties else self.fp
+
+    tp = _of_ranking("Members up to and with each cut, shape (..., c).", lambda r: r._members_of(r._ends[1]))
+    fp = _of_ranking("Non-members up to and with each cut, shape (..., c).", lambda r: r._others_of(r._ends[1], r.tp))
+    tp_before = _of_ranking("Members above each cut, shape (..., c).", lambda r: r._members_of(r._ends[0]))
+    positives = _of_ranking("Members, shape (...).", lambda r: r._members_of(r._size))
+    negatives = _of_ranking("Non-members, shape (...).", lambda r: r._others_of(r._size, r.positives))
     thresholds = _of_ranking("Scores (c) of the cuts.", lambda r: r.values.take(r._ends[0]))
 
     @property
@@ -252,6 +322,9 @@ class Ranking:
         """Variance (...) of the frequency of the members over the distinct scores, about their share (Murphy 1973)."""
         everyone = self.positives + self.negatives
         share = ratio(self.positives, everyone)
+        if not self.has_ties:
+            # Where all scores differ it is the variance of the outcomes.
+            return share * ratio(self.negatives, everyone)
         weight = np.add.reduceat(self.each, self.starts, axis=-1)
         hits = np.add.reduceat(self.each * self.members, self.starts, axis=-1)
         frequency = np.where(weight > 0, ratio(hits, np.where(weight > 0, weight, 1.0)), 0.0)
@@ -262,20 +335,23 @@ class Ranking:
         """Pairs of a member and a non-member in which the non-member scores higher, ties half, shape (...)."""
         return np.asarray(0.5 * np.vecdot(self.held, self.fp + self.fp_before))
 
-    def sums_above(self, mass: Array) -> tuple[Array, Array]:
-        """Sums (..., n) of a mass (..., n) of the samples that score more than each, and of those that score as much
-        too.
+    def sums_above(self, sums: Amounts) -> tuple[Amounts, Amounts]:
+        """Sums (..., n) of a mass of the samples that score more than each, and of those that score as much too, from
+        that of the first 0, 1, ... n samples (..., n + 1).
         """
-        sums, sizes = cumulative(mass), np.diff(self.starts, append=self.members.size)
+        if not self.has_ties:
+            return sums[..., :-1], sums[..., 1:]
+        sizes = np.diff(self.starts, append=self.members.size)
         above, with_ties = (
             np.repeat(sums.take(ends, axis=-1), sizes, axis=-1) for ends in (self.starts, self.last + 1)
         )
         return above, with_ties
 
-    def above_each(self, mass: Array) -> Array:
-        """Sum (..., n) of a mass (..., n) of the samples above each, ties half."""
-        above, with_ties = self.sums_above(mass)
-        return 0.5 * (above + with_ties)
+    def above_each(self, sums: Amounts) -> Array:
+        """Sum (..., n) of a mass of the samples above each, ties half, from that of the first ones."""
+        above, with_ties = self.sums_above(sums)
+        halved: Array = np.multiply(0.5, above + with_ties)
+        return halved
 
     @lazy
     def auc(self) -> Array:
@@ -310,7 +386,7 @@ class Ranking:
 
     def area_between(self, low: float, high: float) -> Array:
         """Area (...) under recall between two false positive rates; NaN without members or others."""
-        return self.each_row(lambda row: under(row.along_fpr, low, high))
+        return self.each_row(lambda row: row.area_up_to(high) - row.area_up_to(low))
 
     def member_quantile(self, quantile: float) -> tuple[Array, Array]:
         """Scores of the members at a quantile, from below and from above, each of shape (...); NaN without members.
@@ -361,16 +437,18 @@ class Ranking:
 
     def in_parts(self, parts: int) -> Bins:
         """Bins of equal weight. Samples of one score stay together, in the bin of the middle of their weight."""
-        rows = self.each.reshape(-1, self.members.size)
+        if self.weights is None:
+            return self.slices(self.starts_of_parts(parts))
+        rows = self.weights.reshape(-1, self.members.size)
         found = [self._sums(row, self._starts_of_parts(row, parts)) for row in rows]
-        return Bins(*np.stack(found, axis=1).reshape(3, *self.each.shape[:-1], parts))
+        return Bins(*np.stack(found, axis=1).reshape(3, *self.weights.shape[:-1], parts))
 
     def starts_of_parts(self, parts: int) -> Positions:
         """Positions (parts + 1) that bound parts of equal weight; one vector of weights at most."""
-        return self._starts_of_parts(self.each, parts)
+        return self._starts_of_parts(self.weights, parts)
 
-    def _starts_of_parts(self, weights: Array, parts: int) -> Positions:
-        reached = np.cumsum(weights).take(self.last)
+    def _starts_of_parts(self, weights: Array | None, parts: int) -> Positions:
+        reached = self.last + 1.0 if weights is None else np.cumsum(weights).take(self.last)
         middle = reached - 0.5 * np.diff(reached, prepend=0.0)
         cuts = np.searchsorted(middle * parts, np.arange(1, parts) * reached[-1], side="left")
         ends = np.append(self.starts, self.members.size)
@@ -378,31 +456,48 @@ class Ranking:
 
     def slices(self, starts: Positions) -> Bins:
         """Slices of the samples between b + 1 rising positions."""
-        return Bins(*self._sums(self.each, starts))
+        if self.weights is not None:
+            return Bins(*self._sums(self.weights, starts))
+        weight, members = (np.diff(sums).astype(np.float64) for sums in (starts, self.members_among.take(starts)))
+        return Bins(weight, sums_between(self.values, starts), members)
 
     def _sums(self, weights: Array, starts: Positions) -> Array:
         """Sums of weights (..., n), of scores and of members (3, ..., b) between b + 1 rising positions."""
-        facts = np.stack([weights, weights * self.values, weights * self.members])
-        filled, found = np.flatnonzero(np.diff(starts)), np.zeros((*facts.shape[:-1], starts.size - 1))
-        found[..., filled] = np.add.reduceat(facts, starts.take(filled), axis=-1)
-        return found
+        facts = weights, weights * self.values, weights * self.members
+        return np.stack([sums_between(fact, starts) for fact in facts])
 
     def cuts(self) -> DistinctCuts:
         """Every distinct cut, with or without members. Raises ValueError for a batch of weights."""
         if self.each.ndim > 1:
             raise ValueError("one vector of weights at a time")
         thresholds = np.append(np.nan, self.values.take(self.starts))
-        sides = (
-            cumulative(self.each * side).take(np.append(0, self.last + 1)) for side in (self.members, ~self.members)
-        )
-        return DistinctCuts(thresholds, *sides)
+        ends = np.append(0, self.last + 1)
+        tp = self._members_of(ends)
+        return DistinctCuts(thresholds, tp, self._others_of(ends, tp))
 
-    def precision_about(self, thresholds: Array) -> Array:
-        """Precision (..., q) at rising thresholds (q): the mean of just before and just after each."""
+    def about(self, thresholds: Array, *, besides: Mask) -> tuple[Amounts, Array]:
+        """Samples predicted, and precision, at thresholds: the mean of just before and just after each.
+
+        Args:
+            thresholds: Rising, shape (q,).
+            besides: Mask (q,) of thresholds that need no answer.
+
+        Returns:
+            Both of shape (..., q).
+        """
         rising = self.values[::-1]
-        counts = [rising.size - np.searchsorted(rising, thresholds, side) for side in ("left", "right")]
-        (tp, tp_before), (fp, fp_before) = (
-            [cumulative(self.each * side).take(some, axis=-1) for some in counts]
-            for side in (self.members, ~self.members)
-        )
-        return 0.5 * (precision_at(tp, fp) + precision_at(tp_before, fp_before))
+        below = np.searchsorted(rising, thresholds)
+        tied = np.flatnonzero((rising.take(below, mode="clip") == thresholds) & ~besides)
+        predicted, heights = self._after(rising.size - below)
+        if tied.size:
+            above, before = self._after(rising.size - np.searchsorted(rising, thresholds.take(tied), side="right"))
+            predicted = predicted.astype(np.float64, copy=False)
+            predicted[..., tied] = 0.5 * (predicted[..., tied] + above)
+            heights[..., tied] = 0.5 * (heights[..., tied] + before)
+        return predicted, heights
+
+    def _after(self, counts: Positions) -> tuple[Amounts, Array]:
+        """Weight of the first ``counts`` samples, and their precision, each of shape (..., q)."""
+        tp = self.members_among.take(counts, axis=-1)
+        predicted = counts if self.weights is None else tp + self.others_among.take(counts, axis=-1)
+        return predicted, precision_of(tp, predicted)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.numerics.arrays import Array, Mask, kept, lazy, ratio, total
+from app.kernel.numerics.arrays import Array, Mask, hollow, kept, lazy, ratio, silently, total
 from app.kernel.samples.losses import CLIP, sums_by_code
 from app.kernel.samples.rankings import Places, Ranking
 from app.kernel.samples.recalibration import lines_of
@@ -186,8 +186,8 @@ def _stated(sums: Array) -> Stated:
 
 def _falling(values: Array) -> tuple[Places, Array]:
     """Places (n) of values (n) in falling order, equal ones in any, and the values in it."""
-    order = np.argsort(values)[::-1]
-    return order.astype(np.int32), values.take(order)
+    order = np.argsort(values)
+    return order.astype(np.int32)[::-1], values.take(order)[::-1]
 
 
 class Scores:
@@ -338,12 +338,20 @@ class Scores:
         """
         if not self.are_probabilities:
             return np.full(self.actual.shape, np.nan)
+        if self.weights is None:
+            # Not kept: of many samples new memory costs more than the values.
+            return self.sums_of(values(self, dict(parameters)))
         return self.sums_of(self.row_values(values, dict(parameters)))
 
     def sums_of(self, values: Array) -> Array:
         """Weighted sum of values (n,) over the samples of each class, shape (..., K)."""
-        # Samples of weight 0 add 0, even if their value is infinite.
-        weighted = np.multiply(self.each, values, out=np.zeros_like(self.each), where=self.each > 0)
+        if self.weights is None:
+            return sums_by_code(self.y, values, self.n_classes)
+        with silently():
+            weighted = self.weights * values
+        if not np.isfinite(values).all():
+            # Samples of weight 0 add 0, even if their value is infinite.
+            weighted[self.weights == 0] = 0.0
         return sums_by_code(self.y, weighted, self.n_classes)
 
     @cached_property
@@ -352,9 +360,18 @@ class Scores:
         return np.asarray(self.probabilities.argmax(axis=1))
 
     @cached_property
+    def rank_of_truth(self) -> NDArray[np.int32]:
+        """Number (n) of classes ranked before the actual one by falling score, ties by index."""
+        before = np.zeros(self.n_samples, dtype=np.int32)
+        for code, column in enumerate(self.columns):
+            before += column > self.own
+            before += (column == self.own) & (self.y > code)
+        return before
+
+    @cached_property
     def right(self) -> Mask:
         """Mask (n) of the samples whose class is predicted."""
-        right: Mask = self.predicted == self.y
+        right: Mask = self.rank_of_truth == 0
         return right
 
     @lazy
@@ -390,7 +407,7 @@ class Scores:
         if code not in self._orders:
             self._orders[code] = _falling(self.probabilities.ravel() if code is None else self.columns[code])
         places = self._orders[code][0]
-        owners = places if code is not None else places // self.n_classes
+        owners = places // self.n_classes if code is None and self.weights is not None else places
         return self._rank(self._orders[code], self.members(code), owners)
 
     def _rank(self, order: tuple[Places, Array], members: Mask, owners: Places) -> Ranking:
@@ -414,11 +431,15 @@ class Scores:
 
         Shape (..., K, K); the diagonal has no meaning.
         """
+        if self.n_classes == 2:
+            # All others are of the one other class.
+            return np.stack([ranking.losses for ranking in self.rankings], axis=-1)[..., None] * hollow(2)
         found = []
         for ranking in self.rankings:
             # Members not above a non-member lose to it.
-            lost = ranking.positives[..., None] - ranking.above_each(ranking.each * ranking.members)
-            found.append(sums_by_code(self.y.take(ranking.places), lost * ranking.each, self.n_classes))
+            lost = ranking.positives[..., None] - ranking.above_each(ranking.members_among)
+            lost = lost if ranking.weights is None else lost * ranking.weights
+            found.append(sums_by_code(self.y.take(ranking.places), lost, self.n_classes))
         return np.stack(found, axis=-2)
 
     @cached_property
@@ -447,17 +468,41 @@ class Scores:
         rising = self.p_true.take(order)
         if (rising[1:] == rising[:-1]).any():
             order = np.lexsort((self.y, self.p_true))
-        return rising, self.y.take(order), self.each.take(order, axis=-1)
+        weights = self.each if self.weights is None else self.weights.take(order, axis=-1)
+        return rising, self.y.take(order), weights
 
     @cached_property
+    def _at_p_true(self) -> tuple[Array, Array]:
+        """Number of the n K entries above the probabilities of the actual classes (ties half), summed over the samples,
+        shape (...); and `precision_together`.
+        """
+        above, precision = np.zeros(self.n.shape), np.zeros((*self.n.shape, self.n_classes, self.n_classes))
+        thresholds, codes, weights = self.by_p_true
+        for other, ranking in enumerate(self.rankings):
+            counts, heights = ranking.about(thresholds, besides=codes == other)
+            if self.weights is not None:
+                counts, heights = counts * weights, heights * weights
+            met = sums_by_code(codes, counts, self.n_classes)
+            met[..., other] = ranking.losses + 0.5 * ranking.positives**2
+            above += total(met)
+            precision[..., other] = sums_by_code(codes, heights, self.n_classes)
+            precision[..., other, other] = ranking.precision_sum
+        return above, precision
+
+    @property
     def precision_together(self) -> Array:
         """Precision of class l along the members of class k, by trapezoids, at their probabilities as thresholds of all
         classes, shape (..., K, K) as [k, l].
         """
-        precision = np.zeros((*self.n.shape, self.n_classes, self.n_classes))
-        thresholds, codes, weights = self.by_p_true
-        for other, ranking in enumerate(self.rankings):
-            heights = ranking.precision_about(thresholds) * weights
-            precision[..., other] = sums_by_code(codes, heights, self.n_classes)
-            precision[..., other, other] = ranking.precision_sum
-        return precision
+        return self._at_p_true[1]
+
+    @property
+    def area_of_entries(self) -> Array:
+        """Area under the ROC curve of all n K entries, shape (...), without their one order."""
+        above, members = self._at_p_true[0], self.n * self.n
+        return 1.0 - ratio(above - 0.5 * members, members * (self.n_classes - 1))
+
+    @property
+    def ends_of_p_true(self) -> Array:
+        """Lowest and highest probability of the actual classes (2)."""
+        return np.array([self.p_true.min(), self.p_true.max()])

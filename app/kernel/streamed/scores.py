@@ -260,6 +260,16 @@ class StreamedScores(Scores):
         """Precision of classes along the members of others, as ``Scores.precision_together``."""
         return self.together.precision
 
+    @property
+    def area_of_entries(self) -> Array:
+        """Area under the ROC curve of all scores in one order."""
+        return self.ranking(None).auc
+
+    @property
+    def ends_of_p_true(self) -> Array:
+        """Lowest and highest probability of the actual classes (2)."""
+        return np.array([self.outcomes.lowest[:, 1].min(), self.outcomes.highest[:, 1].max()])
+
     # Recalibration.
 
     def fit(self, code: int, clip: float, *, sloped: bool) -> Fit:

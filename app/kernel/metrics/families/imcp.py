@@ -33,8 +33,8 @@ def _ruled_out(s: Scores, _: Parameters) -> Array:
     return (s.p_true < 1.0 / s.n_classes - TOLERANCE).astype(np.float64)
 
 
-def _neither(s: Scores, parameters: Parameters) -> Array:
-    return 1.0 - _sure(s, parameters) - _ruled_out(s, parameters)
+def _neither(s: Scores, _: Parameters) -> Array:
+    return ((s.p_true <= 0.5 + TOLERANCE) & (s.p_true >= 1.0 / s.n_classes - TOLERANCE)).astype(np.float64)
 
 
 @_overall(
@@ -106,8 +106,7 @@ def au_mcp(s: Scores) -> Array:
 def au_mcp_trapezoid(s: Scores) -> Array:
     if not s.are_probabilities or s.weights is not None or s.n_samples < 2:
         return np.full(s.n.shape, np.nan)
-    average, known = au_mcp.compute(s), s.outcomes
-    ends = phi_of(np.array([known.lowest[:, 1].min(), known.highest[:, 1].max()]))
+    average, ends = au_mcp.compute(s), phi_of(s.ends_of_p_true)
     area: Array = average + (average - 0.5 * (ends[0] + ends[1])) / (s.n_samples - 1)
     return area
 

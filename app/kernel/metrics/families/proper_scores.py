@@ -26,16 +26,18 @@ _loss = partial(
 
 
 def _log_losses(s: Scores, parameters: Parameters) -> Array:
-    losses: Array = -np.log(np.maximum(s.p_true, parameters["clip"]))
-    return losses
+    losses: Array = np.maximum(s.p_true, parameters["clip"])
+    np.log(losses, out=losses)
+    return np.negative(losses, out=losses)
 
 
 def _squared_error(s: Scores, _: Parameters) -> Array:
-    errors = s.columns.copy()
-    errors[s.y, np.arange(s.n_samples)] -= 1.0
+    squared = np.zeros(s.n_samples)
     # Of two classes one says all.
-    errors = errors[-1:] if s.n_classes == 2 else errors
-    squared: Array = np.einsum("kn,kn->n", errors, errors)
+    for code in range(1 if s.n_classes == 2 else 0, s.n_classes):
+        error = s.columns[code] - s.members(code)
+        error *= error
+        squared += error
     return squared
 
 

@@ -120,10 +120,7 @@ def _among_first(of: WeightedSamples, class_index: int | None, parameters: Param
 
 def _is_among_first(s: Scores, parameters: Parameters) -> Array:
     """Is the actual class among the first k by falling score, ties by index?"""
-    before = np.zeros(s.n_samples)
-    for code, column in enumerate(s.columns):
-        before += (column > s.own) | ((column == s.own) & (s.y > code))
-    counted: Array = (before < parameters["k"]).astype(np.float64)
+    counted: Array = (s.rank_of_truth < parameters["k"]).astype(np.float64)
     return counted
 
 
@@ -190,7 +187,7 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
     on_request_of=OVER_LABELS,
 )
 def roc_auc_ovr_micro(s: Scores) -> Array:
-    return s.ranking(None).auc if s.have_entries else np.full(s.n.shape, np.nan)
+    return s.area_of_entries if s.have_entries else np.full(s.n.shape, np.nan)
 
 
 @_overall(
