@@ -285,7 +285,7 @@ def _intervals(
     metric: Metric[Table], values: Array, ends: Limits | Array, method: str, given: Given, why: NoLimits
 ) -> Iterator[OverallInterval]:
     """Intervals of one metric, matrix by matrix; ``why`` says why a value has none."""
-    for value, low, high in zip(*(np.ravel(part).tolist() for part in (values, *ends)), strict=True):
+    for value, low, high in zip(*(part.ravel().tolist() for part in (values, *ends)), strict=True):
         if low < high:
             yield OverallInterval(metric.key, low, high, method, given)
         else:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, isnan, nan
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -68,23 +68,31 @@ def headline_intervals(found: Headlines, labels: Sequence[tuple[str, ...]]) -> l
     rate with denominator 0 has none.
     """
     rates = found.rates
-    same = {"level": found.level, "method": rates.method}
+    same = [{"level": found.level, "method": rates.method, "given": given.value} for given in rates.given]
     # (B, R, K): one matrix after another, and in it rate by rate.
     ends = zip(*(end[:, :, 0].swapaxes(0, 1).tolist() for end in (rates.low, rates.high)), strict=True)
     answers = []
     for overall, own, of_matrix in zip(found.overall, labels, ends, strict=True):
         suffixes, intervals = [f"@{write_label(label)}" for label in own], _by_key(overall, found.level)
-        for key, given, lows, highs in zip(rates.keys, rates.given, *of_matrix, strict=True):
+        for key, known, lows, highs in zip(rates.keys, same, *of_matrix, strict=True):
             for suffix, low, high in zip(suffixes, lows, highs, strict=True):
-                if not isnan(low):
-                    known: Any = {"low": low, "high": high, **same, "given": given.value}
-                    intervals[key + suffix] = known
+                # NaN alone differs from itself.
+                if low == low:
+                    one: Any = {"low": low, "high": high, **known}
+                    intervals[key + suffix] = one
         answers.append(intervals)
     return answers
 
 
 def _by_key(forms: Iterable[OverallInterval], level: float) -> dict[str, Interval]:
-    return {form.key: Estimate.of(form, nan, level).as_interval() for form in forms}
+    return {form.key: _as_interval(form, level) for form in forms}
+
+
+def _as_interval(form: OverallInterval, level: float) -> Interval:
+    method, given = form.method, form.given.value
+    if form.refusal is None:
+        return {"low": form.low, "high": form.high, "level": level, "method": method, "given": given}
+    return {"low": None, "high": None, "level": level, "method": method, "given": given, "reason": form.refusal.value}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
