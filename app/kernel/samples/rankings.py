@@ -264,7 +264,8 @@ class Ranking:
         """Samples of a side (n) among the first 0, 1, ... n, by weight, shape (..., n + 1)."""
         if self.weights is not None:
             return cumulative(self.weights * side)
-        counts = np.zeros(side.size + 1, dtype=np.int32)
+        # Squares of sums of them have to fit too.
+        counts = np.zeros(side.size + 1, dtype=np.int64)
         np.cumsum(side, out=counts[1:])
         return counts
 
