@@ -50,6 +50,26 @@ def test_samples_of_one_weight_have_the_influences_of_those_without(metric: Metr
         np.testing.assert_allclose([found.low, found.high], [without.low, without.high], rtol=1e-10)
 
 
+def test_many_samples_have_the_influences_of_weights_of_1() -> None:
+    """Samples without weights are counted in integers, whose squares and products have to fit."""
+    random = np.random.default_rng(5)
+    share = random.uniform(size=100_000)
+    rows, truth = np.column_stack([1.0 - share, share]), (random.uniform(size=share.size) < share).astype(np.intp)
+    plain, weighted = Influences(Scores(truth, rows)), Influences(Scores(truth, rows, np.ones(share.size)))
+    wrong = []
+    for metric in LINEAR:
+        code = 0 if metric.card.scope is Scope.CLASS else None
+        own, expected = plain.of(metric, code), weighted.of(metric, code)
+        assert own is not None
+        assert expected is not None
+        # Trapezoids between samples are not defined for weights.
+        if not metric.key.endswith("trapezoid") and not np.allclose(
+            own.influence, expected.influence, rtol=1e-9, atol=0
+        ):
+            wrong.append(metric.key)
+    assert wrong == []
+
+
 @each("metric", LINEAR, ids=lambda metric: metric.key)
 def test_a_class_of_weight_0_changes_nothing(metric: Metric[Scores]) -> None:
     """What says nothing has no influence, whatever the logarithm of its share is."""
