@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, nan
-from typing import Any
 
 import numpy as np
 
@@ -67,18 +66,18 @@ def headline_intervals(found: Headlines, labels: Sequence[tuple[str, ...]]) -> l
     They are those of `estimate`, of many matrices of independent samples at once: a report has more than a hundred. A
     rate with denominator 0 has none.
     """
-    rates = found.rates
-    same = [{"level": found.level, "method": rates.method, "given": given.value} for given in rates.given]
+    rates, level, method = found.rates, found.level, found.rates.method
+    given_of = [given.value for given in rates.given]
     # (B, R, K): one matrix after another, and in it rate by rate.
     ends = zip(*(end[:, :, 0].swapaxes(0, 1).tolist() for end in (rates.low, rates.high)), strict=True)
     answers = []
     for overall, own, of_matrix in zip(found.overall, labels, ends, strict=True):
-        suffixes, intervals = [f"@{write_label(label)}" for label in own], _by_key(overall, found.level)
-        for key, known, lows, highs in zip(rates.keys, same, *of_matrix, strict=True):
+        suffixes, intervals = [f"@{write_label(label)}" for label in own], _by_key(overall, level)
+        for key, given, lows, highs in zip(rates.keys, given_of, *of_matrix, strict=True):
             for suffix, low, high in zip(suffixes, lows, highs, strict=True):
                 # NaN alone differs from itself.
                 if low == low:
-                    one: Any = {"low": low, "high": high, **known}
+                    one: Interval = {"low": low, "high": high, "level": level, "method": method, "given": given}
                     intervals[key + suffix] = one
         answers.append(intervals)
     return answers
