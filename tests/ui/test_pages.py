@@ -226,6 +226,15 @@ def test_a_list_is_read_at_once(web: httpx.Client, world: World, path: str, tabl
     assert said in page.text
 
 
+def test_pages_speak_of_what_their_data_have(pages: Mapping[str, Page]) -> None:
+    """Labels have a prevalence each; samples of labels are no cases of one class, and queries have neither."""
+    labels, queries = pages["run of labels"].text, pages["run of ranking"].text
+    assert "owed to the label prevalence" in " ".join(labels.split())
+    assert "class" not in labels.split("Other metrics")[0].lower().replace("classification", "")
+    assert "owed to" not in queries
+    assert "owed to the class prevalence" in " ".join(pages["run of four"].text.split())
+
+
 def test_filters_are_those_of_the_api(web: httpx.Client, world: World) -> None:
     def runs(**asked: str) -> set[str]:
         found = links(check_page(web.get("/ui", params=asked)))

@@ -92,8 +92,8 @@ def evaluation_document(answer: Json) -> Document:
                 "metrics",
                 "Metrics",
                 [values.first(), *(Said("note", note) for note in values.notes())],
-                "The further a circle lies from its diamond, the more of the value is owed to the class prevalence of "
-                "this data."
+                "The further a circle lies from its diamond, the more of the value is owed to the "
+                f"{class_word(answer)} prevalence of this data."
                 if balanced and has_classes(answer)
                 else "",
                 values.heading(),
