@@ -12,7 +12,7 @@ _log = logging.getLogger("prevail.beside")
 
 
 @asynccontextmanager
-async def beside(work: Coroutine[Any, Any, object], name: str, patience: float | None = None) -> AsyncIterator[None]:
+async def beside(work: Coroutine[Any, Any, object], name: str, patience: float = 1.0) -> AsyncIterator[None]:
     """Have work done in a task of that name as long as the context lasts. It is cancelled then, and again after so many
     seconds, until it has ended: what waits for connections can lose a cancellation (the pool's check of one,
     `asyncio.wait_for` before Python 3.12).

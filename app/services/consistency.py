@@ -453,6 +453,9 @@ def _of_unknown_sizes(report: ReportedScores) -> ConsistencyAnswer:
 
     def fitting(one: Reading) -> list[Fitting]:
         some = [(n, p) for p, n in sizes] if one.sizes_exchanged else sizes
+        if one.sizes_exchanged and sorted(some) == sorted(sizes):
+            # The same sizes fit no better.
+            return []
         return fitting_sizes(some, one.reported, undefined_as_zero=one.undefined_as_zero)
 
     found = fitting_sizes(sizes, as_printed(scores, report.printed))

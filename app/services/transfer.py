@@ -384,10 +384,9 @@ class ColumnWriter:
         self._rows: list[dict[str, Any]] = []
         self._waiting = self.size = 0
 
-    @property
-    def known(self) -> set[bytes]:
-        """Digests of what is not to be written again."""
-        return self._shared | self._own
+    def lacking(self, digests: set[bytes]) -> set[bytes]:
+        """Return those of some digests whose columns are still to be written."""
+        return digests - self._shared - self._own
 
     def add(self, columns: Mapping[bytes, SampleColumn]) -> None:
         """Take columns by their digests."""
@@ -547,7 +546,7 @@ class Exporter:
             return [], None
         after = UUID(int=0) if place is None else UUID(place)
         found = await self.archive.evaluations(manifest.project, after, manifest.newest, _AT_ONCE)
-        wanted = {digest for one in found for digest in one.columns.values()} - columns.known
+        wanted = columns.lacking({digest for one in found for digest in one.columns.values()})
         if wanted:
             async for group in self.archive.columns(manifest.project, sorted(wanted)):
                 columns.add(group)
@@ -586,23 +585,24 @@ class Importer:
         for kind in added:
             for part in manifest.of(kind):
                 for lines in _pieces(folder / part.file):
-                    try:
-                        added[kind] += await self._add(kind, manifest, lines, column, project or manifest.project)
-                    except ArchiveConflictError as error:
-                        raise TransferError(f"{error}; import into another project, or remove it") from error
-                    except _NOT_OURS as error:
-                        raise TransferError(f"expected {kind} in {part.file}, got something else: {error}") from error
+                    added[kind] += await self._add(part, manifest.version, lines, column, project or manifest.project)
                 self.tell(f"{part.file}: {added[kind]} {kind} added")
         return added
 
     async def _add(
-        self, kind: str, manifest: Manifest, lines: Sequence[bytes], column: ColumnReader, project: str
+        self, part: FilePart, version: int, lines: Sequence[bytes], column: ColumnReader, project: str
     ) -> int:
-        """Add what some lines say; returns how much of it was not there before."""
-        if kind == EVALUATIONS:
-            found = [read_evaluation(line, manifest.version) for line in lines]
-            return await self.archive.add_evaluations(project, found, column)
-        return await self.archive.add_answers(ArchiveKind(kind), project, [orjson.loads(line) for line in lines])
+        """Add what some lines of a file say; returns how much of it was not there before."""
+        try:
+            if part.kind != EVALUATIONS:
+                rows = [orjson.loads(line) for line in lines]
+                return await self.archive.add_answers(ArchiveKind(part.kind), project, rows)
+            found = [read_evaluation(line, version) for line in lines]
+        except ArchiveConflictError as error:
+            raise TransferError(f"{error}; import into another project, or remove it") from error
+        except _NOT_OURS as error:
+            raise TransferError(f"expected {part.kind} in {part.file}, got something else: {error}") from error
+        return await self.archive.add_evaluations(project, found, column)
 
 
 def _check_files(manifest: Manifest, folder: Path) -> None:

@@ -459,8 +459,8 @@ def _migrations() -> Mapping[str, str | None]:
     """
     found = {}
     for path in (MIGRATIONS / "versions").glob("*.py"):
-        own, before = re.findall(r"^(?:down_)?revision = (.+)$", path.read_text(), re.MULTILINE)
-        found[ast.literal_eval(own)] = ast.literal_eval(before)
+        said = dict(re.findall(r"^(revision|down_revision) = (.+)$", path.read_text(), re.MULTILINE))
+        found[ast.literal_eval(said["revision"])] = ast.literal_eval(said["down_revision"])
     return found
 
 

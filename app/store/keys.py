@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.evaluation import Page
 from app.domain.operations import AuditEntry, Change, KeyFacts, Kind, Used
-from app.store.audit import add_once, note, note_result, read_entries
+from app.store.audit import note, note_result, read_entries
 from app.store.engine import OnEngine, made_of, read_one, read_page, reading, same, writing
 from app.store.tables import api_keys, key_usage, project_usage
 
@@ -30,7 +30,8 @@ class PostgresKeyStore(OnEngine):
     async def add(self, key: KeyFacts) -> None:
         names = ("id", "project", "name", "scopes", "digest", "expires_at", "rate", "daily_quota")
         async with writing(self._engine) as connection:
-            await add_once(connection, api_keys, Kind.KEY, {name: getattr(key, name) for name in names})
+            await connection.execute(insert(api_keys).values({name: getattr(key, name) for name in names}))
+            await note_result(connection, key.project, Change.CREATED, Kind.KEY, key.id)
 
     async def get(self, project: str, identifier: UUID) -> KeyFacts | None:
         wanted = _select(*same(api_keys, project=project, id=identifier))

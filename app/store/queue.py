@@ -138,7 +138,7 @@ class QueueWorker:
             # Not as a context: that leaves what connects behind where its beginning is cancelled.
             await app.open_async()
             tidy = self._whatever_happens(partial(self._tidy, app, work), "tidied up", self.lost_seconds / 4)
-            async with beside(tidy, "tidying", 1.0):
+            async with beside(tidy, "tidying"):
                 await app.run_worker_async(
                     queues=[queue.name],
                     concurrency=self.at_once,

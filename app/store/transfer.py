@@ -123,7 +123,7 @@ class PostgresArchive(PostgresInventory):
         new = [one for one in found if one.record.id not in there]
         added = 0
         # Those with samples one by one: columns are locked in one order within an evaluation only.
-        for group in ([one for one in new if not one.columns], *([one] for one in new if one.columns)):
+        for group in filter(None, ([one for one in new if not one.columns], *([one] for one in new if one.columns))):
             rows = [await row_of(self._names, project, one.record) for one in group]
             packed = [await asyncio.to_thread(_packed, one, column) if one.columns else None for one in group]
             async with writing(self._engine, sum(one.size for one in packed if one is not None)) as connection:

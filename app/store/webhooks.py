@@ -48,10 +48,9 @@ class Listeners(OnEngine):
         super().__init__(engine)
         self._known = Known(self._ask)
 
-    async def want(self, project: str, *events: Event) -> bool:
-        """Is anybody to be told of one of these?"""
-        wanted = await self._known.of(None)
-        return bool(wanted) and any((project, one.value) in wanted for one in events)
+    async def want(self, project: str, event: Event) -> bool:
+        """Is anybody to be told of this?"""
+        return (project, event.value) in await self._known.of(None)
 
     def forget(self) -> None:
         """Read the pairs again at the next question, after a change."""
@@ -89,7 +88,7 @@ class PostgresWebhookStore(OnEngine):
             put = (await connection.execute(returned)).one()
             if put.made:
                 await self._require_room(connection, project)
-            change, status = (Change.CREATED, 201) if put.made else (Change.CHANGED, 200)
+            change, status = (Change.CREATED, HTTPStatus.CREATED) if put.made else (Change.CHANGED, HTTPStatus.OK)
             await note_result(connection, project, change, Kind.WEBHOOK, name, status=status)
         self._listeners.forget()
         return made_of(WebhookFacts, put), put.made

@@ -23,14 +23,31 @@ def _special(name: str) -> Callable[..., Array]:
     return values
 
 
-# Standard normal quantile of a probability; -inf at 0 and inf at 1.
-normal_quantile = _special("ndtri")
-# Standard normal distribution function of a value.
-normal_cdf = _special("ndtr")
-# Quantile of Beta(a, b) at a probability: (a, b, probability).
-beta_quantile = _special("betaincinv")
-# Regularised incomplete beta function I_x(a, b), the distribution function of Beta(a, b): (a, b, x); and 1 less it.
-incomplete_beta, incomplete_beta_complement = _special("betainc"), _special("betaincc")
+def normal_quantile(probability: Array | float) -> Array:
+    """Standard normal quantile, any shape; -inf at 0 and inf at 1."""
+    return _special("ndtri")(probability)
+
+
+def normal_cdf(value: Array | float) -> Array:
+    """Standard normal distribution function, any shape."""
+    return _special("ndtr")(value)
+
+
+def beta_quantile(a: Array, b: Array, probability: Array | float) -> Array:
+    """Quantile of Beta(a, b), broadcast over its arguments."""
+    return _special("betaincinv")(a, b, probability)
+
+
+def incomplete_beta(a: Array | float, b: Array | float, x: Array | float) -> Array:
+    """I_x(a, b), the distribution function of Beta(a, b), broadcast over its arguments."""
+    return _special("betainc")(a, b, x)
+
+
+def incomplete_beta_complement(a: Array, b: Array, x: Array) -> Array:
+    """1 - I_x(a, b), broadcast over its arguments, with all its digits where it is small."""
+    return _special("betaincc")(a, b, x)
+
+
 _log_gamma = _special("gammaln")
 
 

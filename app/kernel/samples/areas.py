@@ -132,8 +132,11 @@ def micro_influence(scores: Scores) -> Array:
     """Influence (n) on the area of all n K entries against the actual classes.
 
     Every sample is a cluster of its entries (Obuchowski 1997). For two classes these are p and 1 - p, so the place of
-    one follows from that of the other, except for ties that the rounding of 1 - p makes or breaks.
+    one follows from that of the other, except for ties that the rounding of 1 - p makes or breaks. NaN for scores
+    whose entries cannot be put in one order.
     """
+    if not scores.have_entries:
+        return np.full(scores.n_samples, np.nan)
     members, others = float(scores.actual.sum()), float(scores.rest.sum())
     ranking, inside = scores.ranking(None), scores.members(None)
     placed = ranking.in_place(_placements(ranking))

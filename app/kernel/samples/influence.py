@@ -141,7 +141,8 @@ class WeightedSamples:
     def areas(self) -> tuple[Array, Array]:
         """Areas (K) of the classes against the rest, and the influence (K, n) on them."""
         codes = range(self.scores.n_classes)
-        areas = np.array([float(self.scores.ranking(code).auc) for code in codes])
+        with silently():
+            areas = np.array([float(self.scores.ranking(code).auc) for code in codes])
         return areas, np.stack([self.area(code) for code in codes])
 
     @cached_property

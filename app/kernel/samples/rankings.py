@@ -89,7 +89,7 @@ def cumulative(values: Array) -> Array:
 def sums_between(values: Array, starts: Positions) -> Array:
     """Sums (..., b) of values (..., n) between b + 1 rising positions."""
     filled, found = np.flatnonzero(np.diff(starts)), np.zeros((*values.shape[:-1], starts.size - 1))
-    found[..., filled] = np.add.reduceat(values, starts.take(filled), axis=-1)
+    found[..., filled] = np.add.reduceat(values[..., : starts[-1]], starts.take(filled), axis=-1)
     return found
 
 
@@ -301,10 +301,6 @@ class Ranking:
         """Members of each cut, shape (..., c)."""
         held: Array = self.tp - self.tp_before
         return held
-
-    def above(self, limits: Array) -> Positions:
-        """Number of samples that score more than each limit."""
-        return self.members.size - np.searchsorted(self.values[::-1], limits, side="right")
 
     @cached_property
     def simulated(self) -> dict[tuple[bytes, int, int], Array]:

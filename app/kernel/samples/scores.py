@@ -325,7 +325,11 @@ class Scores:
         return self.own if self.are_probabilities else np.full(self.n_samples, np.nan)
 
     def row_values(self, values: "Values", parameters: Parameters) -> Array:
-        """Values (n) of a metric of each sample alone, computed once for all weights."""
+        """Values (n) of a metric of each sample alone, computed once for all weights. Without weights they are not
+        kept: of many samples new memory costs more than the values.
+        """
+        if self.weights is None:
+            return values(self, parameters)
         key = key_of_rows(values, parameters)
         if key not in self._row_values:
             self._row_values[key] = values(self, parameters)
@@ -338,9 +342,6 @@ class Scores:
         """
         if not self.are_probabilities:
             return np.full(self.actual.shape, np.nan)
-        if self.weights is None:
-            # Not kept: of many samples new memory costs more than the values.
-            return self.sums_of(values(self, dict(parameters)))
         return self.sums_of(self.row_values(values, dict(parameters)))
 
     def sums_of(self, values: Array) -> Array:
@@ -498,9 +499,11 @@ class Scores:
 
     @property
     def area_of_entries(self) -> Array:
-        """Area under the ROC curve of all n K entries, shape (...), without their one order."""
-        above, members = self._at_p_true[0], self.n * self.n
-        return 1.0 - ratio(above - 0.5 * members, members * (self.n_classes - 1))
+        """Area under the ROC curve of all n K entries, shape (...), without their one order; it has a meaning only
+        where there is one (`have_entries`).
+        """
+        above, pairs = self._at_p_true[0], self.n * self.n
+        return 1.0 - ratio(above - 0.5 * pairs, pairs * (self.n_classes - 1))
 
     @property
     def ends_of_p_true(self) -> Array:

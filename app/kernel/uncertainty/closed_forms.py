@@ -215,6 +215,10 @@ class Headlines:
 FEW = 30
 # Cells of the matrices with one row moved each: a few milliseconds.
 _MOST_CELLS_MOVED = 1 << 19
+# Recalls from which on those that come again are looked for.
+_MANY_RECALLS = 1000
+# Its square is a whole number that a float64 holds.
+_LARGEST_BASE = 2.0**26
 
 
 def headlines(design: Design, level: float = 0.95) -> Headlines:
@@ -270,7 +274,15 @@ def headline_limits(metric: AnyMetric, design: Independent, level: float = 0.95)
 def _limits_of_means(design: Design, level: float) -> tuple[Limits, Array]:
     """Limits (..., K) of the recalls, and those (3, 2, ...) of their means."""
     hits, worth = design.recalls(level)
-    recalls, rates = jeffreys(hits, worth, level), design.table.recall[design.of]
+    base, rates = 1.0 + worth.max(initial=0.0), design.table.recall[design.of]
+    many = hits.size >= _MANY_RECALLS and base < _LARGEST_BASE
+    if many and all((each == np.round(each)).all() for each in (hits, worth)):
+        # Most recalls come again then, and quantiles are what takes long: a pair is one whole number.
+        pairs, places = np.unique(worth * base + hits, return_inverse=True)
+        below, above = jeffreys(pairs % base, pairs // base, level)
+        recalls = below[places], above[places]
+    else:
+        recalls = jeffreys(hits, worth, level)
     return recalls, intervals.mean_limits(rates, *recalls, worth, level=level, spread=design.spread)
 
 

@@ -47,8 +47,13 @@ class Units(ABC):
         multiplicities: Array | None = None,
     ) -> None:
         self.n_units, self.width, self.n_strata = n_units, width, n_strata
-        self.strata: Codes = np.zeros(n_units, dtype=np.intp) if strata is None else strata
         self.multiplicities = multiplicities
+        self._strata = strata
+
+    @cached_property
+    def strata(self) -> Codes:
+        """Stratum (n) of each; made at first use, since units that are streamed may be too many for one array."""
+        return np.zeros(self.n_units, dtype=np.intp) if self._strata is None else self._strata
 
     @property
     def kinds(self) -> tuple["Units", Codes]:

@@ -119,7 +119,7 @@ def fold_test(
     settings: InferenceSettings,
     *,
     repeats: int | None,
-    mixed: bool = False,
+    mixed: bool,
 ) -> FoldTest | None:
     """Tests from values (F) of two runs; None where a fold has no value.
 

@@ -101,8 +101,8 @@ def estimate_prevalence(record: EvaluationRecord, seen: Unlabelled) -> Prevalenc
     """Class shares of samples without labels, as an evaluation tells how each class is predicted.
 
     Raises:
-        InvalidInput: the predictions do not fit its classes.
-        IncomparableRuns: the shares cannot be told from them.
+        InvalidInput: the predictions, or the old shares, do not fit its classes.
+        IncomparableRuns: a class has no samples or an old share of 0, or two are predicted alike.
     """
     if seen.predicted is not None:
         return _from_labels(record, _counts(record, seen.predicted), seen)
@@ -131,8 +131,8 @@ def _from_labels(record: EvaluationRecord, predicted: Array, seen: Unlabelled) -
             f"The condition number is {significant(found.condition, 3)}: classes are confused so much that small "
             "errors of the matrix become large ones of the shares."
         )
-    answer = _answer(record, found, limits, seen.level, warnings, seed)
-    return replace(answer, n_samples=float(predicted.sum()), condition=found.condition)
+    answer = _answer(record, "bbse", float(predicted.sum()), found, limits, seen.level, warnings, seed)
+    return replace(answer, condition=found.condition)
 
 
 def _label_limits(
@@ -182,11 +182,10 @@ def _from_probabilities(record: EvaluationRecord, probabilities: Array, seen: Un
     else:
         limits = _probability_limits(record, probabilities, found.shares, old, counted, seen.level)
     # Nothing is drawn: the seed is given back.
-    answer = _answer(record, found, limits, seen.level, warnings, chosen_seed(seen.seed, probabilities))
+    n_samples, seed = float(len(probabilities)), chosen_seed(seen.seed, probabilities)
+    answer = _answer(record, "saerens_em", n_samples, found, limits, seen.level, warnings, seed)
     return replace(
         answer,
-        method="saerens_em",
-        n_samples=float(len(probabilities)),
         old_prevalence=dict(zip(record.labels, old.tolist(), strict=True)),
         probabilities=recalibrate(probabilities, old, found.shares) if seen.recalibrate else None,
     )
@@ -233,18 +232,20 @@ def _warnings(found: EstimatedShares) -> list[str]:
 
 def _answer(
     record: EvaluationRecord,
+    method: str,
+    n_samples: float,
     found: EstimatedShares,
     limits: tuple[Array, Array] | None,
     level: float,
     warnings: Sequence[str],
     seed: int,
 ) -> PrevalenceEstimate:
-    """The estimate, without what one method says alone."""
+    """The estimate from so many samples, without what one method says alone."""
     ends = () if limits is None else zip(record.labels, *(each.tolist() for each in limits), strict=True)
     return PrevalenceEstimate(
         evaluation_id=record.id,
-        method="bbse",
-        n_samples=record.n_samples,
+        method=method,
+        n_samples=n_samples,
         prevalence=dict(zip(record.labels, found.shares.tolist(), strict=True)),
         intervals={label: ShareLimits(low, high, level) for label, low, high in ends},
         at_vertex=found.at_vertex,

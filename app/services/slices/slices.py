@@ -281,7 +281,7 @@ class _Judgement:
         ranges: list[SliceRange] = []
         for by, each in groupby(enumerate(measured), key=lambda one: tuple(one[1].where)):
             rows = [row for row, _ in each]
-            some = np.where(np.isfinite(own[rows]), own[rows], nan)
+            some = own[rows]
             counts = np.unique((~np.isnan(some)).sum(axis=0)).tolist()
             levels = {asked.level, *(level_of_pairs(asked.level, count) for count in counts if count > 1)}
             found = self._limits([measured[row].side for row in rows], levels)

@@ -8,6 +8,7 @@ import pytest
 
 from app.kernel.samples import curves
 from app.kernel.samples.curves import CLASS_CURVES, OVERALL_CURVES, Curve, CurveName, UndefinedCurve, thin
+from app.kernel.samples.rankings import sums_between
 from app.kernel.samples.scores import Scores
 from tests.bank import each
 from tests.kernel.probability.problems import softmax_problem, tied_problem, value
@@ -252,3 +253,7 @@ def test_constant_scores_have_two_points() -> None:
     assert curve.x.tolist() == [0.0, 1.0]
     assert curve.y.tolist() == [0.0, 1.0]
     assert set(CurveName) == {*CLASS_CURVES, *OVERALL_CURVES}
+
+
+def test_sums_between_positions_end_at_the_last() -> None:
+    np.testing.assert_array_equal(sums_between(np.arange(5.0), np.array([0, 2, 2, 3])), [1.0, 0.0, 2.0])

@@ -70,6 +70,15 @@ def test_many_samples_have_the_influences_of_weights_of_1() -> None:
     assert wrong == []
 
 
+def test_scores_that_are_no_probabilities_have_no_influence_on_what_they_have_no_value_of() -> None:
+    truth, rows, _ = samples(3, 60)
+    of = Influences(Scores.of_class_scores(truth, np.log(rows)))
+    for metric in LINEAR:
+        found = of.of(metric, 0 if metric.card.scope is Scope.CLASS else None)
+        if found is not None and np.isnan(found.value):
+            assert np.isnan(found.influence).all() or not found.influence.any(), metric.key
+
+
 @each("metric", LINEAR, ids=lambda metric: metric.key)
 def test_a_class_of_weight_0_changes_nothing(metric: Metric[Scores]) -> None:
     """What says nothing has no influence, whatever the logarithm of its share is."""

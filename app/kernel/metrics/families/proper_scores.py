@@ -32,7 +32,7 @@ def _log_losses(s: Scores, parameters: Parameters) -> Array:
 
 
 def _squared_error(s: Scores, _: Parameters) -> Array:
-    squared = np.zeros(s.n_samples)
+    squared = np.full(s.n_samples, 0.0 if s.are_probabilities else np.nan)
     # Of two classes one says all.
     for code in range(1 if s.n_classes == 2 else 0, s.n_classes):
         error = s.columns[code] - s.members(code)

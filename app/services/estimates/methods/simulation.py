@@ -315,6 +315,8 @@ def _summaries(
         corrected = sampling.method is IntervalMethod.BCA
         read = partial(accelerated, acceleration(counts, one, stratified=fixed)) if corrected else summarise
         asked.append(Resampled(one, read))
+    if not (counts == np.round(counts)).all() or counts.sum() == 0:
+        raise ValueError("only whole counts of at least one sample can be resampled")
     made = Plan(form.draws, counts.size, counts.size)
     return bootstrap_samples(
         TableUnits(counts, Table), asked, seed=form.seed, made=made, level=level, shares=sampling.shares
