@@ -10,7 +10,7 @@ import logging
 import re
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -73,8 +73,8 @@ class Packing(GZipMiddleware):
 
 
 def _values(scope: Scope) -> dict[bytes, bytes]:
-    """Headers by their names in small letters, which look-ups find at once; the framework goes through all of them."""
-    return dict(scope["headers"])
+    """The first header of each name, in small letters: look-ups find it at once, the framework goes through all."""
+    return dict(reversed(scope["headers"]))
 
 
 def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive] | Problem:
@@ -92,45 +92,59 @@ def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive] | Problem:
     # Its length is that of the packed body.
     dropped = (b"content-encoding", b"content-length")
     headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
-    return {**scope, "headers": headers}, _unpacked_messages(receive).__anext__
+    return {**scope, "headers": headers}, _Unpacking(receive)
 
 
-async def _unpacked_messages(receive: Receive) -> AsyncIterator[Message]:
-    """Yield the messages of a request with its body unpacked. Members of gzip may come one after another.
+class _Unpacking:
+    """The messages of a request with its body unpacked. Members of gzip may come one after another."""
 
-    Raises:
-        MalformedRequest: the body is no gzip, or ends early.
-    """
-    member, members, begun, more = zlib.decompressobj(_GZIP), 1, False, True
-    while more:
-        message = await receive()
-        if message["type"] != "http.request":
-            yield message
-            continue
-        packed, full, more = message.get("body", b""), False, message.get("more_body", False)
-        while packed or full:
-            # Nothing is waited for here, and others would wait for all of a body.
-            await asyncio.sleep(0)
-            if member.eof:
-                members += 1
-                if members > _MOST_MEMBERS:
-                    raise _malformed(f"there are more than {_MOST_MEMBERS} files of gzip one after another")
-                member = zlib.decompressobj(_GZIP)
-            begun = True
-            try:
-                piece = member.decompress(packed, _PIECE)
-            except zlib.error as error:
-                raise _malformed(str(error)) from None
-            packed = member.unused_data if member.eof else member.unconsumed_tail
-            # What was held back for want of room comes without more input.
-            full = len(piece) == _PIECE and not member.eof
-            if piece:
-                yield {"type": "http.request", "body": piece, "more_body": True}
-    if begun and not member.eof:
-        raise _malformed("the body ends early")
-    yield {"type": "http.request", "body": b"", "more_body": False}
-    while True:
-        yield await receive()
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._member = zlib.decompressobj(_GZIP)
+        self._packed = b""
+        self._begun = self._full = self._last = False
+        self._members = 1
+
+    async def __call__(self) -> Message:
+        """The next message.
+
+        Raises:
+            MalformedRequest: the body is no gzip, or ends early.
+        """
+        while True:
+            if self._packed or self._full:
+                # Nothing is waited for here, and others would wait for all of a body.
+                await asyncio.sleep(0)
+                if piece := self._unpack():
+                    return {"type": "http.request", "body": piece, "more_body": True}
+                continue
+            if self._last:
+                if self._begun and not self._member.eof:
+                    raise _malformed("the body ends early")
+                self._begun = self._last = False
+                return {"type": "http.request", "body": b"", "more_body": False}
+            message = await self._receive()
+            if message["type"] != "http.request":
+                return message
+            self._packed = message.get("body", b"")
+            self._last = not message.get("more_body", False)
+
+    def _unpack(self) -> bytes:
+        """Unpack at most `_PIECE` bytes."""
+        if self._member.eof:
+            self._members += 1
+            if self._members > _MOST_MEMBERS:
+                raise _malformed(f"there are more than {_MOST_MEMBERS} files of gzip one after another")
+            self._member = zlib.decompressobj(_GZIP)
+        self._begun = True
+        try:
+            piece = self._member.decompress(self._packed, _PIECE)
+        except zlib.error as error:
+            raise _malformed(str(error)) from None
+        self._packed = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+        # What was held back for want of room comes without more input.
+        self._full = len(piece) == _PIECE and not self._member.eof
+        return piece
 
 
 def _malformed(reason: str) -> MalformedRequest:

@@ -135,7 +135,7 @@ def overall_key(name: str) -> str | None:
     if not written:
         return key
     k = found.parameters[written[0]]
-    return f"{key}({written[0]}={k:g})" if k in CUTOFFS and "(" in name else None
+    return f"{key}({written[0]}={k:g})" if k in CUTOFFS and f"{written[0]}=" in name.replace(" ", "") else None
 
 
 def why_not_stored(name: str) -> str | None:

@@ -82,7 +82,11 @@ def write_json(answer: Any) -> bytes:
 
 
 def as_json(answer: Any) -> Any:
-    """An answer as dicts, lists, texts and finite numbers: the form in which it is kept, and sent."""
+    """An answer as dicts, lists, texts and finite numbers: the form in which it is kept, and sent.
+
+    Raises:
+        TypeError: a key is no text, an integer has more than 64 bits, or a part is none of an answer.
+    """
     return orjson.loads(write_json(answer))
 
 

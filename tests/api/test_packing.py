@@ -30,6 +30,14 @@ def test_a_client_gets_gzip_where_it_takes_it(client: httpx.Client, accepted: st
     assert (gzip.decompress(sent) if coding else sent) == plain
 
 
+def test_of_a_header_that_comes_twice_the_first_counts(client: httpx.Client) -> None:
+    twice = [("Accept-Encoding", "gzip;q=0"), ("Accept-Encoding", "br")]
+    assert "content-encoding" not in client.get(LARGE, headers=twice).headers
+    body = json.dumps(evaluation()).encode()
+    coded = [("Content-Encoding", "gzip"), ("Content-Encoding", "identity"), ("Content-Type", "application/json")]
+    assert client.post("/v1/evaluations", content=gzip.compress(body), headers=coded).status_code == 201
+
+
 def test_small_answers_stay_plain(client: httpx.Client) -> None:
     reply = client.get("/v1/metrics/h_mean", headers={"Accept-Encoding": "gzip"})
     assert "content-encoding" not in reply.headers

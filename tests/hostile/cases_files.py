@@ -157,6 +157,8 @@ NPZ = [
     case("npz: labels in a row", npz(y_true=[[0, 1]], y_pred=[0, 1]), 422, "not_a_column"),
     case("npz: scores in a matrix", npz(y_true=[0, 1], score=[[0.1, 0.2], [0.3, 0.4]]), 422, "not_a_column", SCORES),
     case("npz: one number", npz(y_true=1, y_pred=[0, 1]), 422, "not_a_column"),
+    case("npz: a label in a column vector", npz(**{"y_true.a": [[0], [1], [1]], "y_true.b": [1, 0, 1], "y_pred.a": [0, 1, 1], "y_pred.b": [1, 0, 0]}), 200, None, {"kind": "multilabel"}),
+    case("npz: a label in a matrix", npz(**{"y_true.a": [[0, 7], [1, 0]], "y_true.b": [1, 0], "y_pred.a": [0, 1], "y_pred.b": [1, 0]}), 422, "not_a_column", {"kind": "multilabel"}),
     case("npz: complex numbers", npz(y_true=[1j, 2j], y_pred=[0, 1]), 422, "not_a_column"),
     case("npz: dates", npz(y_true=np.array(["2026-01-01"], "M8[D]"), y_pred=[0]), 422, "not_a_column"),
     case("npz: bytes", npz(y_true=np.array([b"a", b"b"]), y_pred=np.array([b"a", b"b"])), 422, "not_a_column"),
@@ -201,6 +203,10 @@ ARROW = [
     case("arrow: nothing but the start", b"ARROW1\0\0", 422, "unreadable_data"),
     case("arrow: an endless message", b"\xff\xff\xff\xff\xff\xff\xff\x7f", 422, "unreadable_data"),
     case("arrow: lists", arrow({"y_true": [[0], [1]], "y_pred": [[0], [1]]}), 422, "not_a_column"),
+    *(
+        case(f"arrow: lists of one size, {code}", arrow({name: pa.array([[0], second, [1]], pa.list_(pa.int64(), 1)) for name in ("y_true", "y_pred")}), 422, code)
+        for second, code in ((None, "missing_value"), ([0], "not_a_column"))
+    ),
     case("arrow: no values", arrow({"y_true": pa.nulls(3), "y_pred": [0, 1, 1]}), 422, "missing_value"),
     case("arrow: lz4", arrow(TWO, "lz4"), 200, None),
     case("arrow: zstd in a stream", arrow(TWO, "zstd", stream=True), 200, None),

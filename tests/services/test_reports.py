@@ -1,6 +1,7 @@
 """Reports made in groups: who is together, who is not, and what a failure spoils."""
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -16,7 +17,9 @@ from app.services.evaluate import reports
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import Reports, evaluate, report_alone
 from app.services.evaluate.sections.matrix import BatchValues, batch_values
+from app.services.present import Observer, Observers
 from app.services.processes.compute import ComputePool
+from app.services.processes.worker import Limits
 from tests.services.memory import Here, probable
 
 PLAIN = Options()
@@ -163,6 +166,31 @@ def test_a_caller_that_leaves_is_not_computed_for(compute: ComputePool, sizes: l
     made = run(work)
     assert sizes == [1]
     assert made.values == evaluate(source(3, seed=1), PLAIN).values
+
+
+def test_a_group_that_fails_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First together, then one by one: no second is told twice."""
+    told: list[float] = []
+
+    class Heard(Observer):
+        def observed(self, what: str, amount: float, **_: str) -> None:
+            if what == "compute_seconds":
+                told.append(amount)
+
+    def failing(_: object) -> BatchValues:
+        time.sleep(0.02)
+        raise ValueError("nothing")
+
+    async def work() -> list[Any]:
+        maker = Reports(ComputePool(1, Limits(1.0, 1 << 30), wait_seconds=1.0, observers=Observers([Heard()])))
+        asked = [maker.make(source(3, seed=one), PLAIN) for one in range(2)]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    monkeypatch.setattr(reports, "batch_values", failing)
+    begin = time.perf_counter()
+    assert [str(one) for one in run(work)] == ["nothing", "nothing"]
+    assert len(told) == 3
+    assert sum(told) < time.perf_counter() - begin
 
 
 def test_a_brief_report_has_the_headline_and_the_values_of_the_whole_one(compute: ComputePool) -> None:

@@ -339,7 +339,7 @@ class _Picked:
         flags = self.reads[member] == "flags"
         matrix: NDArray[Any] = np.empty((table.rows, len(names)), np.bool_ if flags else np.float64)
         for place, name in enumerate(names):
-            column = table.matrix(name, flags=True) if of_labels else table.numbers(name)
+            column = table.flags(name) if of_labels else table.numbers(name)
             if len(column) != table.rows:
                 raise bad_file("wrong_length", f"expected {table.rows} entries in the column {name!r}")
             bad = (column != 0) & (column != 1)

@@ -359,22 +359,22 @@ class Reports:
 
 def _answer_group(group: Sequence[_Waiting], observers: Observers, made: Made) -> None:
     """Answer a group, one by one if it fails as a whole: what cannot be computed spoils no other."""
-    begin = time.perf_counter()
+    begin, failed = time.perf_counter(), None
     try:
         answers = made(batch_values([one.question for one in group]))
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
-        if len(group) == 1:
-            group[0].answer.set_exception(error)
-        else:
-            for one in group:
-                _answer_group([one], observers, made)
-        return
-    finally:
-        seconds = time.perf_counter() - begin
-        share([one.tally for one in group], seconds)
-        observers.observed("compute_seconds", seconds, kind=_KIND, where=ON_LOOP)
-    for one, answer in zip(group, answers, strict=True):
-        one.answer.set_result(answer)
+        answers, failed = [], error
+    seconds = time.perf_counter() - begin
+    share([one.tally for one in group], seconds)
+    observers.observed("compute_seconds", seconds, kind=_KIND, where=ON_LOOP)
+    if failed is None:
+        for one, answer in zip(group, answers, strict=True):
+            one.answer.set_result(answer)
+    elif len(group) == 1:
+        group[0].answer.set_exception(failed)
+    else:
+        for one in group:
+            _answer_group([one], observers, made)
 
 
 def _after(turns: int, function: Callable[[], None]) -> None:

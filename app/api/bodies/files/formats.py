@@ -204,7 +204,7 @@ def open_npz(file: BinaryIO) -> TableFile:
         rows = arrays[(*labels, *numbers)[0]].shape[0]
         check_rows(rows, max(len(arrays), *(array.shape[-1] for array in arrays.values() if len(array.shape) == 2), 1))
 
-        return FileColumns(rows, lambda name: arrays[name].read())
+        return FileColumns(rows, lambda name: arrays[name].read(), arrays=True)
 
     return TableFile(names, load)
 

@@ -90,6 +90,7 @@ class FileColumns:
         before: Rows of others that came first.
         written: Columns of CSV, whose texts say what they are, with the spelling of all rows where these are some.
         names: Of columns in the file by those that they are asked for by, where they differ.
+        arrays: Are lists of one size the rows of an array? Only in an NPZ, which counts their entries before.
     """
 
     rows: int
@@ -97,6 +98,7 @@ class FileColumns:
     before: int = 0
     written: Mapping[str, Spelling | None] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    arrays: bool = False
 
     def labels(self, name: str) -> Column:
         """A column of labels: integers, booleans, floats or texts."""
@@ -128,11 +130,17 @@ class FileColumns:
             raise bad_file("not_finite", f"expected a finite number or none in {name!r} at row {row}, got nan")
         return values
 
+    def flags(self, name: str) -> NDArray[Any]:
+        """A column (n) of numbers or booleans."""
+        name = self.names.get(name, name)
+        column = self._column(name)
+        return np.asarray(column.to_numpy()) if pa.types.is_boolean(column.type) else _numbers(column, name)
+
     def matrix(self, name: str, *, flags: bool = False) -> NDArray[Any]:
         """An array [n, K] of numbers, or a column (n) of them; with ``flags`` booleans are left as they are."""
         name = self.names.get(name, name)
         column = self.read(name)
-        size = column.type.list_size if pa.types.is_fixed_size_list(column.type) else None
+        size = column.type.list_size if self.arrays and pa.types.is_fixed_size_list(column.type) else None
         flat = refuse_missing(column if size is None else _flattened(column), name, self.before)
         values = np.asarray(flat.to_numpy()) if flags and pa.types.is_boolean(flat.type) else _numbers(flat, name)
         return values if size is None else values.reshape(-1, size)
@@ -153,7 +161,7 @@ class FileColumns:
     def _column(self, name: str, *, gaps: bool = False) -> pa.ChunkedArray:
         """A column, by its name in the file, of one entry per sample, perhaps with gaps."""
         column = self.read(name)
-        if pa.types.is_fixed_size_list(column.type):
+        if self.arrays and pa.types.is_fixed_size_list(column.type):
             shape = len(column), column.type.list_size
             if shape[1] != 1:
                 raise bad_file(
