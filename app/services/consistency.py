@@ -281,12 +281,19 @@ def _alternatives(
     printed: Printed,
     fitting: Callable[[Reading], int | None],
     codes: Container[str] | None = None,
+    sizes: Sequence[tuple[int, int]] = (),
 ) -> list[AlternativeReading]:
     """Other readings of a report that no matrix fits as it stands, of some ``codes`` alone where these are given.
 
-    ``fitting`` says how many matrices fit one; None where some do and they are not counted.
+    ``fitting`` says how many matrices fit one; None where some do and they are not counted. Where the ``sizes`` (p, n)
+    are the same with members and others exchanged, no reading exchanges them.
     """
-    asked = [one for one in readings(scores, printed) if codes is None or one.code in codes]
+    same = sorted(sizes) == sorted((n, p) for p, n in sizes)
+    asked = [
+        one
+        for one in readings(scores, printed)
+        if (codes is None or one.code in codes) and not (sizes and same and one.sizes_exchanged)
+    ]
     counts = [(one, fitting(one)) for one in asked]
     return [_alternative(one.code, one.sentence, count) for one, count in counts if count != 0]
 
@@ -359,7 +366,9 @@ def _of_folds(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
             sizes = [(n, p) for p, n in folds] if one.sizes_exchanged else folds
             return _fitting(partial(check_folds, sizes), one.reported)
 
-        others = _alternatives(scores, report.printed, fitting, ("truncated", "swapped_classes", "swapped_counts"))
+        others = _alternatives(
+            scores, report.printed, fitting, ("truncated", "swapped_classes", "swapped_counts"), folds
+        )
         if count := feasible_matrices(*_pooled(folds), as_printed(_scores(report), report.printed)).count:
             said = "scores were computed of the counts of all folds together"
             others.append(_alternative("score_of_sums", said, count))
@@ -418,7 +427,9 @@ def _of_two_classes(report: ReportedScores, positives: int, negatives: int) -> C
         feasible_count=found.count,
         examples=[Cells.of(tp, tn, positives, negatives) for tp, tn in found.examples(_MOST_SHOWN)],
         implied={name: ScoreEnds(*ends) for name, ends in sorted(found.implied().items())},
-        alternatives=[] if found.count else _alternatives(scores, report.printed, lambda one: feasible(one).count),
+        alternatives=[]
+        if found.count
+        else _alternatives(scores, report.printed, lambda one: feasible(one).count, sizes=[(positives, negatives)]),
         assumptions=[SAMPLING, ROUNDINGS[report.printed]],
         metrics=_further(report.metrics, found) if report.metrics else None,
     )
@@ -453,9 +464,6 @@ def _of_unknown_sizes(report: ReportedScores) -> ConsistencyAnswer:
 
     def fitting(one: Reading) -> list[Fitting]:
         some = [(n, p) for p, n in sizes] if one.sizes_exchanged else sizes
-        if one.sizes_exchanged and sorted(some) == sorted(sizes):
-            # The same sizes fit no better.
-            return []
         return fitting_sizes(some, one.reported, undefined_as_zero=one.undefined_as_zero)
 
     found = fitting_sizes(sizes, as_printed(scores, report.printed))
@@ -465,7 +473,9 @@ def _of_unknown_sizes(report: ReportedScores) -> ConsistencyAnswer:
         sizes=SearchedSizes(searched=len(sizes), fitting=len(found), **{**searched, **_fitting_sizes(report, found)}),
         examples=[Cells.of(one.tp, one.tn, one.positives, one.negatives) for one in _spread(found)],
         implied={},
-        alternatives=[] if found else _alternatives(scores, report.printed, lambda one: None if fitting(one) else 0),
+        alternatives=[]
+        if found
+        else _alternatives(scores, report.printed, lambda one: None if fitting(one) else 0, sizes=sizes),
         assumptions=[
             "The scores are of one confusion matrix of whole counts, with samples of both classes.",
             said,

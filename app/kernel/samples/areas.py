@@ -63,7 +63,7 @@ def _in_order(ranking: Ranking) -> Array:
 
 
 def area_variance(ranking: Ranking) -> float:
-    """DeLong's variance of the area of a ranking with members and others."""
+    """DeLong's variance of the area of a ranking with members and others, in one vector of weights at most."""
     influence = _in_order(ranking)
     return float(influence @ influence)
 

@@ -62,14 +62,14 @@ class Row(NamedTuple):
         return x1, x2, 1.0 - self.fp_before / self.negatives, 1.0 - self.fp / self.negatives
 
 
-def plain(start: Array, end: Array, x: Array, y: Array, slope: Array) -> Array:
-    """Integral of y + slope (u - x) over u from start to end."""
+def _linear(start: Array, end: Array, x: Array, y: Array, slope: Array) -> Array:
+    """Integrals (e) of y + slope (u - x) over u from start to end, each (e)."""
     middle: Array = 0.5 * (start + end) - x
     return (end - start) * (y + slope * middle)
 
 
 def under(
-    edges: Edges, low: float, high: float, integral: Callable[[Array, Array, Array, Array, Array], Array] = plain
+    edges: Edges, low: float, high: float, integral: Callable[[Array, Array, Array, Array, Array], Array] = _linear
 ) -> float:
     """Integral of the heights between two abscissae."""
     x1, x2, y1, y2 = edges

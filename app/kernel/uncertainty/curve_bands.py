@@ -38,7 +38,12 @@ class BandForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BandSettings:
-    """Form of a band, and the probability with which it holds each point, or the curve."""
+    """Form and level of a band.
+
+    Attributes:
+        form: Each point for itself, or all of them together.
+        level: Probability with which it holds the curve.
+    """
 
     form: BandForm
     level: float

@@ -161,8 +161,13 @@ SmoothMetrics = tuple[tuple[Metric[Table], Gradient], ...]
 
 @dataclass(frozen=True, slots=True)
 class HeadlineMetrics:
-    """The headline metrics of a matrix as a whole, by what gives them limits in closed form: rates of the samples,
-    means of the recalls, and what has limits by its gradient. The gradients are those of one kind after another.
+    """The headline metrics of a matrix as a whole, by what gives them limits in closed form.
+
+    Attributes:
+        shares: Rates of the samples.
+        means: Means of the recalls.
+        smooth: Metrics that have limits by their gradient.
+        gradients: Metrics with their gradients, of one kind after another.
     """
 
     shares: tuple[tuple[Metric[Table], Proportion], ...]
@@ -340,8 +345,9 @@ class Design(ABC):
         prefix: Of the names of methods.
         given: What all limits take as fixed; None where it hangs on the metric.
         of: Of which of the matrices limits are wanted.
-        effective: How many samples of one weight, or groups of one size, are worth as much as there are.
-        at_edge: What a rate of 0 or 1 of all samples is worth.
+        effective: How many samples of one weight, or groups of one size, are worth as much as there are; of weights and
+            groups alone.
+        at_edge: What a rate of 0 or 1 of all samples is worth; of weights and groups alone.
         samples_per_weight: Number of samples per unit of weight; 1 without weights.
     """
 
