@@ -6,7 +6,7 @@ form: a place among tied items holds their mean (McSherry & Najork 2008).
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -186,8 +186,8 @@ class Queries(WeightedUnits):
     def relevant_so_far(self) -> Array:
         """Expected number of relevant items down to this place."""
         blocks = self.blocks
-        share = np.repeat(blocks.relevant / blocks.sizes, blocks.sizes)
-        return np.repeat(blocks.relevant_before, blocks.sizes) + share * self.place_in_block
+        share = self._per_item(blocks.relevant / blocks.sizes)
+        return self._per_item(blocks.relevant_before) + share * self.place_in_block
 
     @cached_property
     def expected_precision(self) -> Array:
@@ -198,8 +198,7 @@ class Queries(WeightedUnits):
         """
         blocks = self.blocks
         others = (blocks.relevant - 1.0) / np.maximum(blocks.sizes - 1, 1)
-        above = np.repeat(blocks.relevant_before + 1.0, blocks.sizes)
-        above += np.repeat(others, blocks.sizes) * (self.place_in_block - 1)
+        above = self._per_item(blocks.relevant_before + 1.0) + self._per_item(others) * (self.place_in_block - 1)
         return self.expected_relevant * above / self.rank
 
     @cached_property
@@ -207,17 +206,23 @@ class Queries(WeightedUnits):
         """Number of irrelevant items of the query with a higher score, tied ones half."""
         blocks = self.blocks
         irrelevant = blocks.before - blocks.relevant_before + 0.5 * (blocks.sizes - blocks.relevant)
-        return np.repeat(irrelevant, blocks.sizes)
+        return self._per_item(irrelevant)
 
     @cached_property
     def place_in_block(self) -> Positions:
         """Place among the tied items, from 1."""
-        return np.arange(1, self.n_items + 1) - np.repeat(self.blocks.starts, self.blocks.sizes)
+        place: Positions = np.arange(1, self.n_items + 1) - self._per_item(self.blocks.starts)
+        return place
 
     def expected(self, values: Array) -> Array:
         """Mean of values (n) over all orders of tied items, place by place, shape (n)."""
-        sums = np.add.reduceat(values, self.blocks.starts)
-        return np.repeat(sums / self.blocks.sizes, self.blocks.sizes)
+        return self._per_item(np.add.reduceat(values, self.blocks.starts) / self.blocks.sizes)
+
+    def _per_item(self, of_blocks: NDArray[Any]) -> NDArray[Any]:
+        """Values of blocks (B) for each of their items (n)."""
+        blocks = self.blocks
+        # Most scores are unlike all others: each block is an item.
+        return of_blocks if blocks.starts.size == self.n_items else np.repeat(of_blocks, blocks.sizes)
 
     # Ties.
 
@@ -304,6 +309,11 @@ class Queries(WeightedUnits):
 
 def _falling(codes: Positions, values: Array, n_codes: int) -> Positions:
     """The order of items by code, and within each code by falling values, -inf last; ties in any order."""
+    size, rest = divmod(values.size, n_codes)
+    if size and not rest and (codes.reshape(n_codes, size) == np.arange(n_codes)[:, None]).all():
+        # Rows of one length, as lists of the best k are, sort twice as fast as all items at once.
+        rows = np.argsort(-values.reshape(n_codes, size), axis=1)
+        return (rows + np.arange(0, values.size, size)[:, None]).ravel()
     order = np.argsort(-values)
     # numpy sorts 16 bits at a time by radix.
     for shift in range(0, max((n_codes - 1).bit_length(), 1), 16):
