@@ -43,17 +43,9 @@ from app.services.estimates.run_data import RunData, run_data, single_value
 from app.services.ports import EvaluationStore, PairedLabels
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
-from app.services.runs.comparison import Comparison, proper_scores
+from app.services.runs.comparison import Comparison, joint_adjustment, proper_scores
 from app.services.runs.matrix_draws import CommonPrevalence, InferenceSettings
-from app.services.runs.multiplicity import joint_adjustment
-from app.services.runs.pairing import (
-    MOST_ENTRIES,
-    KeptSamples,
-    entries_of,
-    is_scored,
-    missing_outputs,
-    read_labels,
-)
+from app.services.runs.pairing import KeptSamples, is_scored, missing_outputs, read_labels, read_outputs
 
 # Judged by matrices with classes as rows, so that class shares can be compared.
 _OF_CLASSES = (None, Task.DECISIONS)
@@ -194,7 +186,7 @@ def rank_candidates(
     """
     estimands = [single_value(query.metric, record) for record in records]
     runs = [run_data(record, kept.samples.get(record.id)) for record in records]
-    found = [_value(*each, kept, stored) for each in zip(records, estimands, runs, strict=True)]
+    found = [value_of(*each, kept, stored) for each in zip(records, estimands, runs, strict=True)]
     order = _best_first([value for value, _ in found], better)
     beyond = [*(value for place in order[query.limit :] if (value := found[place][0]) is not None), *beyond]
     order = order[: query.limit]
@@ -230,14 +222,16 @@ def rank_candidates(
     return replace(board, items=tuple(lines))
 
 
-def _value(
+def value_of(
     record: EvaluationRecord,
     estimand: Estimand | str,
     run: RunData,
     kept: KeptSamples,
     stored: Mapping[UUID, float | None] | None,
 ) -> tuple[float | None, str | None]:
-    """Return the value of a run, and why it has none, or takes no part in what is said of all together."""
+    """Return the value of a run, as it is ``stored`` by the id of the run, or computed where values are not; and why it
+    has none, or takes no part in what is said of all together.
+    """
     if isinstance(estimand, str):
         return None, estimand
     at_hand = not estimand.scored or run.has_outputs
@@ -273,10 +267,11 @@ def _notes(
     query: LeaderboardQuery, entrants: Sequence[_Entrant], records: Sequence[EvaluationRecord]
 ) -> tuple[str, ...]:
     notes = []
-    if len({record.labels for record in records}) > 1:
+    if len({frozenset(record.labels) for record in records}) > 1:
         notes.append("the runs do not all have the same classes: their values may not mean the same")
     elif len(entrants) > 1 and not entrants[0].estimand.insensitive and entrants[0].record.task in _OF_CLASSES:
-        shares = [entrant.record.counts.sum(axis=1) / entrant.record.n_samples for entrant in entrants]
+        runs = [entrant.record for entrant in entrants]
+        shares = [run.counts.sum(axis=1)[np.argsort(run.labels)] / run.n_samples for run in runs]
         if not all(np.allclose(share, shares[0], atol=1e-9) for share in shares):
             notes.append(
                 "the classes are not equally frequent in all runs, and prevalence moves this metric: compare the runs "
@@ -509,7 +504,14 @@ class LeaderboardService:
         sliced = is_of_slices(expression)
         if of_probabilities(expression) or sliced or any(record.task is not None for record in records):
             whole = [one for one in records if sliced or is_scored(one)]
-            kept = await self._outputs(project, query.metric, whole, needed=key is None)
+            try:
+                kept = await read_outputs(
+                    self.labels, project, whole, query.metric, scored=False, advice="rank by an overall metric"
+                )
+            except OutOfReach:
+                if key is None:
+                    raise
+                kept = KeptSamples(too_many=True)
         else:
             kept = await read_labels(self.labels, project, records)
         board = await self.compute.run(partial(rank_candidates, query, better, records, kept, stored, beyond))
@@ -559,18 +561,3 @@ class LeaderboardService:
             return f"no evaluation is of this version and split of {dataset.name!r}; known are {known}"
         near = get_close_matches(dataset.name, sorted({one.name for one in page.items}), n=1, cutoff=_NEAR)
         return f"there is no dataset {dataset.name!r}" + did_you_mean([*map(repr, near)])
-
-    async def _outputs(
-        self, project: str, metric: str, records: Sequence[EvaluationRecord], *, needed: bool
-    ) -> KeptSamples:
-        """Samples of runs that have some; without them when there are too many to look at."""
-        entries = entries_of(records)
-        if entries <= MOST_ENTRIES:
-            return KeptSamples(await self.labels.read_outputs(project, [record.id for record in records]))
-        if needed:
-            raise OutOfReach(
-                f"{metric} is not stored with the evaluations, and computing it takes the probabilities of all their "
-                f"samples: {entries} (samples times classes) are more than the {MOST_ENTRIES} that are used "
-                "together; rank by an overall metric"
-            )
-        return KeptSamples(too_many=True)

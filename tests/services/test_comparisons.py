@@ -250,7 +250,7 @@ def test_infinite_values_of_paired_runs_have_no_difference() -> None:
 
 
 def test_folds_without_spread_leave_no_doubt() -> None:
-    found = fold_test(np.full(10, 0.95), np.full(10, 0.7), None, InferenceSettings(rope=0.1), repeats=1, mixed=False)
+    found = fold_test(np.full(10, 0.95) - np.full(10, 0.7), None, InferenceSettings(rope=0.1), repeats=1, mixed=False)
     assert found is not None
     assert (found.probability_b_better, found.probability_equivalent, found.probability_a_better) == (0.0, 0.0, 1.0)
     assert found.p_value is not None

@@ -26,6 +26,16 @@ def test_runs_with_classes_in_another_order_are_paired(bench: Bench) -> None:
     board = bench.rank("macro_f1")
     assert board["design"]["paired"]
     assert [line["separable_from_best"] for line in board["items"]] == [False, True]
+    assert board["notes"] == []
+
+
+@pytest.mark.parametrize("second", [100, 60])
+def test_class_shares_are_held_against_each_other_by_name(bench: Bench, second: int) -> None:
+    bench.keep(matrix([[180, 20], [10, 90]], labels=["a", "b"], positive="b"), "m0")
+    bench.keep(matrix([[second - 5, 5], [20, 180]], labels=["b", "a"], positive="b"), "m1")
+    notes = " ".join(bench.rank("mcc")["notes"])
+    assert "same classes" not in notes
+    assert ("not equally frequent" in notes) is (second != 100)
 
 
 def test_intervals_are_the_same_with_and_without_company(bench: Bench) -> None:

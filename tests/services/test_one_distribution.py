@@ -14,8 +14,8 @@ from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.compare.answers import ComparedPair
 from app.services.compare.comparisons import compare
-from app.services.runs.differences import SameRuns
 from app.services.runs.differences import Test as Difference
+from app.services.runs.differences import same_runs
 from tests.services.paired_models import Model, asked_of
 from tests.services.test_comparisons import paired, unpaired
 
@@ -102,21 +102,30 @@ def test_the_same_predictions_are_said_to_be_the_same() -> None:
         assert (pair.difference, pair.p_value) == (0.0, 1.0)
 
 
+def test_the_same_predictions_with_other_probabilities_are_not_the_same() -> None:
+    first, _ = models()
+    unsure = first._replace(outputs=0.5 + 0.8 * (first.outputs - 0.5))
+    loss, right = differences([first, unsure], ["log_loss", "accuracy"])
+    assert (right.identical, right.verdict) == (True, "same")
+    assert loss.difference != 0.0
+    assert loss.identical is None
+
+
 def test_no_discordant_samples_leave_tangos_limits() -> None:
     asked: dict[str, Any] = {"level": 0.95, "rope": 0.02, "method": "t"}
     square = stats.norm.isf(0.025) ** 2
-    found = SameRuns(100.0, 2.0).test(**asked)
+    found = same_runs(100.0, 2.0, **asked)
     assert (-found.low, found.high) == pytest.approx([2 * square / (100 + square)] * 2)
     # The rope is the limit at the level that leaves as much beyond it.
     deviate = stats.norm.isf(found.larger)
     assert 2 * deviate**2 / (100 + deviate**2) == pytest.approx(0.02)
     assert found.probability_equivalent == pytest.approx(1 - 2 * found.larger)
-    assert np.isnan(SameRuns(100.0, np.inf).test(**asked).high)
-    assert SameRuns(100.0, 0.01).test(**asked).probability_equivalent == 1.0
+    assert np.isnan(same_runs(100.0, np.inf, **asked).high)
+    assert same_runs(100.0, 0.01, **asked).probability_equivalent == 1.0
 
 
 def test_limits_of_a_difference_stay_within_the_range_of_differences() -> None:
     found = Difference(difference=-0.98, low=-1.04, high=0.59, p_value=0.5)
-    assert (found.on_side(Alternative.TWO_SIDED, (-1.0, 1.0)).low, found.high) == (-1.0, 0.59)
-    assert found.on_side(Alternative.LESS, (-1.0, 0.5)).high == 0.5
-    assert found.on_side(Alternative.TWO_SIDED, (None, None)).low == -1.04
+    assert (found.of(-0.98, None, Alternative.TWO_SIDED, (-1.0, 1.0)).low, found.high) == (-1.0, 0.59)
+    assert found.of(-0.98, None, Alternative.LESS, (-1.0, 0.5)).high == 0.5
+    assert found.of(-0.98, None, Alternative.TWO_SIDED, (None, None)).low == -1.04

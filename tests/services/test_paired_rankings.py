@@ -149,7 +149,7 @@ def test_too_many_queries_are_told_before_any_item_is_read(tmp_path: Path, monke
     runs = [first.some(first.names < 60), second]
     asked, _ = asked_of(runs)
     monkeypatch.setattr("app.services.runs.rankings._ALWAYS", 70)
-    monkeypatch.setattr("app.services.compare.streamed.kept_queries", None)
+    monkeypatch.setattr("app.services.compare.elsewhere.kept_queries", None)
     with pytest.raises(TooLarge, match="at most 70 queries of each of 2 runs in") as raised:
         streamed(asked, runs, tmp_path / "a", 8192)
     assert raised.value.pointer == "/evaluations/1"

@@ -12,8 +12,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.classified import Predictions
 from app.domain.inputs.matrices import MatrixInput
-from app.services.compare.elsewhere import Rereading
-from app.services.compare.streamed import pair_streamed
+from app.services.compare.elsewhere import Rereading, pair_streamed
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples, Pairing, PairingMode
 from app.services.stored import unkept_record

@@ -60,7 +60,7 @@ def test_groups_that_cannot_be_compared_are_refused(tmp_path: Path, monkeypatch:
     assert "are one group" in refused(np.zeros(ROWS, dtype=np.int64), None)
     assert "log_loss needs the probabilities" in refused(groups, groups, "log_loss")
     assert "of PREVAIL_DATA_MEMORY_BYTES" in refused(groups, groups, memory=4000)
-    monkeypatch.setattr("app.services.compare.streamed.MOST_GROUPS", 50)
+    monkeypatch.setattr("app.services.compare.elsewhere.MOST_GROUPS", 50)
     assert "at most 50 groups" in refused(groups, groups)
 
 

@@ -45,22 +45,14 @@ from app.domain.wording import names as listed_names
 
 BETTER, WORSE, EQUAL, OPEN = "Better", "Worse", "The same", "Cannot tell"
 LITTLE_BETTER, LITTLE_WORSE = "Better, too little to matter", "Worse, too little to matter"
-_WORDS: Final = {
-    ("better", False): BETTER,
-    ("worse", False): WORSE,
-    ("better", True): LITTLE_BETTER,
-    ("worse", True): LITTLE_WORSE,
-    ("same", False): EQUAL,
-    ("undecided", False): OPEN,
-}
-# Of each outcome on a page: the colour, the word and the sign.
-_TAGS: Final = {
-    BETTER: Tag("pass", "better", "better"),
-    WORSE: Tag("fail", "worse", "worse"),
-    LITTLE_BETTER: Tag("note", "better, too little to matter", "better, little"),
-    LITTLE_WORSE: Tag("note", "worse, too little to matter", "worse, little"),
-    EQUAL: Tag("note", "the same", "same"),
-    OPEN: Tag("inconclusive", "cannot tell", "open"),
+# By the verdict, and whether too little to matter: the outcome in words, its colour on a page and its sign in a text.
+_OUTCOMES: Final = {
+    ("better", False): (BETTER, "pass", "better"),
+    ("worse", False): (WORSE, "fail", "worse"),
+    ("better", True): (LITTLE_BETTER, "note", "better, little"),
+    ("worse", True): (LITTLE_WORSE, "note", "worse, little"),
+    ("same", False): (EQUAL, "note", "same"),
+    ("undecided", False): (OPEN, "inconclusive", "open"),
 }
 # Rows of a text, and those that are looked at first elsewhere.
 _SHORT, _FIRST = 30, 40
@@ -80,12 +72,16 @@ def comparison_document(answer: Json) -> Document:
 
 def outcome(pair: Json) -> str:
     """Return the outcome of a pair in words."""
-    return _WORDS[pair["verdict"], bool(pair.get("too_little_to_matter"))]
+    return _outcome(pair)[0]
+
+
+def _outcome(pair: Json) -> tuple[str, str, str]:
+    return _OUTCOMES[pair["verdict"], bool(pair.get("too_little_to_matter"))]
 
 
 def outcomes(answer: Json) -> dict[str, list[str]]:
     """Return the metrics of two runs by their outcome."""
-    found: dict[str, list[str]] = {word: [] for word in _TAGS}
+    found: dict[str, list[str]] = {word: [] for word, _, _ in _OUTCOMES.values()}
     for name, metric in answer["metrics"].items():
         found[outcome(metric["differences"][0])].append(name)
     return found
@@ -328,11 +324,12 @@ _COMPARED: Final = (
 
 def _compared(pair: Json) -> list[Cell]:
     """Return the difference of a pair, its p value, the chances of each outcome, and the outcome."""
+    word, colour, sign = _outcome(pair)
     return [
         Estimate(pair["difference"], pair["low"], pair["high"], sign=True, note=pair.get("reason") or ""),
         _p(pair["p_adjusted"]),
         *(chance(one) for one in (pair["probability_a_better"], pair["probability_equivalent"], _worse(pair))),
-        _TAGS[outcome(pair)],
+        Tag(colour, word.lower(), sign),
     ]
 
 

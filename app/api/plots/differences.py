@@ -105,10 +105,9 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
         for one in metric["differences"]:
             if {one["a"], one["b"]} != {a, b} or one["difference"] is None:
                 continue
-            pair = turned(one, a)
             # Right is better whatever the metric, so that what is better low is turned round.
             mirrored = metric["better"] == "lower"
-            low, high = (pair["high"], pair["low"]) if mirrored else (pair["low"], pair["high"])
+            pair, drawn = turned(one, a), turned(one, b if mirrored else a)
             rows.append(
                 {
                     "pair": f"{names[a]} less {names[b]}",
@@ -117,9 +116,9 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
                     "difference": pair["difference"],
                     "low": pair["low"],
                     "high": pair["high"],
-                    "at": _sign(pair["difference"], mirrored=mirrored),
-                    "from": _sign(low, mirrored=mirrored),
-                    "to": _sign(high, mirrored=mirrored),
+                    "at": drawn["difference"],
+                    "from": drawn["low"],
+                    "to": drawn["high"],
                     "p_adjusted": pair["p_adjusted"],
                     "outcome": outcome(pair),
                     # With the minus that the axis has.
@@ -127,10 +126,6 @@ def _rows(answer: Json, names: Mapping[str, str], a: str, b: str) -> list[Row]:
                 }
             )
     return rows
-
-
-def _sign(value: float | None, *, mirrored: bool) -> float | None:
-    return None if value is None else -value if mirrored else value
 
 
 def _told(rows: Sequence[Row]) -> str:

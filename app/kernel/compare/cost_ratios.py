@@ -3,9 +3,10 @@ recalls.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
-from math import inf
+from math import inf, isinf
 
 import numpy as np
 
@@ -16,13 +17,26 @@ from app.kernel.uncertainty.intervals import two_sided_z
 _ROUNDING = 1e-12
 
 
+class Cheaper(StrEnum):
+    """The run with the lower expected cost. `undecided`: either may be."""
+
+    A = "a"
+    B = "b"
+    EQUAL = "equal"
+    UNDECIDED = "undecided"
+
+
 @dataclass(frozen=True, slots=True)
-class CostRange:
-    """Ratios of costs in which the first run is better (1), the second (-1), or neither (0)."""
+class CostRatioRange:
+    """A range of what a miss costs, in false alarms: the cost of a false negative over that of a false positive.
+
+    Attributes:
+        high: `null` where there is no end.
+    """
 
     low: float
-    high: float
-    better: int
+    high: float | None
+    cheaper: Cheaper
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +69,14 @@ def independent_gap(first: tuple[float, float], second: tuple[float, float]) -> 
     return p - q, p * (1.0 - p) / n + q * (1.0 - q) / m
 
 
-def cost_ranges(gaps: RateGaps, prevalence: float) -> list[CostRange]:
-    """Ranges of the cost ratio from 0 to infinity, in order, by which run is better."""
+def cost_ranges(gaps: RateGaps, prevalence: float) -> list[CostRatioRange]:
+    """Ranges of the cost ratio from 0 to infinity, in order, by which run is cheaper."""
     ends = [-gaps.false_alarms / gaps.misses] if gaps.misses * gaps.false_alarms < 0.0 else []
-    return _ranges(ends, lambda ratio: -_sign(gaps.misses * ratio + gaps.false_alarms), prevalence)
+    return _ranges(ends, lambda ratio: _cheaper(gaps.misses * ratio + gaps.false_alarms), prevalence)
 
 
-def certain_cost_ranges(gaps: RateGaps, prevalence: float, level: float) -> list[CostRange]:
-    """Ranges in which the difference of costs is not 0 beyond doubt, and in between those where it may be (0).
+def certain_cost_ranges(gaps: RateGaps, prevalence: float, level: float) -> list[CostRatioRange]:
+    """Ranges in which the difference of costs is not 0 beyond doubt, and in between those where it is undecided.
 
     The ratios at which the difference is within z of its deviation are those between or beyond the roots of a square
     function. Fieller (1954). The prevalence is taken as known.
@@ -72,30 +86,30 @@ def certain_cost_ranges(gaps: RateGaps, prevalence: float, level: float) -> list
     middle = 2.0 * (gaps.misses * gaps.false_alarms - z**2 * gaps.covariance)
     constant = gaps.false_alarms**2 - z**2 * gaps.false_alarms_variance
 
-    def sure(ratio: float) -> int:
+    def sure(ratio: float) -> Cheaper:
         gap = gaps.misses * ratio + gaps.false_alarms
-        return -_sign(gap) if gap * gap > z * z * gaps.variance(ratio) else 0
+        return _cheaper(gap) if gap * gap > z * z * gaps.variance(ratio) else Cheaper.UNDECIDED
 
     return _ranges(_positive_roots(square, middle, constant), sure, prevalence)
 
 
-def _sign(value: float) -> int:
-    return int(value > 0.0) - int(value < 0.0)
+def _cheaper(gap: float) -> Cheaper:
+    """The run that costs less, from the cost of the first less that of the second."""
+    return Cheaper.A if gap < 0.0 else Cheaper.B if gap > 0.0 else Cheaper.EQUAL
 
 
-def _ranges(ends: Iterable[float], better: Callable[[float], int], prevalence: float) -> list[CostRange]:
+def _ranges(ends: Iterable[float], cheaper: Callable[[float], Cheaper], prevalence: float) -> list[CostRatioRange]:
     """The ranges between some ends, 0 and infinity, those of one kind that touch as one, moved to a prevalence."""
-    odds = (1.0 - prevalence) / prevalence
-    found: list[CostRange] = []
+    odds, start = (1.0 - prevalence) / prevalence, 0.0
+    found: list[CostRatioRange] = []
     for low, high in pairwise([0.0, *sorted(ends), inf]):
-        start = found[-1].high if found else 0.0
-        if high - low <= _ROUNDING * low or start == inf:
+        if high - low <= _ROUNDING * low or isinf(start):
             continue
-        kind = better(float(_inside(low, high)))
-        if found and found[-1].better == kind:
-            found[-1] = replace(found[-1], high=high * odds)
-        else:
-            found.append(CostRange(start, high * odds, kind))
+        kind, end = cheaper(float(_inside(low, high))), high * odds
+        if found and found[-1].cheaper is kind:
+            start = found.pop().low
+        found.append(CostRatioRange(start, None if isinf(end) else end, kind))
+        start = end
     return found
 
 
@@ -109,8 +123,10 @@ def _positive_roots(square: float, middle: float, constant: float) -> list[float
     return sorted(float(root) for root in roots if 0.0 < root < inf)
 
 
-def curve_cost_ranges(first: tuple[Array, Array], second: tuple[Array, Array], prevalence: float) -> list[CostRange]:
-    """Ranges by which run is better where each has the threshold that is best for the ratio.
+def curve_cost_ranges(
+    first: tuple[Array, Array], second: tuple[Array, Array], prevalence: float
+) -> list[CostRatioRange]:
+    """Ranges by which run is cheaper where each has the threshold that is best for the ratio.
 
     Such a threshold is a vertex of the upper hull of the ROC curve, and the lowest cost as a function of the ratio is
     made of straight lines (Provost & Fawcett 2001). Between the ends of the lines of both runs there is at most one
@@ -129,11 +145,11 @@ def curve_cost_ranges(first: tuple[Array, Array], second: tuple[Array, Array], p
         crossings = np.where(slope * start < 0.0, -start / slope, np.nan)
         crossings = crossings[(crossings > ends[:-1]) & (crossings < ends[1:])]
 
-    def better(ratio: float) -> int:
+    def cheaper(ratio: float) -> Cheaper:
         at = int(np.searchsorted(ends, ratio)) - 1
-        return -_sign(float(slope[at]) * ratio + float(start[at]))
+        return _cheaper(float(slope[at]) * ratio + float(start[at]))
 
-    return _ranges([*ends[1:-1].tolist(), *crossings.tolist()], better, prevalence)
+    return _ranges([*ends[1:-1].tolist(), *crossings.tolist()], cheaper, prevalence)
 
 
 def _lines(ends: tuple[Array, Array]) -> tuple[Array, Array, Array]:

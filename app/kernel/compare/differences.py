@@ -13,7 +13,7 @@ from app.kernel.compare.paired.effects import PairedDifferences
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile
 from app.kernel.uncertainty.closed_forms import at_recalls, cell_sensitivities
 from app.kernel.uncertainty.designs import Weighted, spread_of_slopes
@@ -85,10 +85,6 @@ class Reach:
         deviates = np.union1d(_DEVIATES, two_sided_z(level))
         low, high = limits(deviates[:, None])
         return cls(deviates, values - low, high - values)
-
-    def take(self, places: slice) -> "Reach":
-        """Return those of some of the values."""
-        return Reach(self.deviates, self.below[:, places], self.above[:, places])
 
 
 class HybridDifferences:
@@ -208,20 +204,19 @@ def on_scale(values: Array, scale: Scale) -> Array:
         return np.log(values) if scale is Scale.LOG else values
 
 
-def off_scale(gaps: Array, values: Array, scale: Scale) -> Array:
-    """Differences (V) on a scale as differences of values around those (2, V) of two runs.
+def off_scale(gaps: Array, values: Array, logs: Mask) -> Array:
+    """Differences (..., V) on the scales of metrics as differences of values around those (2, V) of two runs.
 
-    Of a ratio the geometric mean of both is held: a - b = 2 sqrt(a b) sinh((log a - log b) / 2).
+    Of a ratio, on its logarithm, the geometric mean of both is held: a - b = 2 sqrt(a b) sinh((log a - log b) / 2).
     """
     with silently():
-        return 2.0 * np.sqrt(values[0] * values[1]) * np.sinh(gaps / 2.0) if scale is Scale.LOG else gaps
+        return np.where(logs, 2.0 * np.sqrt(values[0] * values[1]) * np.sinh(gaps / 2.0), gaps)
 
 
-def to_scale(gap: float, values: Array, scale: Scale) -> Array:
+def to_scale(gap: float, values: Array, logs: Mask) -> Array:
     """The inverse (V) of ``off_scale`` for one difference."""
-    gaps = np.full(values.shape[1:], gap)
     with silently():
-        return 2.0 * np.arcsinh(gaps / (2.0 * np.sqrt(values[0] * values[1]))) if scale is Scale.LOG else gaps
+        return np.where(logs, 2.0 * np.arcsinh(gap / (2.0 * np.sqrt(values[0] * values[1]))), gap)
 
 
 def matrix_reach(

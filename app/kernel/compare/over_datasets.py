@@ -26,24 +26,32 @@ def average_ranks(scores: Array) -> Array:
     return ranks
 
 
-@dataclass(frozen=True, slots=True)
-class Friedman:
-    """Friedman's test of equal models, and Iman and Davenport's F made of it, which is the one to use.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImanDavenport:
+    """The F statistic made of Friedman's chi-squared, which is less cautious.
 
     Attributes:
-        chi_squared: Friedman's statistic, k - 1 degrees of freedom.
-        p: of it.
-        f: (N-1) chi2 / (N(k-1) - chi2), with (k-1, (k-1)(N-1)) degrees of freedom.
-        f_p: of it.
+        f: (N-1) chi2 / (N(k-1) - chi2); `null` where all datasets order the models alike.
+        df: Degrees of freedom of the numerator and of the denominator, k-1 and (k-1)(N-1).
     """
 
-    chi_squared: float
-    p: float
-    f: float
-    f_p: float
+    f: float | None
+    df: tuple[int, int]
+    p_value: float | None
 
 
-def friedman(scores: Array, *, tie_corrected: bool = True) -> Friedman:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FriedmanTest:
+    """Have all models the same average rank?"""
+
+    chi_squared: float | None
+    df: int
+    p_value: float | None
+    iman_davenport: ImanDavenport
+    tie_corrected: bool
+
+
+def friedman(scores: Array, *, tie_corrected: bool = True) -> FriedmanTest:
     """Friedman (1937), Iman & Davenport (1980), from scores (N, k) without NaN.
 
     ``tie_corrected``: the statistic is divided by 1 - sum(t^3 - t)/(N(k^3 - k)), as libraries do; Demsar (2006) does
@@ -58,10 +66,15 @@ def friedman(scores: Array, *, tie_corrected: bool = True) -> Friedman:
         left = 1.0 - 12.0 * float(lost.sum()) / (count * models * (models**2 - 1.0))
         statistic = statistic / left if left > 1e-12 else 0.0
     freedom = models - 1
-    rest = count * freedom - statistic
-    f = (count - 1) * statistic / rest if rest > 1e-9 else float("inf")
-    f_p = float(f_upper_tail(f, freedom, freedom * (count - 1.0))) if np.isfinite(f) else 0.0
-    return Friedman(statistic, float(chi_squared_upper_tail(statistic, freedom)), f, f_p)
+    both, rest = (freedom, freedom * (count - 1)), count * freedom - statistic
+    f = (count - 1) * statistic / rest if rest > 1e-9 else math.inf
+    return FriedmanTest(
+        chi_squared=statistic,
+        df=freedom,
+        p_value=float(chi_squared_upper_tail(statistic, freedom)),
+        iman_davenport=ImanDavenport(f=f, df=both, p_value=float(f_upper_tail(f, *both))),
+        tie_corrected=tie_corrected,
+    )
 
 
 def critical_difference(models: int, datasets: int, alpha: float = 0.05) -> float:
@@ -169,12 +182,12 @@ class SignedRankTest:
 
     Attributes:
         statistic: T, the smaller of the two rank sums.
-        p: Exact over all signs of the ranks at hand, ties included.
-        zeros: How many differences were 0.
+        p_value: Exact over all signs of the ranks at hand, ties included.
+        zeros: Datasets on which both models have the same value.
     """
 
     statistic: float
-    p: float
+    p_value: float
     zeros: int
 
 

@@ -215,26 +215,16 @@ class Adjustment(StrEnum):
     MAX_T = "max_t"
 
 
-def _step_down(ordered: Array) -> Array:
-    return np.maximum.accumulate(ordered * np.arange(ordered.size, 0, -1))
-
-
-def _step_up(scaled: Array) -> Array:
-    return np.minimum.accumulate(scaled[::-1])[::-1]
-
-
-def _false_discovery(ordered: Array) -> Array:
-    return _step_up(ordered * ordered.size / np.arange(1, ordered.size + 1))
-
-
-_ADJUSTERS: dict[Adjustment, Callable[[Array], Array]] = {
-    Adjustment.NONE: lambda p: p,
-    Adjustment.BONFERRONI: lambda p: p * p.size,
-    Adjustment.HOLM: _step_down,
-    Adjustment.HOCHBERG: lambda p: _step_up(p * np.arange(p.size, 0, -1)),
-    Adjustment.BENJAMINI_HOCHBERG: _false_discovery,
-    Adjustment.BENJAMINI_YEKUTIELI: lambda p: _false_discovery(p) * (1.0 / np.arange(1, p.size + 1)).sum(),
+# What p in order are multiplied by, from their ranks (n), and the methods that step up from the largest then.
+_FACTORS: dict[Adjustment, Callable[[Array], Array]] = {
+    Adjustment.NONE: np.ones_like,
+    Adjustment.BONFERRONI: lambda ranks: np.full_like(ranks, ranks.size),
+    Adjustment.HOLM: lambda ranks: ranks[::-1],
+    Adjustment.HOCHBERG: lambda ranks: ranks[::-1],
+    Adjustment.BENJAMINI_HOCHBERG: lambda ranks: ranks.size / ranks,
+    Adjustment.BENJAMINI_YEKUTIELI: lambda ranks: ranks.size / ranks * (1.0 / ranks).sum(),
 }
+_STEP_UP = (Adjustment.HOCHBERG, Adjustment.BENJAMINI_HOCHBERG, Adjustment.BENJAMINI_YEKUTIELI)
 
 
 def adjust(p_values: Array, method: Adjustment = Adjustment.HOLM) -> Array:
@@ -244,7 +234,10 @@ def adjust(p_values: Array, method: Adjustment = Adjustment.HOLM) -> Array:
     adjusted = np.full(p.shape, np.nan)
     if present.size:
         order = present[np.argsort(p[present], kind="stable")]
-        adjusted[order] = np.minimum(_ADJUSTERS[method](p[order]), 1.0)
+        scaled = p[order] * _FACTORS[method](np.arange(1.0, order.size + 1.0))
+        up = method in _STEP_UP
+        stepped = np.minimum.accumulate(scaled[::-1])[::-1] if up else np.maximum.accumulate(scaled)
+        adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted
 
 

@@ -4,17 +4,16 @@ whole.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from uuid import UUID
 
 import numpy as np
 
 from app.domain.decisions import ComparisonKind
-from app.domain.errors import IncomparableRuns, InvalidExpression
-from app.domain.evaluation import DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord, ModelRef
+from app.domain.errors import IncomparableRuns
+from app.domain.evaluation import DatasetRef, EvaluationName, EvaluationRecord, ModelRef, Reference
 from app.domain.expressions.expressions import parse_for_any_classes
-from app.domain.slices import refuse_unknown_slices
 from app.kernel.compare.over_datasets import (
     FEW,
     FEWEST,
@@ -35,8 +34,6 @@ from app.kernel.uncertainty.draws import chosen_seed, generator, seed_of
 from app.services.compare.answers import (
     AgainstControl,
     BayesianSignedRank,
-    FriedmanTest,
-    ImanDavenport,
     KeptAnswers,
     ModelComparison,
     ModelPair,
@@ -46,10 +43,12 @@ from app.services.compare.answers import (
     TournamentDesign,
     WilcoxonTest,
 )
-from app.services.estimands import Better, Estimand, Preference, require_comparable, stored_key
+from app.services.estimands import Better, Preference, require_comparable, stored_key
 from app.services.estimates.run_data import estimand_for, run_data
 from app.services.present import made_id
-from app.services.runs.pairing import KeptSamples, is_scored, missing_outputs, read_outputs
+from app.services.rank import value_of
+from app.services.runs.pairing import KeptSamples, read_outputs
+from app.services.stored import query_of
 
 _DRAWS = 20_000
 _FEWEST_DRAWS = 2000
@@ -114,7 +113,7 @@ def compare_models(
         evaluations=[[EvaluationName.of(record) for record in row] for row in grid],
         values=values.tolist(),
         average_ranks=ranks.tolist(),
-        friedman=_friedman(scores, tie_corrected=asked.tie_corrected),
+        friedman=friedman(scores, tie_corrected=asked.tie_corrected),
         pairwise=pairs,
         cliques=groups,
         nemenyi=_nemenyi(ranks, len(datasets), asked.level),
@@ -146,41 +145,17 @@ def _values(
                     "expected a metric with one value, got a list over the classes", pointer="/metric"
                 )
             better, insensitive = estimand.preference, insensitive and estimand.insensitive
-            values[row, column] = _value(estimand, record, kept)
-            if not np.isfinite(values[row, column]):
+            key, run = stored_key(estimand.expression), run_data(record, kept.samples.get(record.id))
+            stored = {record.id: record.values.get(key)} if estimand.scored and key is not None else None
+            value, reason = value_of(record, estimand, run, kept, stored)
+            if value is None:
                 raise IncomparableRuns(
-                    f"{asked.metric} is undefined for evaluation {record.id} of {record.model.name} on "
-                    f"{record.dataset.name}; missing values are not filled in",
+                    f"{asked.metric} has no value for {record.id} ({record.model.name} on {record.dataset.name}): "
+                    f"{reason}; missing values are not filled in",
                     pointer="/metric",
                 )
+            values[row, column] = value
     return values, better, insensitive
-
-
-def _value(estimand: Estimand, record: EvaluationRecord, kept: KeptSamples) -> float:
-    key = stored_key(estimand.expression)
-    if not estimand.scored or key is None:
-        run = run_data(record, kept.samples.get(record.id))
-        try:
-            refuse_unknown_slices(estimand.expression, run.source)
-        except InvalidExpression as error:
-            raise IncomparableRuns(f"{record.id} ({record.model.name}): {error.detail}", pointer="/metric") from None
-        return float(run.values(estimand)[0])
-    if not is_scored(record):
-        raise IncomparableRuns(f"{estimand.text} {missing_outputs(record)}", pointer="/metric")
-    found = record.values.get(key)
-    return np.nan if found is None else found
-
-
-def _friedman(scores: Array, *, tie_corrected: bool) -> FriedmanTest:
-    found = friedman(scores, tie_corrected=tie_corrected)
-    datasets, models = scores.shape
-    return FriedmanTest(
-        chi_squared=found.chi_squared,
-        df=models - 1,
-        p_value=found.p,
-        iman_davenport=ImanDavenport(f=found.f, df=(models - 1, (models - 1) * (datasets - 1)), p_value=found.f_p),
-        tie_corrected=tie_corrected,
-    )
 
 
 def _pairs(asked: Tournament, scores: Array, seed: int) -> tuple[list[ModelPair], list[list[int]]]:
@@ -191,7 +166,7 @@ def _pairs(asked: Tournament, scores: Array, seed: int) -> tuple[list[ModelPair]
     # Equal differences must not be told apart by the last bit of their subtraction.
     gaps = [np.round(scores[:, a] - scores[:, b], _DECIMALS) for a, b in pairs]
     tests = [wilcoxon(gap, asked.zeros) for gap in gaps]
-    adjusted = adjust(np.array([test.p for test in tests]), asked.multiplicity)
+    adjusted = adjust(np.array([test.p_value for test in tests]), asked.multiplicity)
     indistinct = np.ones((len(asked.models), len(asked.models)), dtype=np.bool_)
     answers = []
     for (a, b), gap, test, p in zip(pairs, gaps, tests, adjusted.tolist(), strict=True):
@@ -203,7 +178,7 @@ def _pairs(asked: Tournament, scores: Array, seed: int) -> tuple[list[ModelPair]
                 a=a,
                 b=b,
                 median_difference=float(np.median(gap)),
-                wilcoxon=WilcoxonTest(statistic=test.statistic, p_value=test.p, p_adjusted=p, zeros=test.zeros),
+                wilcoxon=WilcoxonTest(**asdict(test), p_adjusted=p),
                 bayesian_signed_rank=BayesianSignedRank(draws=draws, mass=_outcomes(mass), win=_outcomes(win)),
             )
         )
@@ -279,20 +254,7 @@ class TournamentService(KeptAnswers):
     async def _latest(self, project: str, asked: Tournament) -> list[list[EvaluationRecord | None]]:
         """By dataset, the latest evaluation of each model; a version or split that is None stands for all of them."""
         found = [
-            [
-                await self.store.page(
-                    project,
-                    EvaluationQuery(
-                        model=model.name,
-                        model_version=model.version,
-                        dataset=dataset.name,
-                        dataset_version=dataset.version,
-                        split=dataset.split,
-                        limit=1,
-                    ),
-                )
-                for model in asked.models
-            ]
+            [await self.store.page(project, query_of(Reference(model, dataset))) for model in asked.models]
             for dataset in asked.datasets
         ]
         records = await self.store.get_many(project, [page.items[0].id for row in found for page in row if page.items])

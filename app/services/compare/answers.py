@@ -10,7 +10,7 @@ from app.domain.decisions import ComparisonKind, ComparisonRecord, PairVerdict
 from app.domain.evaluation import DatasetRef, EvaluationName, ModelRef
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT, SPREAD, as_json
-from app.kernel.compare.over_datasets import ZeroRule
+from app.kernel.compare.over_datasets import FriedmanTest, SignedRankTest, ZeroRule
 from app.kernel.compare.rankings import Adjustment
 from app.kernel.uncertainty.draws import Alternative
 from app.services.admission import Admission
@@ -245,41 +245,10 @@ class RunComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImanDavenport:
-    """The F statistic made of Friedman's chi-squared, which is less cautious.
+class WilcoxonTest(SignedRankTest):
+    """Wilcoxon's signed-rank test, adjusted for all pairs of models."""
 
-    Attributes:
-        df: Degrees of freedom of the numerator and of the denominator.
-    """
-
-    f: float | None
-    df: tuple[int, int]
-    p_value: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FriedmanTest:
-    """Have all models the same average rank?"""
-
-    chi_squared: float | None
-    df: int
-    p_value: float | None
-    iman_davenport: ImanDavenport
-    tie_corrected: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WilcoxonTest:
-    """Wilcoxon's signed-rank test.
-
-    Attributes:
-        zeros: Datasets on which both models have the same value.
-    """
-
-    statistic: float
-    p_value: float
     p_adjusted: float
-    zeros: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

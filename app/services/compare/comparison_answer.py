@@ -50,10 +50,9 @@ from app.services.compare.pairs import (
 from app.services.estimands import Better
 from app.services.processes.worker import progressed
 from app.services.runs.causes import causes_of, kind_of_causes, said_causes
-from app.services.runs.comparison import ComparedValue, Comparison, improper_preferences
+from app.services.runs.comparison import ComparedValue, Comparison, improper_preferences, joint_adjustment
 from app.services.runs.differences import Test
 from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
-from app.services.runs.multiplicity import joint_adjustment
 from app.services.runs.pairing import PairingMode
 from app.services.stored import Named
 
@@ -246,27 +245,17 @@ _SAME: Final = 0.95
 _LITTLE: Final = 0.5
 
 
-def _verdict_on(
-    better: Better, low: float, high: float, equivalent: float | None, *, identical: bool, by_chance: bool
-) -> tuple[PairVerdict, bool]:
-    """Return the verdict on a pair from its limits and the probability that its difference is within the region of
-    equivalence; and whether a difference beyond doubt matters too little.
-
-    Args:
-        better: Which values of the metric are.
-        low: Lower limit of the difference.
-        high: Upper limit.
-        equivalent: The probability, if known.
-        identical: The runs predict the same.
-        by_chance: Among so many differences one as large is no surprise: the adjusted p is not below 1 - level.
+def _verdict_on(test: Test, better: Better, *, by_chance: bool) -> tuple[PairVerdict, bool]:
+    """Return the verdict on the difference of a pair, and whether one beyond doubt matters too little; ``by_chance``:
+    among so many differences one as large is no surprise.
     """
-    within = equivalent or 0.0
-    # Limits that do not exist are NaN, which is on neither side.
-    above, below = low > 0.0, high < 0.0
+    # Limits and chances that do not exist are NaN, which is on neither side.
+    above, below = test.low > 0.0, test.high < 0.0
     if better is Better.NEAREST or by_chance or not (above or below):
-        return PairVerdict.SAME if within >= _SAME or identical else PairVerdict.UNDECIDED, False
+        same = test.probability_equivalent >= _SAME or test.identical
+        return PairVerdict.SAME if same else PairVerdict.UNDECIDED, False
     first = above == (better is Better.HIGHER)
-    return PairVerdict.BETTER if first else PairVerdict.WORSE, within > _LITTLE
+    return PairVerdict.BETTER if first else PairVerdict.WORSE, test.probability_equivalent > _LITTLE
 
 
 def _adjusted(
@@ -348,23 +337,13 @@ def _pairs(
     for (first, second), test, p in zip(comparison.pairs, differences, adjusted.tolist(), strict=True):
         folds = None
         if of_folds is not None:
-            folds = fold_test(
-                of_folds[first, :, value.place],
-                of_folds[second, :, value.place],
-                estimand.preference,
-                settings,
-                repeats=next(iter(runs.repeats), None),
-                mixed=runs.repeats_mixed,
+            gaps, repeats = (
+                of_folds[first, :, value.place] - of_folds[second, :, value.place],
+                next(iter(runs.repeats), None),
             )
+            folds = fold_test(gaps, estimand.preference, settings, repeats=repeats, mixed=runs.repeats_mixed)
         assert estimand.preference is not None  # noqa: S101 - others are refused
-        verdict, little = _verdict_on(
-            estimand.preference.better,
-            test.low,
-            test.high,
-            test.probability_equivalent,
-            identical=bool(test.identical),
-            by_chance=p >= 1.0 - settings.level,
-        )
+        verdict, little = _verdict_on(test, estimand.preference.better, by_chance=p >= 1.0 - settings.level)
         known = {one.name: getattr(test, one.name) for one in fields(test)}
         compared = ComparedPair(
             **known | {"method": f"{test.limits}, {test.method}"},

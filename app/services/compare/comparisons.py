@@ -1,33 +1,38 @@
 """Comparisons of runs: fetched, paired where possible, computed, kept whole."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from app.domain.decisions import ComparisonFilter, ComparisonKind, ComparisonSummary
+import numpy as np
+
+from app.domain.decisions import ComparisonFilter, ComparisonKind, ComparisonSummary, PairVerdict
+from app.domain.division import Where, divided, slice_text
 from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfReach, TooLarge
 from app.domain.evaluation import EvaluationRecord, Page
+from app.domain.findings import Finding
 from app.domain.inputs.content import Content
 from app.domain.named_metrics import COMPARED
+from app.domain.slices import Places
+from app.domain.wording import names as names_of
 from app.kernel.causes import mixtures
 from app.kernel.compare.rankings import Adjustment as Adjustment
+from app.kernel.compare.rankings import adjust
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Task
 from app.kernel.metrics.expression import Expression, Measure, is_improper
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.uncertainty.draws import Alternative as Alternative
-from app.services.compare.answers import KeptAnswers, RunComparison
+from app.services.compare.answers import ComparedMetric, ComparedSlice, KeptAnswers, RunComparison
 from app.services.compare.comparison_answer import NewComparison as NewComparison
-from app.services.compare.comparison_answer import comparison_answer
-from app.services.compare.elsewhere import Rereading, can_be_paired, lies_elsewhere
+from app.services.compare.comparison_answer import compared_metrics, comparison_answer
+from app.services.compare.elsewhere import Rereading, can_be_paired, lies_elsewhere, pair_streamed, streamed_queries
 from app.services.compare.pairs import CostQuestion as CostQuestion
 from app.services.compare.pairs import check_costs
-from app.services.compare.sliced import with_slices
-from app.services.compare.streamed import pair_streamed, streamed_queries
-from app.services.estimands import Estimand, parse_estimands, pointer_to, require_comparable, usual_metrics
-from app.services.ports import EvaluationStore
+from app.services.estimands import Better, Estimand, parse_estimands, pointer_to, require_comparable, usual_metrics
+from app.services.estimates.run_data import in_all_runs
 from app.services.present import made_id
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
@@ -35,10 +40,8 @@ from app.services.runs.causes import kind_of_causes
 from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import (
-    MOST_ENTRIES,
     KeptSamples,
     check_entries,
-    entries_of,
     read_labels,
     read_outputs,
     unpaired,
@@ -46,7 +49,7 @@ from app.services.runs.pairing import (
 from app.services.runs.pairing import PairingMode as PairingMode
 from app.services.stored import identified, identified_once, inputs_of_all, records_of, with_parts
 
-# Differences in one answer: pairs of runs times values.
+# Differences in one answer, and in all slices of one: pairs of runs times values.
 MOST_DIFFERENCES = 20_000
 # Of which causes are looked for: some ten seconds.
 _MOST_MIXTURES = 1 << 18
@@ -78,25 +81,6 @@ class AskedComparison:
         return next((estimand.text for estimand in self.estimands if estimand.scored), best)
 
 
-async def fetch_runs(store: EvaluationStore, project: str, identifiers: Sequence[UUID]) -> list[EvaluationRecord]:
-    """Evaluations with counts, in the order asked for.
-
-    Raises:
-        NotFound: one does not exist.
-        IncomparableRuns: one holds weights or rates, so nothing is known of its uncertainty.
-    """
-    pointers = [f"/evaluations/{place}" for place in range(len(identifiers))]
-    records = await records_of(store, project, identifiers, pointers)
-    for record, pointer in zip(records, pointers, strict=True):
-        if record.content is not Content.counts and not record.is_weighted:
-            raise IncomparableRuns(
-                f"expected numbers of samples, but the matrix of {record.id} holds {record.content}: how uncertain it "
-                "is cannot be known",
-                pointer=pointer,
-            )
-    return records
-
-
 class ComparisonService(KeptAnswers):
     """Compares runs and remembers what was said."""
 
@@ -106,13 +90,22 @@ class ComparisonService(KeptAnswers):
         Raises:
             NotFound: an evaluation does not exist.
             InvalidInput: two references name the same one, or the baseline is none of them.
-            IncomparableRuns: they cannot be compared.
+            IncomparableRuns: they cannot be compared, or one holds weights or rates, so nothing is known of its
+                uncertainty.
             IncomparableLabels: they have different classes.
             InvalidExpression: a metric is none, or cannot say what is better.
             OutOfReach: more differences than one answer may have.
         """
         new, identifiers = await self._identified(project, new)
-        found = await fetch_runs(self.store, project, identifiers)
+        pointers = [f"/evaluations/{place}" for place in range(len(identifiers))]
+        found = await records_of(self.store, project, identifiers, pointers)
+        for record, pointer in zip(found, pointers, strict=True):
+            if record.content is not Content.counts and not record.is_weighted:
+                raise IncomparableRuns(
+                    f"expected numbers of samples, but the matrix of {record.id} holds {record.content}: how uncertain "
+                    "it is cannot be known",
+                    pointer=pointer,
+                )
         runs = Runs.align(await with_parts(self.store, project, found))
         must_pair = new.paired is PairingMode.TRUE
         elsewhere = tuple(record for record in runs.records if must_pair and lies_elsewhere(record))
@@ -255,15 +248,15 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
     """Read all samples into memory; None if they take too much and can be joined in the engine."""
     records, scored, task = asked.runs.records, asked.scored, asked.runs.task
     joins = task in (None, Task.RANKING)
-    if joins and scored is not None and entries_of(records) > MOST_ENTRIES:
-        return None
-    if scored is not None:
-        check_entries(records, scored)
     try:
+        if scored is not None:
+            check_entries(records, scored)
         return reading.at_once(records, kept, whole=scored is not None or task is not None)
-    except TooLarge as error:
+    except (OutOfReach, TooLarge) as error:
         if joins:
             return None
+        if isinstance(error, OutOfReach):
+            raise
         raise TooLarge(
             "expected samples of all runs that fit in memory together (PREVAIL_DATA_MEMORY_BYTES) for "
             f"runs of {task}, got more: any number of samples of classes is paired, with weights "
@@ -321,3 +314,90 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
         answer = with_slices(answer, comparison, new.by, new.multiplicity)
     pairable = new.paired is PairingMode.AUTO and not runs.pairing.paired and can_be_paired(runs.records, kept)
     return replace(answer, notes=[*answer.notes, _CAN_BE_PAIRED]) if pairable else answer
+
+
+# Samples that a slice has in every run.
+_FEWEST: Final = 30
+
+
+def with_slices(answer: RunComparison, whole: Comparison, by: Sequence[str], adjustment: Adjustment) -> RunComparison:
+    """The answer about all samples with the same about every slice of some attributes that has enough samples in all
+    runs; p of a metric is adjusted over all slices, pairs and classes.
+
+    Raises:
+        InvalidInput: a run has no samples with such an attribute.
+        OutOfReach: the differences are too many.
+    """
+    estimands = [one for one in whole.estimands if not one.is_of_slices]
+    slices: list[ComparedSlice] = []
+    findings, notes = [*(answer.findings or ())], [*answer.notes]
+    for name in by:
+        parts, small = _divided(whole.runs, name)
+        if small:
+            notes.append(f"Left out, with fewer than {_FEWEST} samples in a run: {names_of(small)}.")
+        each = len(whole.pairs) * sum(len(one.names) for one in estimands)
+        if (len(slices) + len(parts)) * each > MOST_DIFFERENCES:
+            raise OutOfReach(
+                f"more than {MOST_DIFFERENCES} differences of slices; ask for fewer metrics", pointer="/by"
+            )
+        own = []
+        for where, places in parts:
+            inside = Comparison(whole.runs.within(places), estimands, whole.settings, pairs=whole.pairs)
+            sizes = [int(record.n_rows) for record in inside.runs.records]
+            own.append(ComparedSlice(where=where, n_samples=sizes, metrics=compared_metrics(inside, Adjustment.NONE)))
+        findings += _turned(name, answer.metrics, own)
+        slices += own
+    adjusted = _adjusted(slices, [one.names for one in estimands], adjustment)
+    return replace(answer, slices=adjusted, findings=findings or None, notes=notes)
+
+
+def _divided(runs: Runs, name: str) -> tuple[list[tuple[Where, list[Places]]], list[str]]:
+    """Slices that have enough samples in every run, with the places of these in each; and the names of all others."""
+    found = [divided(one.source, name, _FEWEST) for one in runs.data]
+    parts = in_all_runs([enough for enough, _ in found])
+    known = [slice_text(where) for where, _ in parts]
+    every = dict.fromkeys(slice_text(one.where) for enough, small in found for one in (*enough, *small))
+    return parts, [text for text in every if text not in known]
+
+
+def _adjusted(
+    slices: Sequence[ComparedSlice], families: Iterable[Sequence[str]], adjustment: Adjustment
+) -> list[ComparedSlice]:
+    """The slices, with the p of each family of values adjusted over all of them."""
+    metrics = [dict(one.metrics) for one in slices]
+    for names in families:
+        places = [(own, name) for own in metrics for name in names]
+        pairs = [own[name].differences for own, name in places]
+        p = np.array([[one.p_value for one in each] for each in pairs])
+        adjusted = adjust(p.ravel(), adjustment).reshape(p.shape)
+        for (own, name), each, values in zip(places, pairs, adjusted, strict=True):
+            pairs_of = [replace(one, p_adjusted=p) for one, p in zip(each, values.tolist(), strict=True)]
+            own[name] = replace(own[name], differences=pairs_of)
+    return [replace(one, metrics=own) for one, own in zip(slices, metrics, strict=True)]
+
+
+def _turned(by: str, metrics: Mapping[str, ComparedMetric], slices: Sequence[ComparedSlice]) -> list[Finding]:
+    """Settled differences of two runs whose sign is the other one in every slice: the reversal of Simpson (1951)."""
+    found = []
+    for name, metric in metrics.items():
+        if len(slices) < 2 or metric.better is Better.NEAREST or name not in slices[0].metrics:
+            continue
+        for place, pair in enumerate(metric.differences):
+            whole = pair.difference or 0.0
+            own = [one.metrics[name].differences[place].difference or 0.0 for one in slices]
+            settled = pair.verdict in (PairVerdict.BETTER, PairVerdict.WORSE)
+            if not settled or max(one * whole for one in own) >= 0.0:
+                continue
+            found.append(
+                Finding.warning(
+                    "order_turns_in_slices",
+                    f"{name} of the first run is {'higher' if whole > 0 else 'lower'} over all samples, and "
+                    f"the other way round in each of the {len(slices)} slices of {by}: what is compared are the shares "
+                    "of the slices too.",
+                    metric=name,
+                    by=by,
+                    a=pair.a,
+                    b=pair.b,
+                )
+            )
+    return found

@@ -1,21 +1,47 @@
-"""Samples of runs that were not saved: they are read again where the data of the runs was named."""
+"""Samples of runs that were not saved: they are read again where the data of the runs was named, all at once, or, where
+they are more than memory holds, joined by sample id in an engine.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from app.domain.data import MOST_GROUPS
 from app.domain.errors import DataNotAllowed, Fault, IncomparableRuns, InvalidInput, TooLarge
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.ranking import Ranking
+from app.domain.inputs.labels import shown
+from app.domain.inputs.ranking import RELEVANT_FROM, Ranking
 from app.domain.inputs.samples import Samples
-from app.services.ports import Engine, SamplesElsewhere
-from app.services.processes.worker import as_step
-from app.services.runs.pairing import KeptSamples, unpaired
+from app.kernel.compare.linear import TRUTH, WEIGHT, output, streamed_runs
+from app.kernel.compare.paired.joint import JointCounts
+from app.kernel.metrics.expression import Expression, measures
+from app.kernel.streamed.rows import Rows, Table
+from app.kernel.uncertainty.groups import Grouping
+from app.services.ports import Engine, OpenEngine, SamplesElsewhere
+from app.services.processes.worker import as_step, each_as_step
+from app.services.runs.aligned import Runs, in_class_order
+from app.services.runs.pairing import (
+    GROUPED_OTHERWISE,
+    ONE_GROUP,
+    SAME_WEIGHTS,
+    WEIGHTLESS,
+    KeptSamples,
+    another_truth,
+    by_counts,
+    refused_groups,
+    unpaired,
+    weighs_otherwise,
+)
+from app.services.runs.rankings import check_queries, kept_queries
+from app.services.stored import scores_of
 
 _IDS: Final = "sample_id"
 # Relative to each other, sums of weights that differ by no more are the same.
@@ -119,3 +145,208 @@ def of_run(place: int) -> Iterator[None]:
         raise InvalidInput([Fault(pointer, one.code, one.detail) for one in error.faults]) from None
     except (DataNotAllowed, TooLarge) as error:
         raise type(error)(error.detail, pointer=pointer) from None
+
+
+_ID: Final = "id"
+# Number of the group of a sample.
+_CODE: Final = "code"
+# Of weights, for each time they double: of more of them than memory holds.
+_CELLS: Final = 1024
+
+
+def pair_streamed(
+    reading: Rereading,
+    runs: Runs,
+    kept: KeptSamples,
+    minimum_matched: float,
+    expressions: Sequence[Expression] = (),
+) -> Runs:
+    """Return runs of classes with any number of samples as they are paired by ``pairing.pair``, with their metrics of
+    probabilities.
+
+    Raises:
+        IncomparableRuns: they have too few ids in common, different actual classes of one, or different groups.
+        InvalidInput: a run has an id twice, or its data has changed.
+        DataNotAllowed, TooLarge, EngineError: data cannot be read again, there are too many groups, or no room.
+    """
+    steps = len(runs) + 1
+    with reading.engine.opened(reading.folder) as engine:
+        rows: list[Rows] = []
+        for place in range(len(runs)):
+            with as_step(place, steps), of_run(place):
+                rows.append(_with_ids(engine, _batches(reading, runs, kept, place, scored=bool(expressions))))
+        with as_step(len(runs), steps):
+            if len({one.names[_ID] for one in rows}) > 1:
+                # The integer 3 and the text "3" are the same id.
+                rows = [one.having(id=f"{_ID}::VARCHAR") for one in rows]
+            joined = reduce(lambda first, second: first.joined(second, _ID), rows).kept()
+            largest = max(one.n_rows for one in rows)
+            return _Joined(joined, runs, largest).compared(minimum_matched, expressions, reading.memory_bytes // 4)
+
+
+def _batches(
+    reading: Rereading, runs: Runs, kept: KeptSamples, place: int, *, scored: bool
+) -> Iterator[pa.RecordBatch]:
+    """The samples of one run, some at a time, in columns whose names end with the place of the run."""
+    record = runs.records[place]
+    for part in reading.parts(record, kept, outputs=scored):
+        source = in_class_order(replace(record, samples=part), runs.labels)
+        some = source.known_samples
+        if some.ids is None:
+            raise without_ids(record)
+        ids = pa.array(some.ids)
+        columns: dict[str, NDArray[Any] | pa.Array] = {
+            # Those of one part may be integers, and of another texts.
+            _ID: ids.cast(pa.string()) if len(record.elsewhere) > 1 else ids,
+            f"{TRUTH}_{place}": some.truth.astype(np.int32),
+            f"predicted_{place}": some.predicted.astype(np.int32),
+        }
+        if record.is_weighted and some.weights is not None:
+            columns[f"{WEIGHT}_{place}"] = some.weights
+        if record.is_grouped and some.groups is not None:
+            columns[f"group_{place}"] = some.groups
+        if scored:
+            outputs = scores_of(source).probabilities
+            columns |= {output(place, code): column for code, column in enumerate(outputs.T)}
+        yield pa.record_batch({name: pa.array(column) for name, column in columns.items()})
+
+
+def _with_ids(engine: OpenEngine, batches: Iterator[pa.RecordBatch]) -> Rows:
+    """The samples of a run in an engine; raises InvalidInput where an id comes twice."""
+    first = next(batches)
+    rows = engine.take(first.schema, (one.cast(first.schema) for one in chain([first], batches)))
+    for again in rows.distinct(_ID).where("n > 1").batches(_ID):
+        raise InvalidInput.at(
+            "",
+            "duplicate_sample_id",
+            f"expected ids that differ in the column `sample_id`, got {shown(str(min(again[_ID])))} more than once",
+        )
+    return rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Joined:
+    """Samples that all runs have, with the columns of all; the largest run has so many."""
+
+    rows: Rows
+    runs: Runs
+    largest: int
+
+    def compared(self, minimum: float, expressions: Sequence[Expression], budget: int) -> Runs:
+        """Raises as `pair_streamed`; counts may take so many bytes."""
+        pairing = by_counts(self.rows.n_rows, self.largest, minimum)
+        pairing = pairing if isinstance(pairing, str) else self._fault() or pairing
+        if isinstance(pairing, str):
+            raise unpaired(pairing)
+        records = self.runs.records
+        weighted = any(record.is_weighted for record in records)
+        rows = self.rows.having(**{TRUTH: f"{TRUTH}_0", WEIGHT: self._weights[0]})
+        by = [TRUTH, *(f"predicted_{place}" for place in range(len(records))), *([WEIGHT] if weighted else [])]
+        grouped = self._groups(rows, by, budget)
+        # What weighs nothing says nothing.
+        rows = rows.where(f"{WEIGHT} > 0") if weighted else rows
+        joint = self._joint(self._counts(rows, by, budget)) if grouped is None else grouped
+        pairing = replace(pairing, joint=joint, grouping=joint.grouping)
+        if not expressions:
+            return self.runs.joined(pairing, None)
+        sure = tuple(not record.has_scores for record in records)
+        return self.runs.joined(pairing, streamed_runs(rows, expressions, self.runs.n_classes, sure, weighted=weighted))
+
+    @property
+    def _weights(self) -> list[str]:
+        """Expressions for the weights of samples in each run."""
+        records = self.runs.records
+        return [f"{WEIGHT}_{place}" if one.is_weighted else "1.0::DOUBLE" for place, one in enumerate(records)]
+
+    def _fault(self) -> str | None:
+        """Why the runs cannot be paired though they have the same samples."""
+        for place in range(1, len(self.runs)):
+            for differing in self.rows.where(f"{TRUTH}_{place} <> {TRUTH}_0").batches(_ID):
+                return another_truth(min(differing[_ID]), place)
+        if not any(record.is_weighted for record in self.runs.records):
+            return None
+        found = self.rows.sums(**{f"sum_{place}": weight for place, weight in enumerate(self._weights)})
+        sums = [float(one[0]) for one in found.values()]
+        if min(sums) <= 0.0:
+            return WEIGHTLESS
+        first, *others = (f"{weight} / {total!r}" for weight, total in zip(self._weights, sums, strict=True))
+        for place, other in enumerate(others, start=1):
+            if self.rows.where(f"abs({other} - {first}) > {SAME_WEIGHTS!r} * ({first})").n_rows:
+                return weighs_otherwise(place)
+        return None
+
+    def _groups(self, rows: Rows, by: Sequence[str], budget: int) -> JointCounts | None:
+        grouped = [f"group_{place}" for place, record in enumerate(self.runs.records) if record.is_grouped]
+        if not grouped:
+            return None
+        first, *others = grouped
+        coded, n_groups = rows.coded(first, _CODE)
+        if n_groups > MOST_GROUPS:
+            raise TooLarge(f"expected at most {MOST_GROUPS} groups, got {n_groups}", pointer="/data")
+        for other in others:
+            if rows.distinct(other).n_rows != n_groups or rows.distinct(first, other).n_rows != n_groups:
+                raise refused_groups(GROUPED_OTHERWISE)
+        if n_groups < 2:
+            raise refused_groups(ONE_GROUP)
+        table = self._counts(coded.where(f"{WEIGHT} > 0"), [_CODE, *by], budget)
+        return replace(self._joint(table), grouping=Grouping(table[_CODE].astype(np.intp), n_groups))
+
+    def _counts(self, rows: Rows, by: Sequence[str], budget: int) -> Table:
+        """Count each combination of columns, in order.
+
+        Where they take more than the budget, weights that differ by a thousandth at most are one, their mean.
+        """
+        found = rows.distinct(*by).kept()
+        if _taken(found, by) > budget and WEIGHT in by:
+            cell = f"CASE WHEN {WEIGHT} > 0 THEN floor({_CELLS} * log2({WEIGHT})) ELSE -1e9 END"
+            others = [one for one in by if one != WEIGHT]
+            sums = found.having(cell=cell).summed(*others, "cell", n="n", mass=f"n * {WEIGHT}")
+            found = sums.having(**{WEIGHT: "mass / n"}).kept()
+        if _taken(found, by) > budget:
+            named = ["actual class", *["group"] * (_CODE in by), *["weight"] * (WEIGHT in by)]
+            # Two are compared at least.
+            fewer = "compare fewer runs at a time, or " * (len(self.runs) > 2)
+            raise TooLarge(
+                f"expected samples whose combinations of {', '.join(named)} and predictions of all {len(self.runs)} "
+                f"runs take at most {budget} bytes, those that say the same as one (a quarter of "
+                f"PREVAIL_DATA_MEMORY_BYTES), got {_taken(found, by)}: {fewer}raise PREVAIL_DATA_MEMORY_BYTES",
+                pointer="/evaluations",
+            )
+        batches = [*found.ordered(*by, columns=[*by, "n"])]
+        return {name: np.concatenate([batch[name] for batch in batches]) for name in (*by, "n")}
+
+    def _joint(self, table: Table) -> JointCounts:
+        predictions = np.stack([table[f"predicted_{place}"] for place in range(len(self.runs))]).astype(np.int64)
+        truth, counts = table[TRUTH].astype(np.int64), table["n"].astype(np.float64)
+        return JointCounts(self.runs.n_classes, truth, predictions, counts, table.get(WEIGHT))
+
+
+def _taken(found: Rows, columns: Sequence[str]) -> int:
+    """Bytes of columns and a count."""
+    return 8 * (len(columns) + 1) * found.n_rows
+
+
+def streamed_queries(
+    reading: Rereading, runs: Runs, kept: KeptSamples, expressions: Sequence[Expression]
+) -> KeptSamples:
+    """The queries of all runs, of any number of items. What a comparison says of them is what it says of queries with
+    their items, bit for bit.
+
+    Raises:
+        IncomparableRuns, InvalidInput: a run was saved without its items, or its data has changed.
+        DataNotAllowed, TooLarge: data cannot be read again, or there are too many queries, or items of one.
+    """
+    leaves = [leaf for expression in expressions for leaf in measures(expression)]
+    steps, budget, found = 2 * len(runs) + 1, reading.memory_bytes // 2, {}
+    for place, record in enumerate(runs.records):
+        with of_run(place):
+            check_queries(record.n_rows, budget, len(runs))
+    for place, record in enumerate(runs.records):
+        with of_run(place), reading.engine.opened(reading.folder) as engine:
+            items = each_as_step(2 * place, steps, reading.parts(record, kept, outputs=True))
+            queries, counts = kept_queries(
+                items, leaves, engine, budget, reading.folder, len(runs), record.facts.get(RELEVANT_FROM)
+            )
+            check_same(record.labels, np.array(counts[:4]), record)
+            found[record.id] = queries
+    return KeptSamples(units=found)

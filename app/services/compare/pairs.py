@@ -2,10 +2,10 @@
 recalls.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import isinf, isnan
+from math import isnan
 from typing import Final
 from uuid import UUID
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.findings import Finding
-from app.domain.members import LEFT_OUT, number
+from app.domain.members import LEFT_OUT
 from app.kernel.compare.cost_ratios import (
-    CostRange,
+    CostRatioRange,
     RateGaps,
     certain_cost_ranges,
     cost_ranges,
@@ -25,7 +25,8 @@ from app.kernel.compare.cost_ratios import (
 )
 from app.kernel.compare.over_datasets import five_by_two_f, over_folds
 from app.kernel.compare.paired.tests import ChiSquared, PredictiveValue, RunPair, p_of
-from app.kernel.numerics.arrays import Array, ratio, silently
+from app.kernel.matrix.table import Table
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.draws import Alternative
 from app.services.estimands import Better, Preference
 from app.services.runs.aligned import Runs
@@ -67,9 +68,8 @@ def recall_orders(comparison: Comparison) -> Sequence[RecallOrder] | None:
     """
     if comparison.runs.task is not None:
         return None
-    counts = comparison.runs.counts
     with silently():
-        recalls = ratio(np.diagonal(counts, axis1=-2, axis2=-1), counts.sum(axis=-1))
+        recalls = Table(comparison.runs.counts).recall
     if np.isnan(recalls).any():
         return None
     records = comparison.runs.records
@@ -113,20 +113,14 @@ class FoldTest:
 
 
 def fold_test(
-    first: Array,
-    second: Array,
-    better: Preference | None,
-    settings: InferenceSettings,
-    *,
-    repeats: int | None,
-    mixed: bool,
+    gaps: Array, better: Preference | None, settings: InferenceSettings, *, repeats: int | None, mixed: bool
 ) -> FoldTest | None:
-    """Tests from values (F) of two runs; None where a fold has no value.
+    """Tests from the differences (F) of the values of two runs; None where a fold has no value.
 
     The test share is that of the folds of one repetition, one over their number. Where the folds of repetitions are
     ``mixed`` nothing is said that has to know which belong together.
     """
-    gaps, rope, alternative = first - second, settings.rope, settings.alternative
+    rope, alternative = settings.rope, settings.alternative
     if not np.isfinite(gaps).all():
         return None
     found = over_folds(gaps, (repeats or 1) / gaps.size)
@@ -356,17 +350,13 @@ def _value(found: PredictiveValue, level: float, side: Alternative, *, in_groups
         (found.relative, found.relative_p),
     )
     return ComparedPredictiveValue(
-        values=(number(found.first), number(found.second)),
-        difference=number(gap),
-        ratio=number(odds),
-        ratio_low=number(low),
-        ratio_high=number(high),
+        values=(found.first, found.second),
+        difference=gap,
+        ratio=odds,
+        ratio_low=low,
+        ratio_high=high,
         tests=[
-            OmnibusTest(
-                test=name,
-                of=of,
-                found=ChiSquaredTest(statistic=number(statistic), df=1, p_value=number(side.one_sided(p, gap))),
-            )
+            OmnibusTest(test=name, of=of, found=ChiSquaredTest.of(ChiSquared(statistic, 1, side.one_sided(p, gap))))
             for (name, of), (statistic, p) in zip(_STATISTICS, tested, strict=True)
         ],
         reason=reason,
@@ -386,15 +376,6 @@ _METHODS: Final = {
 }
 
 
-class Cheaper(StrEnum):
-    """The run with the lower expected cost. `undecided`: either may be."""
-
-    A = "a"
-    B = "b"
-    EQUAL = "equal"
-    UNDECIDED = "undecided"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostQuestion:
     """Options of a comparison of costs.
@@ -406,19 +387,6 @@ class CostQuestion:
 
     prevalence: float | None = None
     best_thresholds: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CostRatioRange:
-    """A range of what a miss costs, in false alarms: the cost of a false negative over that of a false positive.
-
-    Attributes:
-        high: `null` where there is no end.
-    """
-
-    low: float
-    high: float | None
-    cheaper: Cheaper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -480,11 +448,11 @@ def _compared(comparison: Comparison, pair: tuple[int, int], asked: CostQuestion
     ranges, certain, curves, gaps = None, None, None, None
     unknown = _ONE_GROUP if runs.pairing.paired else _UNPAIRED_GROUPS
     if known:
-        ranges = _listed(cost_ranges(_observed(runs, pair, positive), prevalence), Cheaper.EQUAL)
+        ranges = cost_ranges(_observed(runs, pair, positive), prevalence)
         curves = _of_curves(runs, pair, positive, prevalence) if asked.best_thresholds else None
         gaps = _estimated(comparison, pair, positive)
     if gaps is not None:
-        certain = _listed(certain_cost_ranges(gaps, prevalence, comparison.settings.level), Cheaper.UNDECIDED)
+        certain = certain_cost_ranges(gaps, prevalence, comparison.settings.level)
     return CostComparison(
         a=runs.records[pair[0]].id,
         b=runs.records[pair[1]].id,
@@ -554,12 +522,4 @@ def _between(misses: tuple[float, float, Array] | None, alarms: tuple[float, flo
 def _of_curves(runs: Runs, pair: tuple[int, int], positive: int, prevalence: float) -> list[CostRatioRange]:
     scores = [one.scores for one in runs.scored] if runs.streamed is None else runs.streamed.scores
     first, second = (scores[run].ranking(positive).hulls[0] for run in pair)
-    return _listed(curve_cost_ranges(first, second, prevalence), Cheaper.EQUAL)
-
-
-def _listed(ranges: Iterable[CostRange], neither: Cheaper) -> list[CostRatioRange]:
-    cheaper = {1: Cheaper.A, -1: Cheaper.B, 0: neither}
-    return [
-        CostRatioRange(low=one.low, high=None if isinf(one.high) else one.high, cheaper=cheaper[one.better])
-        for one in ranges
-    ]
+    return curve_cost_ranges(first, second, prevalence)

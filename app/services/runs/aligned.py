@@ -16,8 +16,8 @@ from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import in_order
 from app.domain.slices import Places, refuse_unknown_slices, restricted
+from app.kernel.compare.linear import StreamedRuns
 from app.kernel.compare.paired.joint import JointCounts, combine
-from app.kernel.compare.streamed import StreamedRuns
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array

@@ -1,4 +1,4 @@
-"""Runs compared: values at one prevalence, joint draws, differences of any two."""
+"""Runs compared: values at one prevalence, joint draws, differences of any two, and p of all of them together."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,19 +9,20 @@ import numpy as np
 from app.domain.findings import Finding
 from app.domain.slices import places_of
 from app.domain.wording import number
+from app.kernel.compare.rankings import adjust_jointly
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Combination, OverSlices, Sliced, is_improper, value_over_slices
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.slices.extremes import apart_in_slices, mean_of
-from app.kernel.uncertainty.draws import Alternative, bonferroni_level
+from app.kernel.uncertainty.draws import Alternative, bonferroni_level, generator, seed_of
 from app.kernel.uncertainty.intervals import Limits
 from app.services.estimands import Estimand, estimands_in, parse_estimands, part_of
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, picked_of
 from app.services.estimates.run_data import in_all_runs
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import Test, gap_bounds, mover_tests, why_no_difference
+from app.services.runs.differences import Test, gap_bounds, why_no_difference
 from app.services.runs.linear_draws import LinearDifferences
 from app.services.runs.matrix_draws import (
     CommonPrevalence,
@@ -33,6 +34,7 @@ from app.services.runs.matrix_draws import (
     ResamplingDesign,
     Setup,
 )
+from app.services.runs.pairing import PairingDesign
 
 # Values that differ by less are equal: other sums round otherwise.
 _ROUNDING = 1e-12
@@ -85,11 +87,10 @@ def proper_scores() -> list[str]:
 
 def _scores(comparison: "Comparison", estimands: Sequence[Estimand]) -> Iterator[ComparedValue]:
     prevalence = comparison.prevalence
-    shares = prevalence.shares if prevalence.reachable else None
     for estimand in estimands:
         if estimand.preference is not None and prevalence.reaches(estimand):
             # Of a metric of every class the mean: what one class gains another may lose.
-            means = comparison.runs.values(estimand, shares).mean(axis=1)
+            means = comparison.runs.values(estimand, prevalence.reached).mean(axis=1)
             yield ComparedValue(estimand.text, means, estimand.preference.score(means))
 
 
@@ -195,7 +196,6 @@ class Comparison:
         made = {
             index: one.placed[0] if isinstance(one, Comparison) else (one, 0) for index, one in self._sliced.items()
         }
-        shares = self.prevalence.shares if self.prevalence.reachable else None
         chosen: dict[type[Resampling], list[int]] = {}
         for index, estimand in enumerate(self.estimands):
             if not estimand.is_of_slices:
@@ -203,7 +203,7 @@ class Comparison:
                 chosen.setdefault(LinearDifferences if as_sums else MatrixDraws, []).append(index)
         for kind, indices in chosen.items():
             estimands = [self.estimands[index] for index in indices]
-            values = [self.runs.values(estimand, shares) for estimand in estimands]
+            values = [self.runs.values(estimand, self.prevalence.reached) for estimand in estimands]
             reached = [self.prevalence.reaches(estimand) for estimand in estimands]
             known = [one if there else one * np.nan for one, there in zip(values, reached, strict=True)]
             way = kind(self._setup, estimands, known)
@@ -261,31 +261,34 @@ class Comparison:
     ) -> list[list[Test]]:
         """For each of the values of an estimand, the differences of the pairs in order."""
         side = self.settings.alternative if alternative is None else alternative
-        bounds, (way, own) = gap_bounds(self.estimands[index].bounds), self.placed[index]
+        way, own = self.placed[index]
         tested = way.tests(own, side.two_sided_level(self.settings.level if level is None else level))
         return [
             [
-                self._difference(index, place, pair, tests[place]).on_side(side, bounds)
+                self._difference(index, place, pair, tests[place], side)
                 for pair, tests in zip(self.pairs, tested, strict=True)
             ]
             for place in range(len(self.estimands[index].names))
         ]
 
-    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test) -> Test:
-        way, own = self.placed[index]
+    def _difference(self, index: int, place: int, pair: tuple[int, int], test: Test, side: Alternative) -> Test:
+        (way, own), estimand = self.placed[index], self.estimands[index]
         gap = float(way.gaps(own, pair)[place])
         if not np.isfinite(gap):
-            reached = self.prevalence.reaches(self.estimands[index])
             values = self.values[index][[*pair], place].tolist()
-            return Test(
-                reason=way.without(own) or why_no_difference(*values, reached=reached), probability_error=np.nan
-            )
-        return test.of(gap, self.estimands[index].preference, identical=bool(test.identical) or self._identical(pair))
+            reason = way.without(own) or why_no_difference(*values, reached=self.prevalence.reaches(estimand))
+            return Test(reason=reason, probability_error=np.nan)
+        same = bool(test.identical) or self._identical(pair, scored=estimand.scored)
+        return test.of(gap, estimand.preference, side, gap_bounds(estimand.bounds), identical=same)
 
-    def _identical(self, pair: tuple[int, int]) -> bool:
-        """Do two paired runs predict the same class for every sample?"""
+    def _identical(self, pair: tuple[int, int], *, scored: bool) -> bool:
+        """Do two paired runs predict the same class for every sample, with the same probabilities if these count?"""
         joint = self.runs.pairing.joint
-        return joint is not None and np.array_equal(*joint.predictions[[*pair]])
+        if joint is None or not np.array_equal(*joint.predictions[[*pair]]):
+            return False
+        samples = [self.runs.scored[run].source.samples for run in pair] if scored else []
+        outputs = [one.outputs for one in samples if one is not None and one.outputs is not None]
+        return len(outputs) == len(samples) and all(np.array_equal(one, outputs[0]) for one in outputs)
 
 
 class SliceDifferences(Resampling):
@@ -341,7 +344,7 @@ class SliceDifferences(Resampling):
 
     def tests(self, index: int, level: float) -> list[list[Test]]:
         """Return the tests of what is picked from several slices."""
-        settings, paired = LimitSettings(level=level, seed=self.settings.seed), None
+        settings, paired = LimitSettings(level=level, seed=self.settings.seed), list[tuple[float, Limits]]()
         if isinstance(self._over, Combination):
             own = [estimate(self.estimands, one, settings)[0][0] for one in self.runs.data]
             if self._over.card.linear and self.runs.pairing.paired:
@@ -360,10 +363,8 @@ class SliceDifferences(Resampling):
             ]
             if self.runs.pairing.paired:
                 paired = self._paired(self._over, known, [limits(settings) for limits in of_each], level)
-        pairs = self.setup.pairs
-        gaps = [self.gaps(index, pair) for pair in pairs]
-        tests = mover_tests(own, pairs, gaps, level=level, rope=self.settings.rope, paired=paired)
-        return [[one] for one in tests]
+        gaps = [self.gaps(index, pair) for pair in self.setup.pairs]
+        return [[one] for one in self.by_own_limits(own, gaps, level, paired)]
 
     def _paired(
         self, over: OverSlices, known: Sequence[Comparison], own: Sequence[Sequence[Estimate]], level: float
@@ -402,3 +403,57 @@ def _limits_apart(of: Sequence[Comparison], level: float) -> Array:
 def _own_limits(slices: Sequence[Comparison], run: int, settings: LimitSettings) -> list[Estimate]:
     """The value of a run in each slice, with limits."""
     return [estimate(one.estimands, one.runs.data[run], settings)[0][0] for one in slices]
+
+
+# Deviations of all differences together.
+_MOST_ENTRIES = 10_000_000
+_FEWEST_DRAWS = 200
+
+
+def joint_adjustment(comparison: Comparison, differences: Sequence[Sequence[Sequence[Test]]]) -> list[Array]:
+    """By estimand, adjusted p (V, P) of the differences of its values.
+
+    What was drawn together varies together. What was not is taken as independent, which asks for no less than is due
+    (Sidak 1967): metrics in closed form, those that were resampled another way, and runs of one test set, of which it
+    is not known which predictions belong together.
+    """
+    p = [np.array([[one.p_value for one in of_value] for of_value in by_value]) for by_value in differences]
+    columns = sum(found.size for found in p)
+    deviations = _deviations(comparison, max(_FEWEST_DRAWS, _MOST_ENTRIES // max(columns, 1)))
+    adjusted = adjust_jointly(np.concatenate([found.ravel() for found in p]), deviations)
+    ends = np.cumsum([found.size for found in p])[:-1]
+    return [part.reshape(found.shape) for part, found in zip(np.split(adjusted, ends), p, strict=True)]
+
+
+def _deviations(comparison: Comparison, most: int) -> Array:
+    """Standardised deviations (D, m) of all differences, in their order."""
+    drawn = [comparison.drawn(index) for index in range(len(comparison.estimands))]
+    rows = min([most, comparison.settings.draws, *(len(one) for one in drawn if one is not None)])
+    first, second = (list(places) for places in zip(*comparison.pairs, strict=True))
+    found = []
+    for index, values in enumerate(drawn):
+        way, _ = comparison.placed[index]
+        together = comparison.ways.index(way)
+        for place in range(len(comparison.estimands[index].names)):
+            apart = isinstance(way, LinearDifferences) or values is None
+            random = generator(seed_of(comparison.settings.seed, together, (index, place) if apart else None))
+            if values is None:
+                found.append(random.standard_normal((rows, len(first))))
+                continue
+            gaps = values[:rows][:, first, place] - values[:rows][:, second, place]
+            if comparison.runs.pairing.design is PairingDesign.TEST_SET:
+                found.append(random.permuted(_standardised(gaps), axis=0))
+            else:
+                found.append(_standardised(gaps)[random.permutation(rows)])
+    return np.concatenate(found, axis=1)
+
+
+def _standardised(gaps: Array) -> Array:
+    """Draws (D, P) about their mean in standard deviations; infinite where one is undefined, 0 where none varies."""
+    defined = np.isfinite(gaps)
+    with silently():
+        count = defined.sum(axis=0)
+        centered = np.where(defined, gaps, 0.0) - np.where(defined, gaps, 0.0).sum(axis=0) / count
+        spread = np.sqrt((np.where(defined, centered, 0.0) ** 2).sum(axis=0) / (count - 1))
+        found = np.where(spread > 0, centered / spread, 0.0)
+    return np.where(defined, found, np.inf)

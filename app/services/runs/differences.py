@@ -1,21 +1,18 @@
 """The difference of two runs: interval, test, and the probabilities that one is better or both are equivalent."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, isinf, isnan, nan, sqrt
-from typing import NamedTuple
 
 import numpy as np
 
 from app.domain.members import HIDDEN, LEFT_OUT, typed
-from app.kernel.compare.differences import Differences, HybridDifferences, Reach
+from app.kernel.compare.differences import Differences
 from app.kernel.metrics.expression import Bounds
 from app.kernel.numerics.arrays import Array
 from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.uncertainty.draws import Alternative, within
-from app.kernel.uncertainty.intervals import Limits, two_sided_z
+from app.kernel.uncertainty.intervals import two_sided_z
 from app.services.estimands import Better, Preference
-from app.services.estimates.estimate import Estimate
 
 NO_LIMITS = "the difference is the same in all draws, or undefined in too many, so it has no limits"
 NO_VALUE = "a run has no value of the metric"
@@ -61,33 +58,41 @@ class Test:
     identical: bool | None = field(default=None, metadata=LEFT_OUT)
     reason: str | None = field(default=None, metadata=LEFT_OUT)
 
-    def of(self, value: float, preference: Preference | None, *, identical: bool) -> "Test":
-        """Return it with the difference, and how sure it is that the first run is better. Where values near an ideal
-        are better a difference does not say which of two values is nearer.
+    def of(
+        self,
+        value: float,
+        preference: Preference | None,
+        side: Alternative = Alternative.TWO_SIDED,
+        bounds: Bounds = (None, None),
+        *,
+        identical: bool = False,
+    ) -> "Test":
+        """Return it with the difference, how sure it is that the first run is better, and limits within the range of
+        differences. Where values near an ideal are better a difference does not say which of two values is nearer. A
+        one-sided limit and p are those from the two-sided limits at the level that shares it.
         """
-        better = self.larger
+        better, equivalent = self.larger, self.probability_equivalent
         if preference is not None and preference.better is Better.LOWER:
-            better = 1.0 - self.larger - self.probability_equivalent
-        found = replace(self, difference=value, probability_a_better=better, identical=identical or None)
+            better = 1.0 - better - equivalent
         if preference is not None and preference.better is Better.NEAREST:
-            found = replace(found, probability_a_better=nan, probability_equivalent=nan)
-        return replace(found, probability_error=nan) if isnan(found.probability_a_better) else found
-
-    def on_side(self, alternative: Alternative, bounds: Bounds) -> "Test":
-        """Return the difference with limits within the range of differences. A one-sided limit and p are those from the
-        two-sided limits at the level that shares it.
-        """
-        if isnan(self.difference):
-            return self
+            better = equivalent = nan
         low, high = self.low, self.high
         if not isnan(low):
             # Student's t and sums of squares do not know where the range ends.
-            low, high = alternative.opened(*within(low, high, bounds), bounds)
-        if alternative is Alternative.TWO_SIDED:
-            return replace(self, low=low, high=high)
-        ends = [alternative.one_sided(p, self.difference) for p in (self.p_value, self.smallest) if p is not None]
-        smallest = None if self.smallest is None else min(ends)
-        return replace(self, low=low, high=high, p_value=max(ends), smallest=smallest)
+            low, high = side.opened(*within(low, high, bounds), bounds)
+        ends = [side.one_sided(p, value) for p in (self.p_value, self.smallest) if p is not None]
+        return replace(
+            self,
+            difference=value,
+            low=low,
+            high=high,
+            p_value=max(ends),
+            smallest=None if self.smallest is None else min(ends),
+            probability_a_better=better,
+            probability_equivalent=equivalent,
+            probability_error=nan if isnan(better) else self.probability_error,
+            identical=identical or None,
+        )
 
 
 def gap_bounds(bounds: Bounds) -> Bounds:
@@ -120,65 +125,21 @@ def read_off(
     ]
 
 
-# The deviate up to which limits are extended that are known at one level.
-_FURTHEST = 40.0
-
-
-def mover_tests(
-    own: Sequence[Estimate],
-    pairs: Sequence[tuple[int, int]],
-    gaps: Sequence[Array],
-    *,
-    level: float,
-    rope: float,
-    paired: Sequence[tuple[float, Limits]] | None = None,
-) -> list[Test]:
-    """Tests of one value by MOVER over the limits of each run (Zou & Donner 2008).
+def same_runs(units: float, width: float, *, level: float, rope: float, method: str) -> Test:
+    """The test of two runs that say the same of every unit: the share of n units that they can differ on is at most
+    z^2 / (n + z^2) at a deviate z (Tango 1998).
 
     Args:
-        own: The value of each run (R) with its limits at the level.
-        pairs: Places of two runs each.
-        gaps: For each pair the difference (1).
-        level: Of the limits.
-        rope: Half width of the region of equivalence.
-        paired: For each pair the correlation of its values, and limits of the difference that need not be exceeded;
-            without, paired runs are taken as independent, which makes limits wider than they need be.
-    """
-    # Known at one level; at others in proportion to the deviate.
-    deviates = np.array([two_sided_z(level), _FURTHEST])
-    scale = (deviates / deviates[0])[:, None]
-    reaches = [Reach(deviates, scale * (one.value - one.low), scale * (one.high - one.value)) for one in own]
-    found = []
-    free = 0.0, (np.full(1, nan), np.full(1, nan))
-    for pair, gap, (rho, (low, high)) in zip(pairs, gaps, paired or [free] * len(pairs), strict=True):
-        reason = next((own[run].reason for run in pair if own[run].reason is not None), None)
-        if reason is not None:
-            found.append(Test(reason=reason))
-        else:
-            # Runs that say the same in all of these slices have none.
-            within = Reach(deviates, scale * (gap - low), scale * (high - gap)) if (high > low).all() else None
-            difference = HybridDifferences(gap, *(reaches[run] for run in pair), correlation=rho, within=within)
-            found += read_off(difference, level=level, rope=rope, method="mover")
-    return found
-
-
-class SameRuns(NamedTuple):
-    """Two runs that say the same of every unit.
-
-    Attributes:
         units: How many there are, n.
         width: Of the range of the values, by which a unit moves their mean at most; infinite where it has no end.
+        level: Of the limits.
+        rope: Half width of the region of equivalence.
+        method: How p was made.
     """
-
-    units: float
-    width: float
-
-    def test(self, *, level: float, rope: float, method: str) -> Test:
-        """The share of units that the runs can differ on is at most z^2 / (n + z^2) at a deviate z (Tango 1998)."""
-        if not isfinite(self.width):
-            return Test(p_value=1.0, method=method, limits="tango", identical=True)
-        square, share = two_sided_z(level) ** 2, min(rope / self.width, 1.0)
-        reach = self.width * square / (self.units + square)
-        larger = float(normal_cdf(-sqrt(self.units * share / (1.0 - share)))) if share < 1.0 else 0.0
-        found = Test(low=-reach, high=reach, p_value=1.0, method=method, limits="tango", identical=True)
-        return replace(found, larger=larger, probability_equivalent=1.0 - 2.0 * larger)
+    found = Test(p_value=1.0, method=method, limits="tango", identical=True)
+    if not isfinite(width):
+        return found
+    square, share = two_sided_z(level) ** 2, min(rope / width, 1.0)
+    reach = width * square / (units + square)
+    larger = float(normal_cdf(-sqrt(units * share / (1.0 - share)))) if share < 1.0 else 0.0
+    return replace(found, low=-reach, high=reach, larger=larger, probability_equivalent=1.0 - 2.0 * larger)

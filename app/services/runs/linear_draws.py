@@ -10,10 +10,9 @@ from app.domain.findings import Finding
 from app.domain.inputs.confusion import ConfusionMatrix
 from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import UNIT_KINDS
-from app.kernel.compare.linear import Linear, LinearRuns, hits_of, join_runs, linearised
+from app.kernel.compare.linear import Linear, LinearRuns, StreamedRuns, hits_of, join_runs, linearised
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.rankings import cochran_q
-from app.kernel.compare.streamed import StreamedRuns, StreamedValue
 from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.card import Scale
@@ -36,7 +35,7 @@ from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData
 from app.services.reasons import gap_of
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import SameRuns, Test, mover_tests, read_off
+from app.services.runs.differences import Test, read_off, same_runs
 from app.services.runs.matrix_draws import (
     ChiSquaredTest,
     CommonPrevalence,
@@ -166,13 +165,13 @@ def _closed_form(setup: Setup, estimand: Estimand, influences: Sequence[Linear])
     return tuple(_joined(setup, value, setup.runs.groupings) for value in zip(*parts, strict=True))
 
 
-def _streamed_form(setup: Setup, value: StreamedValue) -> LinearForm:
+def _streamed_form(setup: Setup, value: LinearRuns) -> LinearForm:
     """Closed form of streamed samples."""
     joint, counted = setup.runs.pairing.joint, value.counted
-    if counted is not None and np.isfinite(value.runs.values).all():
-        return LinearForm(value.runs, _share(setup, value.runs, counted.matrices(), counted))
+    if counted is not None and np.isfinite(value.values).all():
+        return LinearForm(value, _share(setup, value, counted.matrices(), counted))
     members = setup.runs.counts[0].sum(axis=1) if joint is None else joint.members()
-    return LinearForm(value.runs, units=float(members[members > 0].min()))
+    return LinearForm(value, units=float(members[members > 0].min()))
 
 
 def _share(setup: Setup, value: LinearRuns, counts: Array, joint: JointCounts | None) -> MatrixDraws:
@@ -360,12 +359,10 @@ class LinearDifferences(Resampling):
 
     @property
     def _n_groups(self) -> int:
-        if self.runs.pairing.paired:
-            return self.runs.groupings[0].n_groups
-        groupings = [
-            one for one, record in zip(self.runs.groupings, self.runs.records, strict=True) if record.is_grouped
-        ]
-        return min(one.n_groups for one in groupings)
+        """How many groups there are in the run that has the fewest, of those whose samples come in some."""
+        runs = self.runs
+        together = zip(runs.groupings, runs.records, strict=True)
+        return min(one.n_groups for one, record in together if runs.pairing.paired or record.is_grouped)
 
     @property
     def notes(self) -> list[str]:
@@ -440,7 +437,7 @@ class LinearDifferences(Resampling):
         own = [estimate([estimand], _by_id(one), settings)[0][place] for one in self.runs.data]
         index = self.estimands.index(estimand)
         gaps = [self.gaps(index, pair)[place : place + 1] for pair in self.setup.pairs]
-        found = mover_tests(own, self.setup.pairs, gaps, level=level, rope=self.settings.rope)
+        found = self.by_own_limits(own, gaps, level)
         return [test if test.identical else made for test, made in zip(known, found, strict=True)]
 
     def _tests_with(self, form: LinearForm, estimand: Estimand, level: float) -> list[Test]:
@@ -465,7 +462,7 @@ class LinearDifferences(Resampling):
         if pairing.paired and runs.varies(pair[0]) and runs.variance(*pair) <= 0.0 and found.gaps[0] == 0.0:
             low, high = estimand.bounds
             width = np.inf if low is None or high is None else high - low
-            return SameRuns(form.units, width).test(level=level, rope=rope, method=name)
+            return same_runs(form.units, width, level=level, rope=rope, method=name)
         (test,) = read_off(found, level=level, rope=rope, method=name)
         if np.isnan(test.p_value):
             return Test(reason=_NO_VARIANCE)

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,11 +33,11 @@ from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.compare.rankings import equal_kappas
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Task
+from app.kernel.metrics.card import Scale, Task
 from app.kernel.metrics.expression import Measure, needs_counts
 from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.metrics.proportion import Rate
-from app.kernel.numerics.arrays import Array, kept, silently
+from app.kernel.numerics.arrays import Array, Mask, kept, silently
 from app.kernel.uncertainty.draws import (
     Alternative,
     Prior,
@@ -43,9 +45,10 @@ from app.kernel.uncertainty.draws import (
     generator,
     seed_of,
 )
-from app.kernel.uncertainty.intervals import wilson_at
+from app.kernel.uncertainty.intervals import Limits, two_sided_z, wilson_at
 from app.kernel.uncertainty.simulation import RowPosterior
 from app.services.estimands import Estimand
+from app.services.estimates.estimate import Estimate
 from app.services.estimates.methods.simulation import affordable_draws
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import NO_LIMITS, Test, read_off
@@ -94,8 +97,6 @@ def errors_in_one(counts: Array) -> Array:
 
 # Indices of two runs each.
 Pairs = Sequence[tuple[int, int]]
-# Estimands whose values are tested at once.
-Block = tuple[int, ...]
 # The level at whose limits the worth of weighted rates is read.
 _USUAL_LEVEL = 0.95
 # Runs whose class shares differ by less have the same prevalence.
@@ -194,6 +195,11 @@ class CommonPrevalence:
             return cls()
         return cls(shares.mean(axis=0), bool((actual > 0).all(axis=0)[actual.sum(axis=0) > 0].all()))
 
+    @property
+    def reached(self) -> Array | None:
+        """The common shares; None where the runs are compared as they are, or cannot be brought there."""
+        return self.shares if self.reachable else None
+
     def moves(self, estimand: Estimand) -> bool:
         """Is the metric another one at the common shares than as the runs are?"""
         return self.shares is not None and not estimand.insensitive
@@ -205,6 +211,13 @@ class CommonPrevalence:
         return self.reachable and not needs_counts(estimand.expression)
 
 
+class Block(NamedTuple):
+    """Estimands whose values are tested at once: those that are rates, or all others."""
+
+    places: tuple[int, ...]
+    rates: tuple[Rate, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Setup:
     """The part that all ways of resampling share: the runs, the class shares, the settings, and the pairs."""
@@ -213,6 +226,10 @@ class Setup:
     prevalence: CommonPrevalence
     settings: InferenceSettings
     pairs: Pairs
+
+
+# The deviate up to which limits are extended that are known at one level.
+_FURTHEST = 40.0
 
 
 class Resampling(ABC):
@@ -267,6 +284,36 @@ class Resampling(ABC):
             found: Array = self.values[index][first] - self.values[index][second]
         return found
 
+    def by_own_limits(
+        self, own: Sequence[Estimate], gaps: Sequence[Array], level: float, paired: Sequence[tuple[float, Limits]] = ()
+    ) -> list[Test]:
+        """For each pair the test of one value by MOVER over the limits of each run (Zou & Donner 2008).
+
+        Args:
+            own: The value of each run (R) with its limits at the level.
+            gaps: For each pair the difference (1).
+            level: Of the limits.
+            paired: For each pair the correlation of its values, and limits of the difference that need not be exceeded;
+                without, paired runs are taken as independent, which makes limits wider than they need be.
+        """
+        # Known at one level; at others in proportion to the deviate.
+        deviates = np.array([two_sided_z(level), _FURTHEST])
+        scale = (deviates / deviates[0])[:, None]
+        reaches = [Reach(deviates, scale * (one.value - one.low), scale * (one.high - one.value)) for one in own]
+        pairs, found, none = self.setup.pairs, list[Test](), np.full(1, np.nan)
+        for pair, gap, (rho, (low, high)) in zip(
+            pairs, gaps, paired or [(0.0, (none, none))] * len(pairs), strict=True
+        ):
+            reason = next((own[run].reason for run in pair if own[run].reason is not None), None)
+            if reason is not None:
+                found.append(Test(reason=reason))
+                continue
+            # Runs that say the same in all of these slices have none.
+            within = Reach(deviates, scale * (gap - low), scale * (high - gap)) if (high > low).all() else None
+            difference = HybridDifferences(gap, *(reaches[run] for run in pair), correlation=rho, within=within)
+            found += read_off(difference, level=level, rope=self.settings.rope, method="mover")
+        return found
+
 
 # Cells of all simulated matrices together, which a page can wait for: a tenth of a second.
 _USUAL_CELLS = 10_000_000
@@ -298,20 +345,18 @@ class MatrixDraws(Resampling):
         """Draws (D, R, V) of each estimand."""
         if not self.draws:
             return [None] * len(self.estimands)
-        prevalence, draws, seed = self.setup.prevalence, self.draws, self.settings.seed
+        draws, seed = self.draws, self.settings.seed
         with silently():
             if self._joint is not None:
                 # What the runs have in common stays in common.
                 batches = joint.draw_matrices(self._joint, draws=draws, random=generator(seed))
                 found = evaluate_draws(batches, [estimand.functional for estimand in self.estimands])
                 return [estimand.values(values) for estimand, values in zip(self.estimands, found, strict=True)]
-            shares = prevalence.shares if prevalence.reachable else None
-            squares = [one.squares for one in self.runs.data]
-            return [
-                *draw_independent(
-                    self.runs.counts, self.estimands, draws=draws, seed=seed, shares=shares, squares=squares
-                )
-            ]
+            squares, shares = [one.squares for one in self.runs.data], self.setup.prevalence.reached
+            found = draw_independent(
+                self.runs.counts, self.estimands, draws=draws, seed=seed, shares=shares, squares=squares
+            )
+            return [*found]
 
     @property
     def design(self) -> ResamplingDesign:
@@ -333,50 +378,49 @@ class MatrixDraws(Resampling):
         these, or has no limits, is read off the draws.
         """
         found: list[list[Test]] = []
-        for pair, tests in zip(self.setup.pairs, self._known(index, level), strict=True):
+        for pair, tests in zip(self.setup.pairs, self._known(level)[index], strict=True):
             drawn = self._drawn_tests(index, pair, level) if None in tests else []
             found.append([drawn[place] if test is None else test for place, test in enumerate(tests)])
         return found
 
-    def _known(self, index: int, level: float) -> list[list[Test | None]]:
-        """Tests of each pair without draws; None where the runs are not compared, or derivatives would take long."""
-        block, size = self._blocks[bool(self._rates(index))], len(self.estimands[index].names)
-        if index not in block:
-            return [[None] * size] * len(self.setup.pairs)
-        start = sum(len(self.estimands[one].names) for one in block[: block.index(index)])
-        return [tests[start : start + size] for tests in self._tests_of(block, level)]
+    @kept
+    def _known(self, level: float) -> list[list[list[Test | None]]]:
+        """By estimand, for each pair the tests of its values without draws; None where the runs are not compared, or
+        derivatives would take long.
+        """
+        sizes = [len(one.names) for one in self.estimands]
+        found: list[list[list[Test | None]]] = [[[None] * size] * len(self.setup.pairs) for size in sizes]
+        for block in self._blocks:
+            tests = iter(self._independent(block, level) if self._apart else self._same_samples(block, level))
+            by_pair = [[[*islice(tests, sizes[index])] for index in block.places] for _ in self.setup.pairs]
+            for index, of_pairs in zip(block.places, zip(*by_pair, strict=True), strict=True):
+                found[index] = [*of_pairs]
+        return found
 
     @cached_property
-    def _blocks(self) -> dict[bool, Block]:
+    def _blocks(self) -> list[Block]:
         """Estimands that are rates, and all others whose numeric derivatives can be afforded."""
         counts = self.runs.counts if self._joint is None else self.runs.counts.sum(axis=0)
         derivable = np.count_nonzero(counts) * counts[0].size * 2 <= MOST_DERIVED_CELLS
-        reached = [one for one, asked in enumerate(self.estimands) if self.setup.prevalence.reaches(asked)]
-        of_rates = tuple(one for one in reached if self._rates(one))
-        return {True: of_rates, False: tuple(one for one in reached if derivable and one not in of_rates)}
-
-    @kept
-    def _tests_of(self, block: Block, level: float) -> list[list[Test | None]]:
-        """For each pair the tests of the values of a block."""
-        if self._apart:
-            return [self._independent(block, pair, level) for pair in self.setup.pairs]
-        return self._same_samples(block, level)
+        rates = {
+            place: self._rates(estimand)
+            for place, estimand in enumerate(self.estimands)
+            if self.setup.prevalence.reaches(estimand)
+        }
+        of_rates = Block(tuple(place for place, own in rates.items() if own), tuple(chain(*rates.values())))
+        others = Block(tuple(place for place, own in rates.items() if derivable and not own))
+        return [block for block in (of_rates, others) if block.places]
 
     @property
     def _apart(self) -> bool:
         return self.runs.pairing.design is PairingDesign.INDEPENDENT
 
-    @kept
-    def _rates(self, index: int) -> Sequence[Rate]:
+    def _rates(self, estimand: Estimand) -> Sequence[Rate]:
         """Return the rates that an estimand is of, where it is tested as such: runs on the same samples need a rate
         among samples that the truth decides.
         """
-        estimand = self.estimands[index]
         rates = () if estimand.rates is None or self.setup.prevalence.moves(estimand) else estimand.rates
         return rates if self._apart or all(rate.by_truth for rate in rates) else ()
-
-    def _rates_of(self, block: Block) -> list[Rate]:
-        return [rate for index in block for rate in self._rates(index)]
 
     def _drawn_tests(self, index: int, pair: tuple[int, int], level: float) -> list[Test]:
         """Return tests of the values by their draws, which are joint where the runs are paired."""
@@ -416,57 +460,55 @@ class MatrixDraws(Resampling):
 
     def _functional(self, table: Table) -> Array:
         """Values of all that is no rate, each on its scale."""
-        chosen = [self.estimands[index] for index in self._blocks[False]]
+        chosen = [self.estimands[index] for index in self._blocks[-1].places]
         return np.concatenate([one.values(on_scale(one.functional(table), one.scale)) for one in chosen], axis=-1)
 
     def _read_off(
-        self,
-        block: Block,
-        pairs: Pairs,
-        found: Differences,
-        level: float,
-        method: str,
-        limits: str | None = None,
+        self, block: Block, pairs: Pairs, found: Differences, level: float, method: str, limits: str | None = None
     ) -> list[Test | None]:
         """Tests of the values of a block by the distributions of their differences on the scales of the metrics, pair
         by pair; None where there are no limits.
         """
-        places = [(index, pair) for pair in pairs for index in block]
-        both = [(self.values[index][[*pair]], self.estimands[index].scale) for index, pair in places]
-        rope = np.concatenate([to_scale(self.settings.rope, *one) for one in both])
+        values = np.concatenate([self.values[index][[*pair]] for pair in pairs for index in block.places], axis=1)
+        logs = np.tile(np.concatenate([self._logs(index) for index in block.places]), len(pairs))
+        rope = to_scale(self.settings.rope, values, logs)
         with silently():
             tests = read_off(found, level=level, rope=rope, method=method, limits=limits)
-        cuts = np.cumsum([values.shape[1] for values, _ in both])[:-1]
-        ends = np.split(np.array([[test.low, test.high] for test in tests]).T, cuts, axis=1)
-        moved = np.concatenate([off_scale(own, *one) for own, one in zip(ends, both, strict=True)], axis=1)
+        ends = off_scale(np.array([[test.low, test.high] for test in tests]).T, values, logs)
         return [
             replace(test, low=low, high=high) if np.isfinite(low) and np.isfinite(high) else None
-            for test, (low, high) in zip(tests, moved.T.tolist(), strict=True)
+            for test, (low, high) in zip(tests, ends.T.tolist(), strict=True)
         ]
 
-    def _independent(self, block: Block, pair: tuple[int, int], level: float) -> list[Test | None]:
-        name = "newcombe" if self._rates_of(block) else "mover"
-        name = f"weighted_{name}" if self._weighted(pair) else name
-        with silently():
-            values = [on_scale(self.values[index][[*pair]], self.estimands[index].scale) for index in block]
-            gaps = np.subtract(*np.concatenate(values, axis=1))
-            found = HybridDifferences(gaps, *(self._reach(block, run, level) for run in pair))
-        return self._read_off(block, [pair], found, level, name)
+    def _logs(self, index: int) -> Mask:
+        """Which values (V) of an estimand are compared on their logarithms."""
+        estimand = self.estimands[index]
+        return np.full(len(estimand.names), estimand.scale is Scale.LOG)
+
+    def _independent(self, block: Block, level: float) -> list[Test | None]:
+        """Return the tests of all pairs of runs on different samples."""
+        values = [on_scale(self.values[index], self.estimands[index].scale) for index in block.places]
+        of_runs, tests = np.concatenate(values, axis=1), list[Test | None]()
+        for pair in self.setup.pairs:
+            name = "newcombe" if block.rates else "mover"
+            with silently():
+                gaps = np.subtract(*of_runs[[*pair]])
+                found = HybridDifferences(gaps, *(self._reach(block, run, level) for run in pair))
+            tests += self._read_off(block, [pair], found, level, f"weighted_{name}" if self._weighted(pair) else name)
+        return tests
 
     @kept
     def _reach(self, block: Block, run: int, level: float) -> Reach:
         """Limits of one run, the same for all pairs: of rates Wilson's, by the hits and samples that the run is worth,
         as those of the lines of the rates. What prevalence does not move is the same at any.
         """
-        counts, own, rates = self.runs.counts[run], self.runs.data[run], self._rates_of(block)
-        if not rates:
-            if own.weighted is None and all(self.estimands[index].reads_recalls for index in block):
+        counts, own = self.runs.counts[run], self.runs.data[run]
+        if not block.rates:
+            if own.weighted is None and all(self.estimands[index].reads_recalls for index in block.places):
                 counts = errors_in_one(counts)
-            prevalence = self.setup.prevalence
-            shares = prevalence.shares if prevalence.reachable else None
-            return matrix_reach(counts, self._functional, level, own.weighted, shares)
-        hits, worth = own.counted(rates, _USUAL_LEVEL)
-        slopes = np.array([_slope(rate, float(rate.counts(Table(counts))[1])) for rate in rates])
+            return matrix_reach(counts, self._functional, level, own.weighted, self.setup.prevalence.reached)
+        hits, worth = own.counted(block.rates, _USUAL_LEVEL)
+        slopes = np.array([_slope(rate, float(rate.counts(Table(counts))[1])) for rate in block.rates])
 
         def limits(z: Array) -> tuple[Array, Array]:
             low, high = (slopes * end for end in wilson_at(hits, worth, z))
@@ -475,12 +517,11 @@ class MatrixDraws(Resampling):
         with silently():
             return Reach.of(limits, slopes * hits / worth, level)
 
-    def _same_samples(self, block: Block, level: float) -> list[list[Test | None]]:
+    def _same_samples(self, block: Block, level: float) -> list[Test | None]:
         """Return the tests of all pairs of runs on the same samples: of one test set those of the pairing at which a
         difference varies most, with p at that where it varies least.
         """
-        (effects, score, least), paired = self._score(block), self._joint is not None
-        of_rates = bool(self._rates_of(block))
+        (effects, score, least), paired, of_rates = self._score(block), self._joint is not None, bool(block.rates)
         tests = self._read_off(block, self.setup.pairs, score, level, *_NAMES[paired, of_rates])
         differ = np.round(effects.better + effects.worse).sum(axis=1).tolist()
         found: list[Test | None] = []
@@ -491,8 +532,7 @@ class MatrixDraws(Resampling):
                 found.append(replace(test, discordant=int(count) if of_rates else None))
             else:
                 found.append(replace(test, smallest=min(smallest, test.p_value)))
-        size = len(found) // len(self.setup.pairs)
-        return [found[start : start + size] for start in range(0, len(found), size)]
+        return found
 
     @kept
     def _score(self, block: Block) -> tuple[Effects, PairedDifferences, Array]:
@@ -505,10 +545,10 @@ class MatrixDraws(Resampling):
         return effects, score, least.p
 
     def _effects(self, block: Block, *, opposed: bool) -> Effects:
-        rates, parts = self._rates_of(block), list[Effects]()
+        parts = list[Effects]()
         for pair in self.setup.pairs:
-            parts += [self._of_rate(rate, pair, opposed=opposed) for rate in rates]
-            parts += [] if rates else self._of_derived(pair, opposed=opposed)
+            parts += [self._of_rate(rate, pair, opposed=opposed) for rate in block.rates]
+            parts += [] if block.rates else self._of_derived(pair, opposed=opposed)
         return Effects.stacked(parts)
 
     def _of_derived(self, pair: tuple[int, int], *, opposed: bool) -> list[Effects]:
@@ -530,7 +570,7 @@ class MatrixDraws(Resampling):
         """Effects on a rate: samples are of one class, and taken for 0 where they count."""
         joint = self._joint
         if joint is None:
-            counts, places = self.runs.counts[[*pair]], np.arange(self.runs.counts.shape[-1])
+            counts, places = self.runs.counts[[*pair]], np.arange(self.runs.n_classes)
             hits, members = (
                 np.where(cells.hold(places[:, None], places, rate.of), counts, 0.0).sum(axis=2)
                 for cells in (rate.hits, rate.among)
@@ -547,8 +587,9 @@ class MatrixDraws(Resampling):
         alike = JointCounts(1, np.zeros_like(truth), predictions, counts, weights)
         size = alike.n or np.nan
         slope = _slope(rate, size) / size
-        difference = slope * float(alike.masses @ (predictions[1] - predictions[0]))
-        return PairSlopes.of_rate(difference, slope, float(alike.scales()[0])).effects(alike)
+        difference = np.array([slope * float(alike.masses @ (predictions[1] - predictions[0]))])
+        unseen = np.abs([[slope * alike.scales()[0]]])
+        return PairSlopes(difference, np.array([[[slope, 0.0]]]), lambda: unseen).effects(alike)
 
 
 # How p and limits of runs on the same samples are called, of pairs that are known or not; of rates by the names that

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from app.domain.errors import IncomparableRuns, OutOfReach
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT, why_not_saved
-from app.domain.inputs.kinds import units_of
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.samples import Samples
 from app.domain.wording import numbered
@@ -20,7 +19,7 @@ from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.units import Units
-from app.services.estimates.run_data import RunData
+from app.services.estimates.run_data import RunData, run_data
 from app.services.ports import PairedLabels
 
 # Relative to each other, weights that differ by no more are the same.
@@ -223,6 +222,7 @@ def _rows(ids: Sequence[NDArray[np.generic]]) -> list[NDArray[np.intp]]:
 MOST_SAMPLES = 20_000_000
 # Samples times classes of all runs together that are read at once: some 200 MB.
 MOST_ENTRIES = 24_000_000
+_FEWER = "take fewer runs, or metrics of matrices"
 
 
 class NamedUnits(NamedTuple):
@@ -270,41 +270,35 @@ async def read_outputs(
     scored: bool = True,
     pointers: Sequence[str] | None = None,
     elsewhere: Collection[UUID] = (),
+    advice: str = _FEWER,
 ) -> KeptSamples:
     """The samples of runs that are to be judged by a metric of probabilities, or of slices.
 
     The samples of those ``elsewhere`` are not saved, and read by somebody else. Unless ``scored`` they need no
-    probabilities.
+    probabilities. ``advice`` says what else there is where they are too many.
 
     Raises:
         IncomparableRuns: a run came without probabilities and scores, or they were not saved.
         OutOfReach: there are too many to be looked at together.
     """
-    check_entries([record for record in records if record.id not in elsewhere], metric)
+    check_entries([record for record in records if record.id not in elsewhere], metric, advice)
     found = await port.read_outputs(project, [record.id for record in records if record.id not in elsewhere])
     for index, record in enumerate(records if scored else ()):
-        if not is_scored(record) if record.id in elsewhere else _lacks_outputs(record, found.get(record.id)):
+        known = is_scored(record) if record.id in elsewhere else run_data(record, found.get(record.id)).has_outputs
+        if not known:
             where = f"/evaluations/{index}" if pointers is None else pointers[index]
             raise IncomparableRuns(f"{metric} {missing_outputs(record)}", pointer=where)
     return KeptSamples(found)
 
 
-def check_entries(records: Sequence[EvaluationRecord], metric: str) -> None:
+def check_entries(records: Sequence[EvaluationRecord], metric: str, advice: str = _FEWER) -> None:
     """Raises OutOfReach where runs have too many probabilities to be looked at together."""
     entries = entries_of(records)
     if entries > MOST_ENTRIES:
         raise OutOfReach(
             f"{metric} needs the probabilities of all samples of the runs, and {entries} of them (samples times "
-            f"classes) are more than the {MOST_ENTRIES} that are looked at together; take fewer runs, or metrics of "
-            "matrices"
+            f"classes) are more than the {MOST_ENTRIES} that are looked at together; {advice}"
         )
-
-
-def _lacks_outputs(record: EvaluationRecord, samples: Samples | None) -> bool:
-    form = units_of(record.kind, record.facts)
-    if form is not None:
-        return samples is None and form.needs_samples(record.facts)
-    return samples is None or samples.outputs is None
 
 
 def entries_of(records: Iterable[EvaluationRecord]) -> int:

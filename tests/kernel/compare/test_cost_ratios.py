@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from app.kernel.compare.cost_ratios import (
-    CostRange,
+    Cheaper,
+    CostRatioRange,
     RateGaps,
     certain_cost_ranges,
     cost_ranges,
@@ -25,31 +26,34 @@ from tests.bank import each
 RATIOS = [Fraction(k, 7) for k in range(1, 60)] + [Fraction(10**k) for k in (-6, -3, 2, 4, 6)]
 
 
-def kind_at(ranges: list[CostRange], ratio: Fraction) -> int:
+BY_SIGN = {1: Cheaper.A, 0: Cheaper.EQUAL, -1: Cheaper.B}
+
+
+def kind_at(ranges: list[CostRatioRange], ratio: Fraction) -> Cheaper:
     """What is said of a ratio that is no end of a range."""
-    (found,) = [one.better for one in ranges if one.low < ratio < one.high]
+    (found,) = [one.cheaper for one in ranges if one.low < ratio < (inf if one.high is None else one.high)]
     return found
 
 
-def is_partition(ranges: list[CostRange]) -> bool:
+def is_partition(ranges: list[CostRatioRange]) -> bool:
     ends = [(one.low, one.high) for one in ranges]
     return (
         ends[0][0] == 0
-        and ends[-1][1] == inf
+        and ends[-1][1] is None
         and all(first[1] == second[0] for first, second in pairwise(ends))
-        and all(first.better != second.better for first, second in pairwise(ranges))
+        and all(first.cheaper != second.cheaper for first, second in pairwise(ranges))
     )
 
 
 def test_two_rules_by_hand() -> None:
     """1 of 10 misses and 30 of 90 false alarms, or 4 and 12: at 10 % they cost the same where 3 r = 18."""
     found = cost_ranges(RateGaps(0.1 - 0.4, 30 / 90 - 12 / 90), 0.1)
-    assert [one.better for one in found] == [-1, 1]
+    assert [one.cheaper for one in found] == [Cheaper.B, Cheaper.A]
     assert found[0].high == pytest.approx(6.0, rel=1e-12)
     (alone,) = cost_ranges(RateGaps(-0.1, -0.2), 0.3)
-    assert alone == CostRange(0.0, inf, 1)
-    assert cost_ranges(RateGaps(0.0, 0.0), 0.3) == [CostRange(0.0, inf, 0)]
-    assert cost_ranges(RateGaps(0.0, 0.1), 0.3) == [CostRange(0.0, inf, -1)]
+    assert alone == CostRatioRange(0.0, None, Cheaper.A)
+    assert cost_ranges(RateGaps(0.0, 0.0), 0.3) == [CostRatioRange(0.0, None, Cheaper.EQUAL)]
+    assert cost_ranges(RateGaps(0.0, 0.1), 0.3) == [CostRatioRange(0.0, None, Cheaper.B)]
 
 
 @each("seed", range(20))
@@ -69,11 +73,11 @@ def test_trying_ratios_in_fractions(seed: int) -> None:
             for missed, false in wrong
         ]
         if cost[0] != cost[1]:
-            assert kind_at(found, ratio) == (1 if cost[0] < cost[1] else -1)
+            assert kind_at(found, ratio) is (Cheaper.A if cost[0] < cost[1] else Cheaper.B)
         elif len(found) == 2:
             assert found[0].high == pytest.approx(float(ratio), rel=1e-12)
         else:
-            assert found == [CostRange(0.0, inf, 0)]
+            assert found == [CostRatioRange(0.0, None, Cheaper.EQUAL)]
 
 
 def curves(random: Any, positives: int, negatives: int) -> tuple[Any, Any]:
@@ -100,7 +104,7 @@ def test_curves_by_trying_all_thresholds_in_fractions(seed: int) -> None:
     for ratio in RATIOS:
         costs = [lowest(points, positives, negatives, prevalence, ratio) for points in both]
         if ratio not in exact_ends:
-            assert kind_at(found, ratio) == (costs[0] < costs[1]) - (costs[0] > costs[1])
+            assert kind_at(found, ratio) is BY_SIGN[(costs[0] < costs[1]) - (costs[0] > costs[1])]
 
 
 def lowest(points: Any, positives: int, negatives: int, prevalence: Fraction, ratio: Fraction) -> Fraction:
@@ -122,11 +126,11 @@ def crossings(both: tuple[Any, Any], positives: int, negatives: int, prevalence:
 
 def test_a_curve_against_itself_and_against_one_that_is_never_below() -> None:
     curve = np.array([0.0, 6, 8, 10]), np.array([0.0, 2, 8, 20])
-    assert curve_cost_ranges(curve, curve, 0.3) == [CostRange(0.0, inf, 0)]
+    assert curve_cost_ranges(curve, curve, 0.3) == [CostRatioRange(0.0, None, Cheaper.EQUAL)]
     better = np.array([0.0, 8, 10]), np.array([0.0, 2, 20])
     found = curve_cost_ranges(better, curve, 0.5)
     # Where misses cost nearly nothing both treat nobody, where they cost most both treat everybody.
-    assert [one.better for one in found] == [0, 1, 0]
+    assert [one.cheaper for one in found] == [Cheaper.EQUAL, Cheaper.A, Cheaper.EQUAL]
     assert found[0].high == pytest.approx(2 / 20 * 10 / 8)
     assert found[-1].low == pytest.approx(18 / 20 * 10 / 2)
 
@@ -142,7 +146,7 @@ def test_certain_ranges_are_where_the_difference_is_beyond_its_deviation(seed: i
         weights = prevalence * float(ratio), 1 - prevalence
         gap = weights[0] * gaps.misses + weights[1] * gaps.false_alarms
         deviation = (weights[0] ** 2 * gaps.misses_variance + weights[1] ** 2 * gaps.false_alarms_variance) ** 0.5
-        assert kind_at(found, ratio) == (0 if abs(gap) <= z * deviation else -np.sign(gap))
+        assert kind_at(found, ratio) is (Cheaper.UNDECIDED if abs(gap) <= z * deviation else BY_SIGN[-np.sign(gap)])
 
 
 @pytest.mark.parametrize("prevalence", [5e-324, 1e-310, 1e-200, 1e-9, 1 - 1e-12, 1 - 2**-53])
@@ -161,11 +165,11 @@ def test_any_prevalence_has_ranges_from_0_to_infinity(prevalence: float) -> None
 
 def test_certain_ranges_may_be_none_two_or_one() -> None:
     nothing = certain_cost_ranges(RateGaps(0.01, -0.01, 0.01, 0.01), 0.5, 0.95)
-    assert nothing == [CostRange(0.0, inf, 0)]
+    assert nothing == [CostRatioRange(0.0, None, Cheaper.UNDECIDED)]
     both_ends = certain_cost_ranges(RateGaps(0.3, -0.3, 1e-4, 1e-4), 0.5, 0.95)
-    assert [one.better for one in both_ends] == [1, 0, -1]
+    assert [one.cheaper for one in both_ends] == [Cheaper.A, Cheaper.UNDECIDED, Cheaper.B]
     assert both_ends[1].low < 1 < both_ends[1].high
-    assert certain_cost_ranges(RateGaps(0.3, 0.3, 1e-4, 1e-4), 0.5, 0.95) == [CostRange(0.0, inf, -1)]
+    assert certain_cost_ranges(RateGaps(0.3, 0.3, 1e-4, 1e-4), 0.5, 0.95) == [CostRatioRange(0.0, None, Cheaper.B)]
 
 
 @pytest.mark.parametrize(("better", "worse", "size"), [(0, 0, 5), (3, 1, 20), (0, 9, 40), (40, 20, 160), (5, 0, 5)])

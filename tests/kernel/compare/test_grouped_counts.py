@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.kernel.compare.cost_ratios import RateGaps, certain_cost_ranges
+from app.kernel.compare.cost_ratios import Cheaper, RateGaps, certain_cost_ranges
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.compare.paired.tests import ChiSquared, RunPair, paired_gap
 from app.kernel.numerics.arrays import Array
@@ -212,9 +212,9 @@ def test_what_a_gap_is_worth_follows_from_the_variance_of_statsmodels() -> None:
 def test_ranges_of_costs_with_errors_that_go_together(covariance: float) -> None:
     gaps, z = RateGaps(0.2, -0.15, 0.004, 0.005, covariance), two_sided_z(0.95)
     found = certain_cost_ranges(gaps, 0.3, 0.95)
-    assert sum(one.better == 0 for one in found) == 1
+    assert sum(one.cheaper is Cheaper.UNDECIDED for one in found) == 1
     for ratio in np.geomspace(0.01, 200, 400):
         gap = 0.3 * ratio * gaps.misses + 0.7 * gaps.false_alarms
         deviation = np.sqrt((0.3 * ratio) ** 2 * 0.004 + 0.7**2 * 0.005 + 2 * 0.3 * 0.7 * ratio * covariance)
-        (said,) = [one.better for one in found if one.low < ratio <= one.high]
-        assert said == (0 if abs(gap) <= z * deviation else -int(np.sign(gap)))
+        (said,) = [one.cheaper for one in found if one.low < ratio <= (np.inf if one.high is None else one.high)]
+        assert said is (Cheaper.UNDECIDED if abs(gap) <= z * deviation else Cheaper.A if gap < 0 else Cheaper.B)

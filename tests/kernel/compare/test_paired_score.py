@@ -66,7 +66,8 @@ def both(effects: Effects) -> tuple[Array, PairedDifferences]:
 def test_one_rate_has_tangos_limits_where_mcnemar_agrees(b: int, c: int, n: int, level: float) -> None:
     predictions, counts = np.array([[0, 1, 0], [1, 0, 0]]), np.array([b, c, n - b - c], dtype=np.float64)
     joint = JointCounts(1, np.zeros(3, dtype=np.int64), predictions, counts)
-    found = PairedDifferences(PairSlopes.of_rate((b - c) / n, 1.0 / n, 1.0).effects(joint)).limits(level)
+    slopes = PairSlopes(np.array([(b - c) / n]), np.array([[[1.0 / n, 0.0]]]), lambda: np.array([[1.0 / n]]))
+    found = PairedDifferences(slopes.effects(joint)).limits(level)
     np.testing.assert_allclose(np.ravel(found), tango_interval(b, c, n, level), atol=1e-9)
 
 

@@ -177,7 +177,7 @@ class PairSlopes:
     Attributes:
         difference: (V) first less second.
         slopes: (V, T, C) derivatives by the count of a cell, of items of T classes that are taken for one of C.
-        unseen: Gives (V, T) what one more right item in place of a wrong one changes; 0 for a class without items.
+        unseen: Gives (V, T) how much one more right item in place of a wrong one changes; 0 for a class without items.
         noise: Parts of the largest effect on a value by which effects that are equal may differ.
     """
 
@@ -200,17 +200,6 @@ class PairSlopes:
             difference = np.subtract(*functional(Table(matrices)))
         unseen = cache(partial(_unseen, middle, functional, scales))
         return cls(difference, cell_slopes(middle, functional), unseen, _EQUAL)
-
-    @classmethod
-    def of_rate(cls, difference: float, slope: float, scale: float) -> "PairSlopes":
-        """Return the slopes of a rate among items of one class, of which 0 is taken for right.
-
-        Args:
-            difference: of the rates of two runs.
-            slope: what one of these items adds to a rate.
-            scale: what an item weighs on average.
-        """
-        return cls(np.array([difference]), np.array([[[slope, 0.0]]]), lambda: np.array([[abs(slope) * scale]]))
 
     def of(self, some: slice) -> "PairSlopes":
         """Select some of the values."""

@@ -4,7 +4,7 @@ For two runs it is the tensor T[truth, a, b]. It holds everything that paired in
 entries than there are items, and no order and no ids.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,6 +91,12 @@ class JointCounts:
             self.truth, both, self.n_classes, times=self.counts, weights=self.weights, grouping=self.grouping
         )
 
+    def with_more(self, other: "JointCounts") -> "JointCounts":
+        """Return the counts of these and other items, all without weights and groups."""
+        predictions = np.concatenate([self.predictions, other.predictions], axis=1)
+        times = np.concatenate([self.counts, other.counts])
+        return combine(np.concatenate([self.truth, other.truth]), predictions, self.n_classes, times)
+
     def without_weights(self) -> tuple["JointCounts", Array]:
         """The combinations of truth and predictions alone, with what they weigh in place of counts, and the sums of the
         squared weights.
@@ -142,16 +148,6 @@ def combine(
         None if each is None else each[filled],
         None if grouping is None else Grouping(levels[filled, -1], grouping.n_groups),
     )
-
-
-def merged(parts: Sequence[JointCounts], n_runs: int, n_classes: int) -> JointCounts:
-    """The joint counts of several parts, all or none with weights: the same whatever the parts and their order."""
-    truth = np.concatenate([np.zeros(0, dtype=np.int64), *(one.truth for one in parts)])
-    none = np.zeros((n_runs, 0), dtype=np.int64)
-    predictions = np.concatenate([none, *(one.predictions for one in parts)], axis=1)
-    counts = np.concatenate([np.zeros(0), *(one.counts for one in parts)])
-    weights = [one.weights for one in parts if one.weights is not None]
-    return combine(truth, predictions, n_classes, counts, np.concatenate(weights) if weights else None)
 
 
 def _renumber(codes: Codes, span: int) -> tuple[Codes, Codes]:
