@@ -23,9 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.api.bodies.referenced import Asked, PartsOfData, Reading
-from app.api.v1.evaluations.merging import each_part_again
-from app.api.v1.evaluations.referenced import new_evaluation
+from app.api.bodies.referenced import Asked, NamedRows, Reading
+from app.api.v1.evaluations.referenced import each_part_again, new_evaluation
 from app.api.v1.requests.referenced import each_part, streamed
 from app.api.v1.reread import DataAgain
 from app.domain.data import DataFormat, DataReference
@@ -121,7 +120,7 @@ def each_day(place: Path, folder: Path) -> None:
 
 def read_alone(place: Path) -> None:
     """All rows of all days as the engine would take them, and nothing else."""
-    for _ in each_part(PartsOfData(*_asked(place / "*.parquet", 1))):
+    for _ in each_part(NamedRows(*_asked(place / "*.parquet", 1))):
         pass
 
 

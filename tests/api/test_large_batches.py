@@ -96,11 +96,11 @@ def test_large_items_are_read_in_a_process(client: httpx.Client, large: Json, mo
     # Most items are small: what counts is the size of each.
     items = post(client, [{"input": large}, {"input": large | {"threshold": 0.5}}])["items"]
     assert [item["status"] for item in items] == [200, 422]
-    assert sent == ["_read_batch", "_evaluate_value", "_evaluate_value"]
+    assert sent == ["_made", "_evaluate_value", "_evaluate_value"]
     sent.clear()
     items = post(client, [evaluation()] * 50, PADDING)["items"]
     assert {item["status"] for item in items} == {200}
-    assert sent == ["_read_batch"]
+    assert sent == ["_made"]
 
 
 def test_many_matrices_are_computed_in_a_process_and_answered_as_if_alone(
@@ -131,7 +131,7 @@ def test_many_matrices_are_computed_in_a_process_and_answered_as_if_alone(
 
     reply = batch(few * 14, PADDING)
     items = reply.json()["items"]
-    assert sent[:3] == ["_read_batch", "_evaluate_piece", "_evaluate_piece"]
+    assert sent[:3] == ["_made", "_evaluate_piece", "_evaluate_piece"]
     assert [item["status"] for item in items] == [201, 201, 422, 201, 422] * 14
     for index, item in enumerate(items[:10]):
         alone = client.post(PATH, json={"evaluations": [few[index % 5]]}, headers=names).json()["items"][0]

@@ -319,6 +319,10 @@ def test_columns_of_files_hold_0_and_1(client: httpx.Client) -> None:
     (fault,) = check_problem(reply, 422, reply.json()["code"])["errors"]
     assert (fault["pointer"], fault["code"]) == ("/input/y_pred/41/2", "out_of_range")
     assert fault["detail"] == "expected 0 or 1 for the label 'bird', got 2"
+    # The first row is told, whichever column comes first.
+    wrong["y_pred.cat"] = np.where(np.arange(len(TRUTH)) == 50, 3, 0)
+    reply = send(client, {"kind": "multilabel"}, as_csv(wrong))
+    assert check_problem(reply, 422, reply.json()["code"])["errors"] == [fault]
 
 
 def test_columns_of_large_bodies_are_arrays() -> None:

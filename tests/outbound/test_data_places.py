@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.api.bodies.files.table import MOST_ROWS
-from app.api.bodies.referenced import Asked, count_data, read_data
+from app.api.bodies.referenced import Asked, NamedRows
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import DataNotAllowed, InvalidInput, TooLarge
 from app.outbound import data
@@ -163,7 +163,7 @@ def test_rows_beyond_memory_are_counted_where_counts_are_all(
         pq.write_table(table, tmp_path / f"{place}.parquet", row_group_size=size // 4)
     data = DataPlaces((str(tmp_path),))
     with ENGINE.opened(tmp_path_factory.mktemp("rows")) as engine:
-        read = count_data(data, asked(str(tmp_path), DataFormat.PARQUET), engine)
+        read = NamedRows(data, asked(str(tmp_path), DataFormat.PARQUET)).counted(engine)
     assert read.facts["rows"] == 3 * size
     assert read.tally is not None
     pairs = zip(read.columns["y_true"].tolist(), read.columns["y_pred"].tolist(), strict=True)
@@ -171,7 +171,7 @@ def test_rows_beyond_memory_are_counted_where_counts_are_all(
         [(0, 0), (1, 0), (0, 1), (1, 1)], 3 * size // 4
     )
     with pytest.raises(TooLarge, match="PREVAIL_DATA_MEMORY_BYTES") as raised:
-        read_data(data, asked(str(tmp_path), DataFormat.PARQUET, "scores"))
+        NamedRows(data, asked(str(tmp_path), DataFormat.PARQUET, "scores")).whole()
     assert raised.value.pointer == "/input/data"
     assert str(MOST_ROWS) in raised.value.detail
 
@@ -183,7 +183,7 @@ def test_progress_is_the_share_of_the_files_that_was_read(tmp_path: Path) -> Non
     told: list[float] = []
     tell_progress(told.append)
     try:
-        read_data(DataPlaces((str(tmp_path),)), asked(str(tmp_path), DataFormat.PARQUET))
+        NamedRows(DataPlaces((str(tmp_path),)), asked(str(tmp_path), DataFormat.PARQUET)).whole()
     finally:
         tell_progress(None)
     assert told == [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -246,7 +246,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_a_file_behind_http_is_read_in_ranges(web: str) -> None:
-    read = read_data(DataPlaces((f"{web}/good",)), asked(f"{web}/good/x.parquet", DataFormat.PARQUET))
+    read = NamedRows(DataPlaces((f"{web}/good",)), asked(f"{web}/good/x.parquet", DataFormat.PARQUET)).whole()
     assert (read.facts["rows"], read.facts["bytes"]) == (1000, len(_Handler.body))
     with HttpFile(f"{web}/good/x.parquet") as file:
         file.seek(-4, 2)
@@ -268,7 +268,7 @@ def test_a_file_behind_http_is_read_in_ranges(web: str) -> None:
 def test_what_else_a_server_answers_is_a_problem(web: str, how: str, said: str) -> None:
     _Handler.asked.clear()
     with pytest.raises(InvalidInput, match=said):
-        read_data(DataPlaces((f"{web}/{how}",)), asked(f"{web}/{how}/x.parquet", DataFormat.PARQUET))
+        NamedRows(DataPlaces((f"{web}/{how}",)), asked(f"{web}/{how}/x.parquet", DataFormat.PARQUET)).whole()
     assert all(path == f"/{how}/x.parquet" for path in _Handler.asked)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading
+from app.api.bodies.referenced import Asked, NamedRows, ReadData, Reading
 from app.api.v1.evaluations import referenced
 from app.api.v1.requests.referenced import each_part, streamed
 from app.api.v1.requests.referenced import with_columns as filled
@@ -19,7 +19,7 @@ def with_columns(body: bytes, read: ReadData) -> NewEvaluation:
     return filled(orjson.loads(body), read)
 
 
-def with_parts(body: bytes, parts: PartsOfData, *, engine: Any, budget: int, folder: Path) -> NewEvaluation:
+def with_parts(body: bytes, parts: NamedRows, *, engine: Any, budget: int, folder: Path) -> NewEvaluation:
     """The evaluation of parts that are read."""
     parts.asked = replace(parts.asked, request=orjson.loads(body))
     reading = Reading(parts.source, engine, folder)

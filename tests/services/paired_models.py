@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.domain.inputs.classified import Probabilities, Scores
-from app.domain.inputs.matrices import MatrixInput, with_weights
+from app.domain.inputs.matrices import MatrixInput
 from app.services.compare.answers import RunComparison
 from app.services.compare.comparisons import (
     AskedComparison,
@@ -53,12 +53,11 @@ class Model(NamedTuple):
             "labels": self.labels,
             "sample_ids": rows.tolist(),
             "group_ids": groups,
-            "sample_weight": None if in_parts else weights,
+            "sample_weight": weights,
+            # All of a part may weigh nothing.
+            "part": in_parts,
         }
         found = (Probabilities if self.is_sure else Scores)(**given).read("/input")
-        if in_parts and weights is not None:
-            # All of a part may weigh nothing.
-            found = with_weights(found, weights, "/input/sample_weight")
         return replace(found, facts={**found.facts, **DATA})
 
     @property

@@ -14,7 +14,7 @@ import pytest
 
 from app.api.bodies.files import counted
 from app.api.bodies.files.dataset import Dataset
-from app.api.bodies.referenced import Asked, count_data, read_data
+from app.api.bodies.referenced import Asked, NamedRows
 from app.api.v1.evaluations.referenced import STREAMED_FROM
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
@@ -65,12 +65,12 @@ def both(folder: Path, place: Path, beside: list[str], **members: Any) -> tuple[
     options = members.pop("options", {})
     body = json.dumps({"input": source | members, "options": options}).encode()
     reference, places = DataReference(str(folder), DataFormat.PARQUET, columns), DataPlaces((str(folder),))
-    whole = with_columns(body, read_data(places, Asked(reference, "predictions", None, 1 << 30)))
+    whole = with_columns(body, NamedRows(places, Asked(reference, "predictions", None, 1 << 30)).whole())
     asked = Asked(reference, "predictions", None, MEMORY)
     with pytest.raises(BeyondMemory):
-        read_data(places, asked)
+        NamedRows(places, asked).whole()
     with ENGINE.opened(place) as engine:
-        found = with_columns(body, count_data(places, asked, engine))
+        found = with_columns(body, NamedRows(places, asked).counted(engine))
     assert found.source.samples is None or found.source.samples.size < ROWS // 2
     return evaluate_alone(whole, None)[0], evaluate_alone(found, None)[0]
 

@@ -12,8 +12,8 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
 
-from app.api.bodies.referenced import Asked, PartsOfData, read_data
-from app.api.v1 import reread
+from app.api.bodies.referenced import Asked, NamedRows
+from app.api.v1.requests import referenced
 from app.api.v1.requests.referenced import with_columns
 from app.api.v1.reread import DataAgain
 from app.domain.data import DataFormat, DataReference
@@ -52,7 +52,7 @@ def kept(file: Path, form: DataFormat, rows: int) -> tuple[DataPlaces, Evaluatio
     """What is saved of predictions in a file, and where it may be read."""
     places = DataPlaces((str(file.parent),))
     asked = Asked(DataReference(str(file), form, COLUMNS), "predictions", None, 0, with_ids=True)
-    facts: Any = PartsOfData(places, asked).facts(rows)
+    facts: Any = NamedRows(places, asked).facts(rows)
     some = unkept_record(BinaryCounts(tp=1, fp=1, fn=1, tn=1, negative="no", positive="yes").read(""))
     return places, replace(some, kind="predictions", facts={**some.facts, "data": facts})
 
@@ -77,7 +77,7 @@ def test_parts_of_a_file_go_out_one_by_one(form: DataFormat, tmp_path: Path, mon
         return original(request, read)
 
     places, record = kept(written(tmp_path, form, table(ROWS)), form, ROWS)
-    monkeypatch.setattr(reread, "with_columns", counted)
+    monkeypatch.setattr(referenced, "with_columns", counted)
     parts, seen = [], 0
     for part in DataAgain(places, ENGINE, tmp_path).parts(record, outputs=False):
         parts.append(part)
@@ -129,8 +129,8 @@ def test_ids_of_queries_in_csv_stay_as_they_are_written(mapped: bool, tmp_path: 
     columns = {name: name for name in ("query_id", "relevance", "score")} if mapped else None
     asked = Asked(DataReference(str(file), DataFormat.CSV, columns), "ranking", None, 1 << 20)
     places = DataPlaces((str(tmp_path),))
-    parts = PartsOfData(places, asked)
-    found = [read_data(places, asked).columns["query_ids"]]
-    found += [read.columns["query_ids"] for read in parts.read()]
+    parts = NamedRows(places, asked)
+    found = [NamedRows(places, asked).whole().columns["query_ids"]]
+    found += [read.columns["query_ids"] for read in parts.parts()]
     assert all(isinstance(one, pa.Array) for one in found)
     assert [one.to_pylist() for one in found] == [["1.10", "1.10", "1.1", "1.1"]] * 2

@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 
 from app.api.bodies.files import dataset
-from app.api.bodies.referenced import Asked, PartsOfData, read_data
+from app.api.bodies.referenced import Asked, NamedRows
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory
 from app.domain.inputs.columns import read_groups
@@ -72,11 +72,11 @@ def places_of(body: dict[str, Any]) -> DataPlaces:
 def test_groups_and_labels_are_those_of_all_rows_at_once(early: list[str], late: list[str], tmp_path: Path) -> None:
     body = written(tmp_path / "data", ["1.0", "ill"], early, late)
     text = json.dumps(body).encode()
-    whole = with_columns(text, read_data(places_of(body), asked(body, 1 << 30)))
+    whole = with_columns(text, NamedRows(places_of(body), asked(body, 1 << 30)).whole())
     with pytest.raises(BeyondMemory):
-        read_data(places_of(body), asked(body, MEMORY))
+        NamedRows(places_of(body), asked(body, MEMORY)).whole()
     (tmp_path / "runs").mkdir()
-    parts = PartsOfData(places_of(body), asked(body, MEMORY))
+    parts = NamedRows(places_of(body), asked(body, MEMORY))
     folded = with_parts(text, parts, engine=ENGINE, budget=1 << 20, folder=tmp_path / "runs")
     first, second = (evaluate_alone(one, None)[0].report for one in (whole, folded))
     assert second.input.facts["n_groups"] == first.input.facts["n_groups"]
@@ -88,9 +88,9 @@ def test_groups_and_labels_are_those_of_all_rows_at_once(early: list[str], late:
 
 def test_ids_are_those_of_all_rows_at_once(tmp_path: Path) -> None:
     body = written(tmp_path / "data", ["no", "yes"], NUMBERS, WORDS)
-    whole = read_data(places_of(body), asked(body, 1 << 30)).columns
-    parts = PartsOfData(places_of(body), asked(body, MEMORY, with_ids=True))
-    found = [one.columns for one in parts.read()]
+    whole = NamedRows(places_of(body), asked(body, 1 << 30)).whole().columns
+    parts = NamedRows(places_of(body), asked(body, MEMORY, with_ids=True))
+    found = [one.columns for one in parts.parts()]
     assert len(found) > 10
     for name in ("sample_ids", "group_ids", "y_true"):
         texts = [str(one) for part in found for one in read_groups(as_labels(part[name], ""), "").tolist()]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.api.bodies.referenced import Asked, PartsOfData, read_data
+from app.api.bodies.referenced import Asked, NamedRows
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
 from app.domain.report import Report
@@ -77,13 +77,13 @@ def places(body: Body) -> DataPlaces:
 def at_once(body: Body) -> Report:
     """The report of all rows in memory."""
     with pytest.raises(BeyondMemory):
-        read_data(places(body), asked(body, MEMORY))
-    new = with_columns(json.dumps(body).encode(), read_data(places(body), asked(body, 1 << 30)))
+        NamedRows(places(body), asked(body, MEMORY)).whole()
+    new = with_columns(json.dumps(body).encode(), NamedRows(places(body), asked(body, 1 << 30)).whole())
     return evaluate_alone(new, None)[0].report
 
 
 def in_parts(body: Body, folder: Path, budget: int = MEMORY) -> NewEvaluation:
-    parts = PartsOfData(places(body), asked(body, MEMORY))
+    parts = NamedRows(places(body), asked(body, MEMORY))
     found = with_parts(json.dumps(body).encode(), parts, engine=ENGINE, budget=budget, folder=folder / "runs")
     assert not [*(folder / "runs").iterdir()]
     return found

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.api.answers import write_json
-from app.api.bodies.referenced import Asked, PartsOfData, read_data
+from app.api.bodies.referenced import Asked, NamedRows
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
@@ -139,12 +139,12 @@ def said(new: NewEvaluation) -> Json:
 
 
 def streamed(body: Json, folder: Path, budget: int = BUDGET) -> Json:
-    text, parts = json.dumps(body).encode(), PartsOfData(*asked(body))
+    text, parts = json.dumps(body).encode(), NamedRows(*asked(body))
     return said(with_parts(text, parts, engine=ENGINE, budget=budget, folder=folder))
 
 
 def whole(body: Json) -> Json:
-    return said(with_columns(json.dumps(body).encode(), read_data(*asked(body, 1 << 30))))
+    return said(with_columns(json.dumps(body).encode(), NamedRows(*asked(body, 1 << 30)).whole()))
 
 
 @pytest.mark.parametrize("what", ["p", "w", "pwg"])
@@ -303,10 +303,10 @@ def test_what_is_neither_0_nor_1_is_told_by_its_own_row(labels: list[str], tmp_p
     text = json.dumps(body).encode()
 
     def at_once() -> NewEvaluation:
-        return with_columns(text, read_data(places, large))
+        return with_columns(text, NamedRows(places, large).whole())
 
     def in_parts() -> NewEvaluation:
-        parts = PartsOfData(places, replace(large, memory_bytes=MEMORY))
+        parts = NamedRows(places, replace(large, memory_bytes=MEMORY))
         return with_parts(text, parts, engine=ENGINE, budget=BUDGET, folder=tmp_path)
 
     expected = f"y_true, row 1234 of those read: expected 0 or 1 for the label '{labels[2]}', got 2"

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.api.answers import write_json
-from app.api.bodies.referenced import Asked, PartsOfData, read_data
+from app.api.bodies.referenced import Asked, NamedRows
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidExpression, InvalidInput, TooLarge
 from app.domain.inputs.content import DataFacts
@@ -79,9 +79,7 @@ def said(new: NewEvaluation) -> Json:
 
 
 def streamed(body: Json, folder: Path) -> Json:
-    found = with_parts(
-        json.dumps(body).encode(), PartsOfData(*asked(body)), engine=ENGINE, budget=MEMORY, folder=folder
-    )
+    found = with_parts(json.dumps(body).encode(), NamedRows(*asked(body)), engine=ENGINE, budget=MEMORY, folder=folder)
     assert found.source.samples is None
     return said(found)
 
@@ -90,8 +88,8 @@ def streamed(body: Json, folder: Path) -> Json:
 def test_the_report_is_that_of_all_items_at_once(ids: str, tmp_path: Path) -> None:
     body = written(tmp_path / "data", table(ids))
     with pytest.raises(BeyondMemory):
-        read_data(*asked(body))
-    whole = said(with_columns(json.dumps(body).encode(), read_data(*asked(body, 1 << 30))))
+        NamedRows(*asked(body)).whole()
+    whole = said(with_columns(json.dumps(body).encode(), NamedRows(*asked(body, 1 << 30)).whole()))
     (tmp_path / "runs").mkdir()
     found = streamed(body, tmp_path / "runs")
     assert not [*(tmp_path / "runs").iterdir()]
@@ -105,7 +103,7 @@ def test_the_report_is_that_of_all_items_at_once(ids: str, tmp_path: Path) -> No
 def test_a_cutoff_that_is_not_usual_and_no_cutoffs_at_all_for_lists(tmp_path: Path) -> None:
     body = written(tmp_path / "data", table())
     body["input"]["cutoffs"] = [4, 2]
-    whole = said(with_columns(json.dumps(body).encode(), read_data(*asked(body, 1 << 30))))
+    whole = said(with_columns(json.dumps(body).encode(), NamedRows(*asked(body, 1 << 30)).whole()))
     check_same(streamed(body, tmp_path), whole)
     assert whole["input"]["cutoffs"] == [4, 2]
 
@@ -133,7 +131,7 @@ def test_faults_of_rows_are_told_by_their_place_among_all(tmp_path: Path) -> Non
 def test_what_is_asked_and_cannot_be_given_is_known_before_all_is_read(tmp_path: Path) -> None:
     body = written(tmp_path / "data", table())
     body["options"] = {"metrics": ["recall@cat"]}
-    new = with_columns(json.dumps(body).encode(), read_data(*asked(body, 1 << 30)))
+    new = with_columns(json.dumps(body).encode(), NamedRows(*asked(body, 1 << 30)).whole())
 
     def parts() -> Iterator[NewEvaluation]:
         yield new

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from app.api.bodies.referenced import Asked, PartsOfData, read_data
+from app.api.bodies.referenced import Asked, NamedRows
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput
 from app.kernel.numerics.arrays import Array
@@ -55,10 +55,10 @@ def both(body: dict[str, Any], folder: Path) -> tuple[Evaluation, Evaluation]:
     """The evaluation of all rows at once, and that of parts."""
     places = DataPlaces((body["input"]["data"]["uri"],))
     text = json.dumps(body).encode()
-    whole = with_columns(text, read_data(places, asked(body, 1 << 30)))
+    whole = with_columns(text, NamedRows(places, asked(body, 1 << 30)).whole())
     with pytest.raises(BeyondMemory):
-        read_data(places, asked(body, MEMORY))
-    parts = with_parts(text, PartsOfData(places, asked(body, MEMORY)), engine=ENGINE, budget=MEMORY, folder=folder)
+        NamedRows(places, asked(body, MEMORY)).whole()
+    parts = with_parts(text, NamedRows(places, asked(body, MEMORY)), engine=ENGINE, budget=MEMORY, folder=folder)
     assert not [*folder.iterdir()]
     return evaluate_alone(whole, None)[0], evaluate_alone(parts, None)[0]
 
@@ -136,7 +136,7 @@ def test_a_class_that_does_not_occur_has_its_own_reason(tmp_path: Path) -> None:
     places = DataPlaces((str(tmp_path),))
     data = body["input"]["data"]
     reference = DataReference(data["uri"], DataFormat.PARQUET, data["columns"], data["filter"])
-    parts = PartsOfData(places, Asked(reference, "probabilities", ["a", "b"], MEMORY))
+    parts = NamedRows(places, Asked(reference, "probabilities", ["a", "b"], MEMORY))
     found = with_parts(json.dumps(body).encode(), parts, engine=ENGINE, budget=MEMORY, folder=tmp_path / "runs").report
     assert found is not None
     gaps = {(gap.metric, gap.label): gap for gap in found.undefined}
@@ -149,7 +149,7 @@ def test_faults_of_rows_are_told_by_their_place_among_all(tmp_path: Path) -> Non
     body = written(tmp_path / "data", ["a", "b"], 5)
     wrong = pa.table({"label": ["a", "b", "a"], "p0": [0.5, 0.5, 0.9], "p1": [0.5, 0.5, 0.9]})
     pq.write_table(wrong, tmp_path / "data" / "9.parquet")
-    parts = PartsOfData(DataPlaces((str(tmp_path),)), asked(body, MEMORY))
+    parts = NamedRows(DataPlaces((str(tmp_path),)), asked(body, MEMORY))
     with pytest.raises(InvalidInput, match=f"row {ROWS + 2} of those read"):
         with_parts(json.dumps(body).encode(), parts, engine=ENGINE, budget=MEMORY, folder=tmp_path)
 
@@ -180,9 +180,9 @@ def test_scores_fold_too(inside: bool, positive: str, tmp_path: Path) -> None:
     text, few = json.dumps(body).encode(), Asked(reference, "scores", ["no", "yes"], MEMORY)
     assert few.streams
     whole = evaluate_alone(
-        with_columns(text, read_data(places, Asked(reference, "scores", ["no", "yes"], 1 << 30))), None
+        with_columns(text, NamedRows(places, Asked(reference, "scores", ["no", "yes"], 1 << 30)).whole()), None
     )
-    parts = with_parts(text, PartsOfData(places, few), engine=ENGINE, budget=MEMORY, folder=tmp_path / "runs")
+    parts = with_parts(text, NamedRows(places, few), engine=ENGINE, budget=MEMORY, folder=tmp_path / "runs")
     first, second = whole[0].report, evaluate_alone(parts, None)[0].report
     assert second.input.facts == first.input.facts
     assert second.input.facts["threshold"] == (0.5 if inside else 0.0)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from app.api.bodies.keyed import received
 from app.api.bodies.multipart import Upload, is_multipart, parse_upload, read_upload, write_upload
-from app.api.bodies.parsing import Body, Model, as_utf8, check_media_type, parse_body, parse_large_body
+from app.api.bodies.parsing import Body, Made, Model, as_utf8, check_media_type, parse_body, parse_large_body
 from app.services.processes.compute import ComputePool
 
 # From here on a body lies in a file and is read by a process of its own.
@@ -24,13 +24,20 @@ HEAVY_BYTES = 256 * 1024
 # While it is read JSON takes up to fifteen times its size in memory, files of columns twice.
 MOST_JSON_BYTES = 64 * 1024 * 1024
 
+# Makes a model of a file.
+Reader = Callable[[BinaryIO, type[Any]], Any]
+
 
 @dataclass(frozen=True, slots=True)
 class LargeBody:
     """A body in a file, and the function that makes a model of it. Both can be sent to another process."""
 
     file: BinaryIO
-    read: Callable[[BinaryIO, type[Any]], Any]
+    read: Reader
+
+    async def apart(self, compute: ComputePool, model: type[Model], make: Callable[[Model], Made]) -> Made:
+        """Read it, and return what a function makes of it, in a process of its own."""
+        return await compute.run(partial(_made, make, self.read, model), self.file)
 
 
 @asynccontextmanager
@@ -151,14 +158,14 @@ async def computed_apart(
 ) -> bytes:
     """Return the bytes that a function makes of a body that was received. Raises as `answered_apart`."""
     if isinstance(body, LargeBody):
-        return await compute.run(partial(_answered, answer, body.read, model), body.file)
+        return await body.apart(compute, model, answer)
     return await compute.run(partial(answer, parse_body(body, model)))
 
 
-def _answered(
-    answer: Callable[[Any], bytes], read: Callable[[BinaryIO, type[Any]], Any], model: type[Any], file: BinaryIO
-) -> bytes:
-    return answer(read(file, model))
+def _made(
+    make: Callable[[Any], Made], read: Callable[[BinaryIO, type[Any]], Any], model: type[Any], file: BinaryIO
+) -> Made:
+    return make(read(file, model))
 
 
 def _parse_file(parse: Callable[[bytes, type[Model]], Model], file: BinaryIO, model: type[Model]) -> Model:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,9 +35,7 @@ LABELS: Final = f"{_JOINED}/data"
 _ATTRIBUTES: Final = f"{_DATA}/columns/attributes"
 _NAMES: Final = re.compile(r"^/input/columns(/[0-9]+(?=/))?")
 _IDS: Final = "sample_id"
-# What a row says of itself beside its labels: rows that have such are not the same.
-_WEIGHT, _GROUP = "sample_weight", "group_id"
-_OF_ROWS: Final = frozenset({_IDS, _GROUP, _WEIGHT})
+_GROUP: Final = "group_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ def check_data(source: DataSource, asked: Asked) -> None:
         if asked.is_copied:
             _Copied.of(source, asked)
         else:
-            _checked(_opened(source, asked), asked)
+            NamedRows(source, asked)
 
 
 # Of an evaluation, beside its rows, of each row for each of its columns, and of each row that is joined: measured with
@@ -156,8 +154,8 @@ def estimated(source: DataSource, asked: Asked, streamed_from: int) -> DataEstim
             data, (labels, numbers) = copied.joined.here, copied.columns
             files = [file for one in copied.sides for file in one.listing.files]
         else:
-            data = _opened(source, asked)
-            labels, numbers = _checked(data, asked)
+            named = NamedRows(source, asked)
+            data, (labels, numbers) = named.data, named.columns
             files = [*data.listing.files]
         rows, known = data.rows_about()
         seconds = _SECONDS + rows * len({*labels, *numbers}) * (_COUNTED_SECONDS if asked.counts else _ROW_SECONDS)
@@ -176,13 +174,11 @@ class _Copied:
     """Data of which some columns are written to one file.
 
     Attributes:
-        sources: What is asked of each side: the rows, and what is joined to them.
         named: Columns of each model, as they are in the file.
         columns: Of the file.
     """
 
     joined: Joined
-    sources: tuple[Asked, ...]
     named: Sequence[Mapped]
     columns: Columns
 
@@ -193,15 +189,15 @@ class _Copied:
         own = asked.columns_by_model
         # One opening for all models: their columns are told apart by their places.
         together = {f"{place}/{ours}": theirs for place, one in enumerate(own) for ours, theirs in one.items()}
-        sources: tuple[Asked, ...] = (replace(asked, reference=replace(reference, columns=together)),)
+        every = replace(asked, reference=replace(reference, columns=together))
         if labels is None:
-            joined = Joined(_opened(source, sources[0]))
+            joined = Joined(_opened(source, every))
             others: Mapped = {}
         else:
-            sources += (replace(asked, reference=labels.data, digest=asked.labels_digest),)
-            here = _opened(source, sources[0], labels.on[:1])
+            here = _opened(source, every, labels.on[:1])
             with of_reference(LABELS):
-                there = _opened(source, sources[1], labels.on[1:])
+                beside = replace(asked, reference=labels.data, digest=asked.labels_digest)
+                there = _opened(source, beside, labels.on[1:])
             joined = Joined(here, there, labels.on)
             for data, name, where in ((here, labels.on[0], _DATA), (there, labels.on[1], LABELS)):
                 if name not in data.schema.names:
@@ -225,20 +221,20 @@ class _Copied:
             named.append({**mine, **others})
             found.append(whole.loaded(partial(_columns, asked, named[-1])))
         labels_, numbers = ([*dict.fromkeys(chain.from_iterable(one))] for one in zip(*found, strict=True))
-        return cls(joined, sources, named, (labels_, numbers))
+        return cls(joined, named, (labels_, numbers))
 
     @property
     def sides(self) -> list[Dataset]:
         """Rows, and what is joined to them."""
         return [self.joined.here] if self.joined.there is None else [self.joined.here, self.joined.there]
 
-    def facts(self, asked: Asked, columns: Mapped, labels: int) -> DataFacts:
+    def facts(self, reference: DataReference, columns: Mapped, labels: int) -> DataFacts:
         """Facts of the data of one model, of which so many rows were read and joined."""
         here, *there = self.sides
-        facts = _facts(replace(asked, reference=replace(asked.reference, columns=columns)), here, here.read.rows)
-        if asked.reference.labels is not None and there:
-            own = _facts(self.sources[1], there[0], labels)
-            matched = {"on": [*asked.reference.labels.on], "unmatched": labels - here.read.rows}
+        facts = _facts(replace(reference, columns=columns), here, here.read.rows)
+        if reference.labels is not None and there:
+            own = _facts(reference.labels.data, there[0], labels)
+            matched = {"on": [*reference.labels.on], "unmatched": labels - here.read.rows}
             facts["labels"] = cast(LabelFacts, {**own, **matched})
         return facts
 
@@ -266,19 +262,19 @@ class Reading:
             For each model what is asked of that file.
 
         Raises:
-            DataNotAllowed, InvalidInput: as `read_data`, or ids are missing, doubled or of another type.
+            DataNotAllowed, InvalidInput: as `NamedRows.whole`, or ids are missing, doubled or of another type.
             EngineError: the engine has no room for the rows.
         """
         with of_reference():
             found = _Copied.of(self.source, asked)
             file = self.folder / f"{new_id()}.parquet"
             labels = found.joined.written(found.columns, self.engine, self.folder, file, self.file_bytes)
-            for data, one in zip(found.sides, found.sources, strict=True):
-                _check_unchanged(self.source, one, data)
+            for data, reference in zip(found.sides, asked.reference.parts, strict=True):
+                _check_unchanged(self.source, reference, data)
             listing, texts = listing_of(file), found.joined.whole().texts
             made = []
             for place, (named, columns) in enumerate(zip(found.named, asked.columns_by_model, strict=True)):
-                facts = found.facts(asked, columns, labels)
+                facts = found.facts(asked.reference, columns, labels)
                 beside = asked.reference.attributes
                 reference = DataReference(asked.reference.uri, DataFormat.PARQUET, named, attributes=beside)
                 copy = Copy(listing, texts & {*found.columns[0]}, facts)
@@ -291,85 +287,110 @@ class Reading:
         return self.copied(asked)[0] if asked.is_copied else asked
 
 
-def read_data(source: DataSource, asked: Asked, most_rows: int = MOST_ROWS) -> ReadData:
-    """All rows, up to so many, in memory. Takes as long as it takes, and tells how far it is.
+class NamedRows:
+    """Rows that a request names, once it is known that their columns are there and fit; none is read yet.
 
-    Raises:
-        DataNotAllowed, InvalidInput: as `check_data`, or a row is not as it should be.
-        BeyondMemory: there are more rows, or they take more memory than columns may.
+    Attributes:
+        columns: Of labels and of numbers.
     """
-    return _read(source, asked, lambda data: data.file(most_rows), ids=True)
-
-
-def count_data(source: DataSource, asked: Asked, engine: OpenEngine) -> ReadData:
-    """All rows of predictions, any number of them: those that say the same are one entry, and ids are left aside.
-
-    Raises:
-        DataNotAllowed, InvalidInput: as `read_data`.
-        TooLarge: there are too many groups.
-        EngineError: the engine has no room for the rows.
-    """
-    counted = lambda data: data.counted(engine, grouped=_GROUP in _of_rows(asked, data))  # noqa: E731
-    return _read(source, asked, counted, ids=False)
-
-
-def _read(source: DataSource, asked: Asked, file: Callable[[Dataset], TableFile], *, ids: bool) -> ReadData:
-    with of_reference():
-        data = _opened(source, asked)
-        _checked(data, asked)
-        with _of_entries(COLUMNS, 0):
-            columns = _columns(asked, data.columns, file(data), ids=ids)
-        _check_unchanged(source, asked, data)
-        unchecked = not ids and _IDS in _of_rows(asked, data)
-        facts = _facts(asked, data, data.read.rows, unchecked=unchecked)
-        return ReadData(columns, data.read.tally, facts)
-
-
-class PartsOfData:
-    """All rows, to be read part by part."""
 
     def __init__(self, source: DataSource, asked: Asked) -> None:
-        """Raises DataNotAllowed, InvalidInput and TooLarge as `read_data`, before any row is read."""
+        """Raises as `check_data`."""
         with of_reference():
-            self._data = _opened(source, asked)
-            _checked(self._data, asked)
-            of_rows = _of_rows(asked, self._data)
-            names = self._data.columns or self._data.names
-            if asked.kind == Scores.kind and len(asked.labels or ()) == 2 and Scores.file()["scores"].name not in names:
-                raise BeyondMemory(
-                    "expected one score of two classes in each of so many rows, got one for each", pointer="/data"
-                )
-            pick = partial(_columns, asked, self._data.columns, ids=asked.with_ids)
-            self._columns = self._data.loaded(pick)
-        self.source, self.asked, self._has_ids = source, asked, _IDS in of_rows
+            self.source, self.asked, self.data = source, asked, _opened(source, asked)
+            self.columns = self.data.loaded(self._picked)
 
-    def read(self) -> Iterator[ReadData]:
-        """All rows in their order, each part as `read_data` has all of them. Raises as that does, at the end too.
+    @property
+    def streams(self) -> bool:
+        """Can rows beyond memory be streamed?"""
+        return self.asked.streams and not self._has_one_score
+
+    def whole(self, most_rows: int = MOST_ROWS) -> ReadData:
+        """All rows, up to so many, in memory. Takes as long as it takes, and tells how far it is.
+
+        Raises:
+            DataNotAllowed, InvalidInput: as `check_data`, or a row is not as it should be.
+            BeyondMemory: there are more rows, or they take more memory than columns may.
+        """
+        with self._read():
+            columns = self._picked(self.data.file(most_rows))
+        return ReadData(columns, None, self._known(self.data.read.rows))
+
+    def counted(self, engine: OpenEngine) -> ReadData:
+        """All rows of predictions, any number of them: those that say the same are one entry, and ids are left aside.
+
+        Raises:
+            DataNotAllowed, InvalidInput: as `whole`.
+            TooLarge: there are too many groups.
+            EngineError: the engine has no room for the rows.
+        """
+        with self._read():
+            columns = self._picked(self.data.counted(engine, grouped=_GROUP in self._names), ids=False)
+        return ReadData(columns, self.data.read.tally, self.facts(self.data.read.rows))
+
+    def parts(self) -> Iterator[ReadData]:
+        """All rows in their order, each part as `whole` has all of them. Raises as that does, at the end too, and
+        BeyondMemory where they cannot be streamed.
 
         CSV is gone through once more at first: all rows say what its labels and ids are.
         """
-        asked, before = self.asked, 0
-        first = int(not self._data.texts.isdisjoint(self._columns[0]))
+        pick, before = partial(self._picked, ids=self.asked.with_ids), 0
         with of_reference():
+            if self._has_one_score:
+                detail = "expected one score of two classes in each of so many rows, got one for each"
+                raise BeyondMemory(detail, pointer="/data")
+            columns = self.data.loaded(pick)
+            first = int(not self.data.texts.isdisjoint(columns[0]))
             with as_step(0, first + 1):
-                data = replace(self._data, spellings=self._data.spelled(self._columns))
-            facts = _facts(asked, data, 0)
-            for file in each_as_step(first, first + 1, data.parts(self._columns)):
+                data = replace(self.data, spellings=self.data.spelled(columns))
+            facts = self._known(0)
+            for file in each_as_step(first, first + 1, data.parts(columns)):
                 with _of_entries(COLUMNS, before):
-                    found = _columns(asked, data.columns, file, ids=asked.with_ids)
+                    found = pick(file)
                 rows = data.read.rows - before
                 yield ReadData(found, None, {**facts, "rows": rows}, before, part=True)
                 before += rows
-            _check_unchanged(self.source, self.asked, self._data)
+            self._check_unchanged()
 
     def facts(self, rows: int) -> DataFacts:
-        """Facts of the data, of which so many rows were read."""
-        return _facts(self.asked, self._data, rows, unchecked=self._has_ids)
+        """Facts of the data, of which so many rows were read without their ids."""
+        facts = self._known(rows)
+        return {**facts, "sample_ids_unchecked": True} if _IDS in self._names else facts
+
+    def _known(self, rows: int) -> DataFacts:
+        copy = self.asked.copy
+        return _facts(self.asked.reference, self.data, rows) if copy is None else {**copy.facts, "rows": rows}
+
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        with of_reference():
+            with _of_entries(COLUMNS, 0):
+                yield
+            self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        if self.asked.copy is None:
+            _check_unchanged(self.source, self.asked.reference, self.data)
+
+    @property
+    def _names(self) -> Container[str]:
+        """Columns by the names of the service."""
+        return self.asked.reference.columns or self.data.names
+
+    @property
+    def _has_one_score(self) -> bool:
+        """Have two classes a score each, of which one would be enough?"""
+        asked = self.asked
+        one_each = asked.kind == Scores.kind and len(asked.labels or ()) == 2
+        return one_each and Scores.file()["scores"].name not in (self.data.columns or self.data.names)
+
+    def _picked(self, file: TableFile, *, ids: bool = True) -> dict[str, Any]:
+        return _columns(self.asked, self.data.columns, file, ids=ids)
 
 
-def _check_unchanged(source: DataSource, asked: Asked, data: Dataset) -> None:
-    # A version of a table stays as it is, and so does a copy.
-    if asked.copy is None and data.listing.table is None and source.files(asked.reference).files != data.listing.files:
+def _check_unchanged(source: DataSource, reference: DataReference, data: Dataset) -> None:
+    # A version of a table stays as it is.
+    if data.listing.table is None and source.files(reference).files != data.listing.files:
         raise bad_file("data_changed", "expected files that stay as they are while they are read")
 
 
@@ -417,16 +438,6 @@ def _opened(source: DataSource, asked: Asked, besides: Sequence[str] = ()) -> Da
     return open_dataset(listing, asked.reference, asked.labels, asked.memory_bytes, besides)
 
 
-def _checked(data: Dataset, asked: Asked) -> Columns:
-    """Columns of labels and of numbers that fit. Raises as `check_data`."""
-    return data.loaded(partial(_columns, asked, data.columns))
-
-
-def _of_rows(asked: Asked, data: Dataset) -> frozenset[str]:
-    """Columns of ids, groups and weights that are there."""
-    return _OF_ROWS & {*(asked.reference.columns or data.names)}
-
-
 def _columns(asked: Asked, columns: Mapped | None, file: TableFile, *, ids: bool = True) -> dict[str, Any]:
     attributes = asked.reference.attributes
     file = without_attributes(file, attributes, _ATTRIBUTES)
@@ -447,11 +458,8 @@ def _digest(listing: DataListing) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _facts(asked: Asked, data: Dataset, rows: int, *, unchecked: bool = False) -> DataFacts:
-    if asked.copy is not None:
-        own: DataFacts = {**asked.copy.facts, "rows": rows}
-        return {**own, "sample_ids_unchecked": True} if unchecked else own
-    reference, files = asked.reference, data.listing.files
+def _facts(reference: DataReference, data: Dataset, rows: int) -> DataFacts:
+    files = data.listing.files
     facts: DataFacts = {
         "uri": reference.uri,
         "format": data.form.value,
@@ -469,8 +477,6 @@ def _facts(asked: Asked, data: Dataset, rows: int, *, unchecked: bool = False) -
         columns["attributes"] = {**reference.attributes}
     if columns:
         facts["columns"] = columns
-    if unchecked:
-        facts["sample_ids_unchecked"] = True
     if reference.filter is not None:
         facts["filter"] = reference.filter
     return facts

@@ -7,7 +7,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from types import MappingProxyType
@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.api.bodies.files.formats import open_arrow, open_csv, open_npz, open_parquet
-from app.api.bodies.files.table import FileColumns, Mapped, TableFile, bad_file, named_file
+from app.api.bodies.files.table import FileColumns, Mapped, TableFile, bad_file, names_in
 from app.domain.errors import DomainError, InvalidInput
 from app.domain.inputs.columns import read_groups
 from app.domain.inputs.folds import MOST_FOLDS
@@ -92,8 +92,8 @@ def columns_of(
     """The arrays of an input from a file whose columns are known already. Raises as `read_columns`."""
     declared = _with_columns(kind, "/input/kind", KINDS)
     by_label = any(one.spread is Spread.LABELS for one in declared.file().values())
-    named = named_file(file, columns, labels, apart=by_label, besides=attributes.values())
-    return _Picked(named, declared, labels).read(attributes)
+    names = names_in(file, columns, labels, apart=by_label)
+    return _Picked(file, names, declared, labels).read(attributes)
 
 
 def read_folds(
@@ -113,10 +113,10 @@ def read_folds(
         _with_columns(kind, "/input/fold/kind", single)
     with reading("/data", _FORMATS):
         opened = without_attributes(_opened(file), attributes)
-        source = named_file(opened, columns, labels, besides=attributes.values())
+        names = names_in(opened, columns, labels)
         told = {"y_pred": "predictions", "score": "scores"}
-        found = kind or next((told[name] for name in source.names if name in told), "probabilities")
-        read = _Picked(source, KINDS[found], labels, besides=(_FOLD,)).read(attributes)
+        found = kind or next((told[name] for name in names if name in told), "probabilities")
+        read = _Picked(opened, names, KINDS[found], labels, besides=(_FOLD,)).read(attributes)
         return found, read, read.pop(_FOLD)
 
 
@@ -172,6 +172,7 @@ class _Picked:
     """Columns of a file that an input of a kind has; ``besides`` are columns of labels that it has to have for others.
 
     Attributes:
+        names: Columns of the file by the names of the service, which all others here are.
         declared: The classes or labels, as far as they are known.
         needed: Members by the columns that have to be there.
         optional: Members by the columns that may.
@@ -179,9 +180,14 @@ class _Picked:
     """
 
     def __init__(
-        self, file: TableFile, kind: type[Input], labels: Sequence[str] | None, besides: Sequence[str] = ()
+        self,
+        file: TableFile,
+        names: Mapping[str, str],
+        kind: type[Input],
+        labels: Sequence[str] | None,
+        besides: Sequence[str] = (),
     ) -> None:
-        self.file, self.kind, self.files = file, kind, kind.file()
+        self.file, self.names, self.kind, self.files = file, names, kind, kind.file()
         self.declared = None if labels is None else [*map(normalized, labels)]
         self.reads: dict[str, str] = {name: form.in_files for name, form in kind.columns().items()}
         self.reads |= dict.fromkeys(besides, "labels")
@@ -191,33 +197,34 @@ class _Picked:
         absent = {self._left_out(one, kind.members()[member].instead) for member, one in self.files.items()}
         for member, one in self.files.items():
             # Scores come in one column, or in one for every class, as probabilities do.
-            single = one.spread is Spread.CLASSES and one.name != member and one.name in file.names
+            single = one.spread is Spread.CLASSES and one.name != member and one.name in names
             if one.spread is not None and not single:
                 spread[one.spread] = member
             elif one.name not in absent:
                 (self.needed if one.needed else self.optional)[one.name] = member
         self.needed |= {name: name for name in besides}
-        missing = [name for name in self.needed if name not in file.names]
+        missing = [name for name in self.needed if name not in names]
         if missing:
-            have = f"there are only {listed(file.names)}" if file.names else "there are none"
+            have = f"there are only {listed([*names])}" if names else "there are none"
             raise bad_file("missing_column", f"expected a column {missing[0]!r}, {have}")
+        ways = {Spread.LABELS: self._of_labels, Spread.CLASSES: self._of_classes, Spread.FEATURES: self._of_features}
         self.several: dict[str, list[str]] = {}
-        if Spread.LABELS in spread:
-            self.several = self._of_labels()
-        if Spread.CLASSES in spread:
-            self.several[spread[Spread.CLASSES]] = self._of_classes(spread[Spread.CLASSES])
-        if Spread.FEATURES in spread:
-            self.several |= self._of_features(spread[Spread.FEATURES])
+        for way, member in spread.items():
+            self.several |= ways[way](member)
         self._refuse_others(spread)
 
     def read(self, attributes: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
         """The arrays by their names in the JSON, and the member that has the attributes in these columns."""
-        single = self.needed | {name: one for name, one in self.optional.items() if name in self.file.names}
-        several = [*chain.from_iterable(self.several.values())]
-        numbers = [name for name, member in single.items() if self.reads[member] in NUMBERS]
-        labels = [name for name in single if name not in numbers]
-        table = self.file.load(labels, [*numbers, *several])
-        found: dict[str, Any] = {member: getattr(table, self.reads[member])(name) for name, member in single.items()}
+        names = self.names
+        single = self.needed | {name: one for name, one in self.optional.items() if name in names}
+        numbers = [names[name] for name, member in single.items() if self.reads[member] in NUMBERS]
+        numbers += map(names.__getitem__, chain.from_iterable(self.several.values()))
+        labels = [names[name] for name, member in single.items() if self.reads[member] not in NUMBERS]
+        labels += [column for column in dict.fromkeys(attributes.values()) if column not in {*labels, *numbers}]
+        table = self.file.load(labels, numbers)
+        found: dict[str, Any] = {
+            member: getattr(table, self.reads[member])(names[name]) for name, member in single.items()
+        }
         found |= {member: self._matrix(table, member, names) for member, names in self.several.items()}
         if self.several and self.declared is not None:
             found["labels"] = self.declared
@@ -230,17 +237,14 @@ class _Picked:
         if instead is None:
             return None
         other = self.files[instead].name
-        return other if one.name in self.file.names and other not in self.file.names else one.name
+        return other if one.name in self.names and other not in self.names else one.name
 
-    def _refuse_others(self, spread: Mapping[Spread, str]) -> None:
+    def _refuse_others(self, spread: Iterable[Spread]) -> None:
         known = {*self.needed, *self.optional, *chain.from_iterable(self.several.values())}
-        more = [f"of the labels {listed(self.declared or ())}"] if Spread.LABELS in spread else []
-        more += ["one per class"] if Spread.CLASSES in spread else []
-        more += [f"{_FEATURE}* if there are features"] if Spread.FEATURES in spread else []
-        needed = ", ".join([*map(repr, self.needed), *more])
+        needed = ", ".join([*map(repr, self.needed), *spread])
         sliced = "attributes" in self.kind.members()
         _refuse_unknown(
-            [name for name in self.file.names if not _INDEX.fullmatch(name)],
+            [name for name in self.names if not _INDEX.fullmatch(name)],
             known,
             f"the columns {needed} and at most {listed([*self.optional])} besides",
             f": leave out what is no part of {self.kind.kind}{_OR_ATTRIBUTES if sliced else ''}",
@@ -248,15 +252,15 @@ class _Picked:
 
     def _of_features(self, member: str) -> dict[str, list[str]]:
         """The columns of features in their order, or the one array that holds them all; nothing without any."""
-        columns = [name for name in self.file.names if name.startswith(_FEATURE)]
-        columns = columns or [name for name in self.file.names if name == member]
+        columns = [name for name in self.names if name.startswith(_FEATURE)]
+        columns = columns or [name for name in self.names if name == member]
         return {member: columns} if columns else {}
 
-    def _of_classes(self, member: str) -> list[str]:
+    def _of_classes(self, member: str) -> dict[str, list[str]]:
         """The columns of probabilities or scores, one for each class, or the one array that holds them all."""
-        names = self.file.names
+        names = self.names
         if member in names and member not in (self.declared or ()):
-            return [member]
+            return {member: [member]}
         known = {*self.needed, *self.optional}
         free = [name for name in names if name not in known and not _INDEX.fullmatch(name)]
         by_class = {class_of_column(name): name for name in free} | {normalized(name): name for name in names}
@@ -272,10 +276,10 @@ class _Picked:
             # Before they are read as numbers: what is no class need not be one.
             self._refuse_classes_that_do_not_occur(chosen)
         self.declared = chosen
-        return [by_class[label] for label in chosen]
+        return {member: [by_class[label] for label in chosen]}
 
     def _refuse_classes_that_do_not_occur(self, classes: Sequence[str]) -> None:
-        truth = self.file.load([_TRUTH], []).labels(_TRUTH)
+        truth = self.file.load([self.names[_TRUTH]], []).labels(self.names[_TRUTH])
         if not len(truth):
             return
         try:
@@ -293,24 +297,22 @@ class _Picked:
             f", which none of its rows names: leave out what is no class, name all classes in `labels`{_OR_ATTRIBUTES}",
         )
 
-    def _of_labels(self) -> dict[str, list[str]]:
+    def _of_labels(self, _: str) -> dict[str, list[str]]:
         """Columns called `y_true.cat`, `y_pred.cat`, `probabilities.cat` or `score.cat`, in the order of the labels.
 
         An NPZ may have arrays [n, L] of the names without a label instead. Without labels they are those of the columns
         of `y_true`, in order.
         """
         tables = {one.name: member for member, one in self.files.items() if one.spread is Spread.LABELS}
-        names = self.file.names
+        names = self.names
         known = {name: {} if name in names else self._by_label(name) for name in tables}
-        said = [name for name in tables if name != _TRUTH and (name in names or known[name])]
+        others = [name for name in tables if name != _TRUTH]
+        said = [name for name in others if name in names or known[name]]
         if len(said) != 1:
-            either = " or ".join(f"'{name}.<label>'" for name in tables if name != _TRUTH)
-            arrays = " or ".join(repr(name) for name in tables if name != _TRUTH)
-            raise bad_file(
-                "missing_column",
-                f"expected columns {either} for every label (in an NPZ also arrays {arrays}), got "
-                f"{' and '.join(said) or 'none of them'}",
-            )
+            either = " or ".join(f"'{name}.<label>'" for name in others)
+            got = " and ".join(said) or "none of them"
+            detail = f"expected columns {either} for every label (in an NPZ also arrays [n, L]), got {got}"
+            raise bad_file("missing_column", detail)
         if self.declared is None and _TRUTH not in names:
             self.declared = [*known[_TRUTH]]
         found = {}
@@ -326,8 +328,7 @@ class _Picked:
 
     def _by_label(self, start: str) -> dict[str, str]:
         """The columns whose names begin so, by label."""
-        names = [name for name in self.file.names if name.startswith(f"{start}.")]
-        return {normalized(name.removeprefix(f"{start}.")): name for name in names}
+        return {normalized(name.removeprefix(f"{start}.")): name for name in self.names if name.startswith(f"{start}.")}
 
     def _matrix(self, table: FileColumns, member: str, names: Sequence[str]) -> NDArray[Any]:
         """Columns beside each other (n, K), or the one array that holds them all. Those of labels hold 0 and 1: with
@@ -335,22 +336,23 @@ class _Picked:
         """
         of_labels = self.files[member].spread is Spread.LABELS
         if [*names] in ([member], [self.files[member].name]):
-            return table.matrix(names[0], flags=of_labels)
+            return table.matrix(self.names[names[0]], flags=of_labels)
         flags = self.reads[member] == "flags"
         matrix: NDArray[Any] = np.empty((table.rows, len(names)), np.bool_ if flags else np.float64)
+        faults: list[tuple[int, int, float]] = []
         for place, name in enumerate(names):
-            column = table.flags(name) if of_labels else table.numbers(name)
+            column = (table.flags if of_labels else table.numbers)(self.names[name])
             if len(column) != table.rows:
                 raise bad_file("wrong_length", f"expected {table.rows} entries in the column {name!r}")
-            bad = (column != 0) & (column != 1)
-            if flags and bad.any():
-                row, label = int(np.argmax(bad)), name.partition(".")[2]
-                raise InvalidInput.at(
-                    f"/input/{member}/{row}/{place}",
-                    "out_of_range",
-                    f"expected 0 or 1 for the label {shown(label)}, got {column[row]:g}",
-                )
+            if flags and (bad := (column != 0) & (column != 1)).any():
+                row = int(np.argmax(bad))
+                faults.append((row, place, column[row]))
             matrix[:, place] = column
+        if faults:
+            row, place, value = min(faults)
+            label = shown(names[place].partition(".")[2])
+            detail = f"expected 0 or 1 for the label {label}, got {value:g}"
+            raise InvalidInput.at(f"/input/{member}/{row}/{place}", "out_of_range", detail)
         return matrix
 
 

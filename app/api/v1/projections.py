@@ -2,9 +2,7 @@
 scores can be.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import BinaryIO
 from uuid import UUID
 
 from fastapi import Request
@@ -53,14 +51,14 @@ async def estimate_prevalence(identifier: UUID, request: Request, context: UseCo
     """Estimate class prevalence where a model is used, from its predictions on samples without labels."""
     async with receive(request, parse=parse_body) as body:
         if isinstance(body, LargeBody):
-            seen = await context.services.compute.run(partial(_read_unlabelled, body.read), body.file)
+            seen = await body.apart(context.services.compute, requests.EstimateRequest, _unlabelled)
         else:
-            seen = parse_body(body, requests.EstimateRequest).to_domain()
+            seen = _unlabelled(parse_body(body, requests.EstimateRequest))
     return json_response(await context.services.what_if.estimate(context.project, identifier, seen))
 
 
-def _read_unlabelled(read: Callable[..., requests.EstimateRequest], file: BinaryIO) -> Unlabelled:
-    return read(file, requests.EstimateRequest).to_domain()
+def _unlabelled(asked: requests.EstimateRequest) -> Unlabelled:
+    return asked.to_domain()
 
 
 @router.post("/consistency-checks", responses=answers(ConsistencyAnswer, name="ConsistencyResponse"))

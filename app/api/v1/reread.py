@@ -12,20 +12,19 @@ from fastapi import Request
 from starlette.responses import Response
 
 from app.api.bodies.parsing import Body
-from app.api.bodies.referenced import Asked, PartsOfData, ReadData, Reading, check_data, of_rows, read_data
+from app.api.bodies.referenced import Asked, NamedRows, Reading, check_data
 from app.api.deps import CARRIED_OUT_BY, Context, NamedData
 from app.api.jobs import put_aside
 from app.api.presentation import View
-from app.api.v1.requests.referenced import with_columns
+from app.api.v1.requests.referenced import each_part, with_columns
 from app.domain.data import DataFormat, DataReference, LabelReference
 from app.domain.errors import InvalidInput
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.classified import Predictions
-from app.domain.inputs.content import IGNORED_FACT, DataFacts, LabelFacts
-from app.domain.inputs.ignored import NothingLeft, rows_left
+from app.domain.inputs.content import DataFacts, LabelFacts
+from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kinds import KINDS
-from app.domain.inputs.labels import taken
-from app.domain.inputs.matrices import MatrixInput, with_weights
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.merging import together
 from app.domain.members import as_json
 from app.services.compare.comparisons import AskedComparison
@@ -112,8 +111,6 @@ def check_allowed(source: DataSource, records: Sequence[EvaluationRecord]) -> No
 
 
 _THRESHOLDS: Final = ("threshold", "thresholds")
-_WEIGHT: Final = "sample_weight"
-_TRUTH: Final = "y_true"
 
 
 class DataAgain(Reading):
@@ -125,7 +122,7 @@ class DataAgain(Reading):
         for place, part in enumerate(parts):
             with as_step(place, len(parts)):
                 asked = asked_again(part, memory_bytes // len(parts), sliced=sliced, decided=False)
-                found.append(with_columns(asked.request, read_data(self.source, self.at_hand(asked))).source)
+                found.append(with_columns(asked.request, NamedRows(self.source, self.at_hand(asked)).whole()).source)
         return together(found)
 
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
@@ -135,32 +132,15 @@ class DataAgain(Reading):
             yield from each_as_step(place, len(parts), self._parts(part, outputs=outputs))
 
     def _parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
-        data = PartsOfData(self.source, self.at_hand(asked_again(record, 0, in_parts=True)))
-        ignored = tuple(record.facts.get(IGNORED_FACT, ()))
-        for read in data.read():
-            try:
-                found = _weighted(with_columns(data.asked.request, _unweighted(read)).source, read, ignored)
-            except NothingLeft:
-                # Rows of no weight at all, and ignored ones, are no fault of a part.
+        named = NamedRows(self.source, self.at_hand(asked_again(record, 0, in_parts=True)))
+        for part in each_part(named):
+            # Ignored rows alone are no fault of a part.
+            if isinstance(part, NothingLeft):
                 continue
+            found = part.source
             if found.samples is not None and not outputs:
                 found = replace(found, samples=replace(found.samples, outputs=None))
             yield found
-
-
-def _unweighted(read: ReadData) -> ReadData:
-    return replace(read, columns={name: column for name, column in read.columns.items() if name != _WEIGHT})
-
-
-def _weighted(source: MatrixInput, read: ReadData, ignored: tuple[str, ...]) -> MatrixInput:
-    """Add the weights of the samples, without those that are ignored."""
-    if _WEIGHT not in read.columns:
-        return source
-    weights = read.columns[_WEIGHT]
-    if ignored:
-        weights = taken(weights, rows_left(ignored, read.columns[_TRUTH], "/input"))
-    with of_rows(read):
-        return with_weights(source, weights, f"/input/{_WEIGHT}")
 
 
 @contextmanager

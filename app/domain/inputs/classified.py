@@ -78,7 +78,7 @@ class ClassifiedInput(Input):
     sample_ids: Column | None = ids()
     sample_weight: Numbers | None = weights()
     group_ids: Column | None = groups()
-    attributes: AttributeColumns | None = option(ATTRIBUTES, of_samples=True)
+    attributes: AttributeColumns | None = option(ATTRIBUTES)
     ignore: Ignored = option(IGNORED, ())
     tally: Tally | None = None
     part: bool = False
@@ -338,10 +338,6 @@ def _rounding_of_sums(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _check_of_classes(matrix: NDArray[np.float64], pointer: str) -> None:
     """Refuse numbers (n, K) that are not finite, or not of two classes or more."""
-    if matrix.shape[1] < 2:
-        raise InvalidInput.at(
-            pointer, "too_few_classes", f"expected at least 2 numbers in a row, got {matrix.shape[1]}"
-        )
     check_class_count(matrix.shape[1], pointer)
     check_finite(matrix, pointer)
 

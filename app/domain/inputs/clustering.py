@@ -115,8 +115,6 @@ def _shown(source: MatrixInput) -> Facts:
 
 def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
     """An input with its classes in another order."""
-    if not labels:
-        return source
     place = np.array([labels.index(label) for label in source.labels])
     classes, clusters, times = source.counts.T
     samples = source.samples

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import Fault, InvalidInput, moved_faults
-from app.domain.inputs.labels import MOST_CLASSES, Coded, Label, encode, label_text, listed, unknown_label
+from app.domain.inputs.labels import MOST_CLASSES, Label, encode, label_text, listed, unknown_label
 
 IGNORED = (
     "Samples whose actual class is one of these are left out, and counted in `input.ignored`. Such a label is no "
@@ -41,25 +41,16 @@ def samples_left(
         InvalidInput: an entry is no label.
         NothingLeft: all samples are ignored.
     """
-    coded, rows = _kept(ignore, truth, pointer)
+    texts = [*dict.fromkeys(map(label_text, ignore))]
+    coded = encode({_TRUTH: truth}, None, pointer, MOST_CLASSES + len(texts))
+    kept = np.array([text not in texts for text in coded.labels])
+    rows = np.flatnonzero(kept[coded.codes[_TRUTH]])
     counts = np.bincount(coded.codes[_TRUTH], times, minlength=len(coded.labels)).astype(np.int64).tolist()
     found = dict(zip(coded.labels, counts, strict=True))
-    left_out = {text: found.get(text, 0) for text in map(label_text, ignore)}
+    left_out = {text: found.get(text, 0) for text in texts}
     if not rows.size:
         raise _nothing_left(f"{pointer}/ignore", left_out)
     return rows, left_out
-
-
-def rows_left(ignore: Sequence[Label], truth: Any, pointer: str) -> NDArray[np.intp]:
-    """Places of the samples whose actual class is not ignored. Raises InvalidInput where one is no label."""
-    return _kept(ignore, truth, pointer)[1]
-
-
-def _kept(ignore: Sequence[Label], truth: Any, pointer: str) -> tuple[Coded, NDArray[np.intp]]:
-    texts = {label_text(one) for one in ignore}
-    coded = encode({_TRUTH: truth}, None, pointer, MOST_CLASSES + len(texts))
-    kept = np.array([text not in texts for text in coded.labels])
-    return coded, np.flatnonzero(kept[coded.codes[_TRUTH]])
 
 
 def at_their_places(rows: NDArray[np.intp], columns: Collection[str], pointer: str) -> AbstractContextManager[None]:

@@ -165,14 +165,12 @@ class Member:
         form: Of the entries of a column; None for an option.
         file: The column in files; None where files have none.
         instead: The member that it stands in place of: there is one of all that do, or that member itself.
-        of_samples: Is it an option whose members have one entry per sample each?
     """
 
     about: str | None
     form: Form | None = None
     file: File | None = None
     instead: str | None = None
-    of_samples: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,14 +178,13 @@ class Limits:
     """Bounds of an option.
 
     Attributes:
-        checked: By the parser of requests, in the words of JSON models (`ge`, `le`, `min_length`, `max_length`).
+        checked: By the parser of requests, in the words of JSON models (`ge`, `le`, `min_length`, `max_length`; with
+            `fail_fast` only the first fault of a list is told: a large matrix of nothing else would have a million).
         said: In the OpenAPI document only; `read` refuses with a message of its own.
-        first_fault: Is only the first fault of a list told? A large matrix of nothing else would have a million.
     """
 
     checked: Mapping[str, float] = field(default_factory=dict)
     said: Mapping[str, Any] = field(default_factory=dict)
-    first_fault: bool = False
 
 
 def column(
@@ -203,10 +200,9 @@ def column(
     return field(default=default, metadata={_MEMBER: Member(about, form, file, instead)})
 
 
-def option(about: str | None = None, default: Any = None, *, required: bool = False, of_samples: bool = False) -> Any:
+def option(about: str | None = None, default: Any = None, *, required: bool = False) -> Any:
     """A field that is no column."""
-    metadata = {_MEMBER: Member(about, of_samples=of_samples)}
-    return field(default=MISSING if required else default, metadata=metadata)
+    return field(default=MISSING if required else default, metadata={_MEMBER: Member(about)})
 
 
 # A label in an option.
@@ -229,9 +225,10 @@ AttributeColumns = Annotated[
         {"additionalProperties": {"type": "array", "items": _ATTRIBUTE, "maxItems": MOST_SAMPLES}},
     ),
 ]
-MatrixRow = Annotated[list[Entry], Limits({"max_length": MOST_CLASSES}, CLASSES, first_fault=True)]
+_ROW_LIMITS = {"max_length": MOST_CLASSES, "fail_fast": True}
+MatrixRow = Annotated[list[Entry], Limits(_ROW_LIMITS, CLASSES)]
 Matrix = Annotated[list[MatrixRow], Limits({"max_length": MOST_CLASSES}, CLASSES)]
-TableRow = Annotated[list[Entry], Limits({"max_length": MOST_CLASSES}, FEW, first_fault=True)]
+TableRow = Annotated[list[Entry], Limits(_ROW_LIMITS, FEW)]
 Table = Annotated[list[TableRow], Limits({"max_length": MOST_CLASSES}, FEW)]
 
 
@@ -415,8 +412,6 @@ class Reported:
 
 def with_classes_in_order(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
     """An input with its classes in their order among others: rows of its counts, and actual classes of its samples."""
-    if not labels:
-        return source
     places, samples = [labels.index(label) for label in source.labels], source.samples
     counts = np.zeros((len(labels), *source.counts.shape[1:]), source.counts.dtype)
     counts[places] = source.counts

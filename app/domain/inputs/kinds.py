@@ -1,8 +1,8 @@
 """All kinds of input by name, and what follows for stored ones from the name and the facts alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from app.domain.inputs.kind import Input, UnitKind
 from app.domain.inputs.matrices import MatrixInput, class_counts
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.ranking import Ranking
-from app.domain.inputs.samples import DecidedBy
+from app.domain.inputs.samples import DecidedBy, in_order
 from app.domain.inputs.sets import Sets
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs, Task
 
@@ -35,6 +35,7 @@ UNIT_KINDS: Final[Mapping[Task, UnitKind]] = {
 }
 
 
+_Input = TypeVar("_Input", bound=MatrixInput)
 # What was counted of all samples, and is not known of some.
 _OF_ALL: Final = frozenset(
     {WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT, "renormalized", "ties", "fold_kind"}
@@ -58,18 +59,42 @@ def shape_of(kind: str, n_labels: int, facts: Mapping[str, Any]) -> tuple[int, .
     return (n_labels, n_labels) if units is None else units.shape(n_labels, facts)
 
 
-def size_of(kind: str, counts: NDArray[Any]) -> float:
-    """Number of samples, queries or items that the counts of an input are of: a count, or a sum of weights or rates."""
-    units = KINDS[kind].units
-    total: float = counts.sum().item() if units is None else units.size(counts)
-    return total
-
-
 def inputs_of(source: MatrixInput) -> frozenset[Inputs]:
     """Data that metrics of an input can be computed from."""
     if source.task is not None:
         return UNIT_KINDS[source.task].inputs(source)
     return INPUTS_OF_CLASSES if source.is_scored else frozenset({Inputs.MATRIX})
+
+
+def places_among(labels: Sequence[str], together: Sequence[str]) -> NDArray[np.intp]:
+    """Places (K) of labels among others."""
+    places = {label: place for place, label in enumerate(together)}
+    return np.array([places[label] for label in labels], dtype=np.intp)
+
+
+def in_class_order(source: _Input, labels: tuple[str, ...]) -> _Input:
+    """An input with its classes at their places among these, which may be more; those of its samples too."""
+    if source.labels == labels:
+        return source
+    if source.task is not None:
+        return replace(source, **UNIT_KINDS[source.task].reordered(source, labels).as_input)
+    places, size, samples, folds = places_among(source.labels, labels), len(labels), source.samples, source.fold_counts
+    positive = None if source.positive is None or size > 2 else int(places[source.positive])
+    cells = ..., places[:, None], places
+
+    def wide(counts: NDArray[Any]) -> NDArray[Any]:
+        found = np.zeros((*counts.shape[:-2], size, size), counts.dtype)
+        found[cells] = counts
+        return found
+
+    return replace(
+        source,
+        labels=labels,
+        positive=positive,
+        counts=wide(source.counts),
+        fold_counts=None if folds is None else wide(folds),
+        samples=None if samples is None else in_order(samples, places),
+    )
 
 
 def restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:

@@ -4,20 +4,19 @@ Functions raise InvalidInput with pointers relative to the ``input`` object that
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
-from app.domain.inputs.columns import read_weights, refuse_first
+from app.domain.inputs.columns import refuse_first
 from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, LARGEST_TOTAL, OUTPUTS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.labels import (
     MOST_CLASSES,
     Coded,
     Label,
-    Numbers,
     fault_of_name,
     label_text,
     shown,
@@ -89,9 +88,11 @@ class MatrixInput:
     @property
     def n_samples(self) -> float:
         """Number of samples, queries or items: a count, or a sum of weights or rates."""
-        from app.domain.inputs.kinds import size_of
+        from app.domain.inputs.kinds import units_of
 
-        return size_of(self.kind, self.counts)
+        units = units_of(self.kind, self.facts)
+        total: float = self.counts.sum().item() if units is None else units.size(self.counts)
+        return total
 
     @property
     def is_scored(self) -> bool:
@@ -210,18 +211,6 @@ def class_counts(samples: Samples, n_classes: int) -> NDArray[Any]:
     each = None if masses is None else masses.astype(np.float64, copy=False)
     counts = confusion_counts(samples.truth, samples.predicted, n_classes, each)
     return counts if samples.weights is not None else counts.astype(np.int64, copy=False)
-
-
-def with_weights(source: MatrixInput, column: Numbers, pointer: str) -> MatrixInput:
-    """An input that came without weights, with those of its samples (n), of which all may be 0.
-
-    Raises:
-        InvalidInput: one is no weight.
-        ValueError: there are no samples.
-    """
-    weighted = replace(source.known_samples, weights=read_weights(column, pointer))
-    counts = class_counts(weighted, len(source.labels))
-    return replace(source, content=Content.weights, counts=counts, samples=weighted)
 
 
 def check_found_labels(coded: Coded, pointer: str) -> None:

@@ -5,6 +5,8 @@ The result is what one request of all samples would have given.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -25,12 +27,12 @@ from app.domain.inputs.content import (
     why_not_saved,
 )
 from app.domain.inputs.folds import Folds, attribute_names, ignored_facts, output_axes, pooled
-from app.domain.inputs.kinds import KINDS, UNIT_KINDS, restricted, units_of
+from app.domain.inputs.kinds import KINDS, in_class_order, places_among, restricted, units_of
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_class_count
 from app.domain.inputs.multilabel import MOST_ENTRIES
 from app.domain.inputs.ranking import RELEVANT_FROM
-from app.domain.inputs.samples import DecidedBy, Samples, in_order, joined, one_column
+from app.domain.inputs.samples import DecidedBy, Samples, joined, one_column
 from app.kernel.metrics.card import Task
 
 # Numbers of outputs of samples, which are all in memory.
@@ -64,7 +66,10 @@ def merged(parts: Sequence[MatrixInput], *, as_folds: bool = False) -> MatrixInp
 
 def together(parts: Sequence[MatrixInput]) -> MatrixInput:
     """Return inputs as one that are known to be so: nothing is checked of what `merged` checks."""
-    return parts[0] if len(parts) == 1 else _form(parts)(parts, _all_names([part.labels for part in parts]))
+    if len(parts) == 1:
+        return parts[0]
+    parts = _of_common_clusters(parts) if parts[0].task is Task.CLUSTERING else parts
+    return _form(parts)(parts, _all_names([part.labels for part in parts]))
 
 
 def _form(parts: Sequence[MatrixInput]) -> Callable[[Sequence[MatrixInput], tuple[str, ...]], MatrixInput]:
@@ -203,19 +208,15 @@ def _check_ids(parts: Sequence[MatrixInput]) -> None:
     order = np.argsort(ids, kind="stable")
     again = order[1:][ids[order[1:]] == ids[order[:-1]]]
     if again.size:
-        runs, ends = [*columns], np.cumsum([len(column) for column in columns.values()])
+        runs = np.repeat([*columns], [len(column) for column in columns.values()])
+        places = np.concatenate([np.arange(len(column)) for column in columns.values()])
         row = int(again.min())
         earlier = int(np.argmax(ids == ids[row]))
-        (run, place), (old_run, old_place) = (
-            (int(np.searchsorted(ends, one, side="right")), one) for one in (row, earlier)
-        )
-        starts = [0, *ends.tolist()]
         raise InvalidInput.at(
-            f"{_PLACE}/{runs[run]}",
+            f"{_PLACE}/{runs[row]}",
             "duplicate_sample_id",
             f"expected ids of samples that differ, got {again.size} that came before, the first "
-            f"{shown(str(ids[row]))}: number {place - starts[run]} here, number {old_place - starts[old_run]} of "
-            f"{_PLACE}/{runs[old_run]}",
+            f"{shown(str(ids[row]))}: number {places[row]} here, number {places[earlier]} of {_PLACE}/{runs[earlier]}",
         )
 
 
@@ -235,59 +236,52 @@ def _all_names(names: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 _ORDERS: Final[tuple[Callable[[str], Any], ...]] = (int, str)
 
 
-def _places(names: Sequence[str], together: Sequence[str]) -> NDArray[np.intp]:
-    """Return where each name stands; a place for the one group that has no name."""
-    order = {name: place for place, name in enumerate(together)}
-    return np.array([order[name] for name in names] or [0], dtype=np.intp)
+def _of_common_clusters(parts: Sequence[MatrixInput]) -> list[MatrixInput]:
+    """Clusterings with the names and codes of the clusters of all of them."""
+    names = _all_names([tuple(part.facts[CLUSTERS_FACT]) for part in parts])
+    found = []
+    for part in parts:
+        places, samples, counts = places_among(part.facts[CLUSTERS_FACT], names), part.samples, part.counts.copy()
+        counts[:, 1] = places[counts[:, 1]]
+        if samples is not None:
+            samples = replace(samples, predicted=places[samples.predicted])
+        facts = {**part.facts, CLUSTERS_FACT: list(names)}
+        found.append(replace(part, counts=counts, samples=samples, facts=facts))
+    return found
 
 
 def _counted(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInput:
     """The sum of the counts."""
-    first = parts[0]
-    columns, facts = labels, _shared_facts(parts)
+    first = in_class_order(parts[0], labels)
+    facts = {name: first.facts[name] for name in (CLUSTERS_FACT, DECISIONS_FACT) if name in first.facts}
+    each = (in_class_order(part, labels).counts for part in parts)
     if first.task is Task.CLUSTERING:
-        columns = _all_names([tuple(part.facts[CLUSTERS_FACT]) for part in parts])
-        facts[CLUSTERS_FACT] = list(columns)
-        rows = [_places(part.labels, labels)[part.counts[:, 0]] for part in parts]
-        clusters = [_places(part.facts[CLUSTERS_FACT], columns)[part.counts[:, 1]] for part in parts]
-        times = np.concatenate([part.counts[:, 2] for part in parts])
-        cells = tallied(np.concatenate(rows), np.concatenate(clusters), times)
-        return MatrixInput(first.kind, labels, None, Content.counts, cells, facts=facts)
-    if DECISIONS_FACT in first.facts:
-        columns = tuple(first.facts[DECISIONS_FACT])
-        facts[DECISIONS_FACT] = list(columns)
-    check_class_count(len(labels), _PLACE, fewest=min(len(labels), 2))
-    whole = all(part.content is Content.counts for part in parts)
-    counts = np.zeros((max(len(labels), 1), len(columns)), dtype=np.int64 if whole else np.float64)
-    for part in parts:
-        own = part.facts.get(DECISIONS_FACT) or part.labels
-        counts[np.ix_(_places(part.labels, labels), _places(own, columns))] += part.counts
-    content = Content.counts if whole else Content.weights
-    return MatrixInput(first.kind, labels, _positive(first, labels), content, counts, facts=facts)
-
-
-def _positive(first: MatrixInput, labels: Sequence[str]) -> int | None:
-    return None if first.positive is None or len(labels) > 2 else labels.index(first.labels[first.positive])
+        counts: NDArray[Any] = tallied(*np.concatenate([*each]).T)
+    else:
+        check_class_count(len(labels), _PLACE, fewest=min(len(labels), 2))
+        counts = reduce(np.add, each)
+    content = Content.counts if all(part.content is Content.counts for part in parts) else Content.weights
+    facts |= _shared_facts(parts)
+    return MatrixInput(first.kind, labels, first.positive, content, counts, facts=facts)
 
 
 def _sampled(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInput:
     """All samples as one input."""
-    first = parts[0]
+    aligned = [in_class_order(part, labels) for part in parts]
+    first, each = aligned[0], [part.known_samples for part in aligned]
     if first.task is not Task.CLUSTERING:
         check_class_count(len(labels), _PLACE, fewest=min(len(labels), 2))
-    together = replace(joined([_aligned(part, parts, labels) for part in parts]), fold_sizes=None)
+    if first.task is Task.RANKING:
+        # Codes of queries, whose ids stand beside each other.
+        starts = accumulate((0 if one.ids is None else len(one.ids) for one in each), initial=0)
+        each = [replace(one, predicted=one.predicted + start) for one, start in zip(each, starts, strict=False)]
+    together = replace(joined(each), fold_sizes=None)
     facts = {name: fact for name, fact in first.facts.items() if name not in _OF_PARTS}
-    if first.task is Task.CLUSTERING:
-        facts[CLUSTERS_FACT] = list(_all_names([tuple(part.facts[CLUSTERS_FACT]) for part in parts]))
-    if isinstance(facts.get("threshold"), list):
-        thresholds = _given_threshold(first)
-        facts["threshold"] = [thresholds[label] for label in labels]
-    source = replace(first, labels=labels, positive=_positive(first, labels), facts=facts, samples=together)
     places = np.arange(together.size)
     if first.task is Task.RANKING and together.ids is not None:
         # Of queries, which stand in the order of their ids.
         places = np.argsort(together.ids, kind="stable")
-    made = restricted(_decided(source, together), places)
+    made = restricted(_decided(replace(first, facts=facts, samples=together), together), places)
     return replace(made, facts={**made.facts, **_shared_facts(parts)})
 
 
@@ -309,22 +303,6 @@ def _decided(source: MatrixInput, samples: Samples) -> MatrixInput:
         else:
             predicted = (outputs >= threshold).view(np.uint8)
     return replace(source, facts=facts, samples=replace(samples, predicted=predicted))
-
-
-def _aligned(part: MatrixInput, parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> Samples:
-    """Samples of a part with the codes that all have."""
-    if part.task is None:
-        return in_order(part.known_samples, _places(part.labels, labels))
-    samples = UNIT_KINDS[part.task].reordered(part, labels).known_samples
-    if part.task is Task.RANKING:
-        # Codes of queries, whose ids stand beside each other.
-        before = parts[: next(place for place, one in enumerate(parts) if one is part)]
-        start = sum(0 if one.unit_ids is None else len(one.unit_ids) for one in before)
-        return replace(samples, predicted=samples.predicted + start)
-    if part.task is Task.CLUSTERING:
-        clusters = _all_names([tuple(one.facts[CLUSTERS_FACT]) for one in parts])
-        return replace(samples, predicted=_places(part.facts[CLUSTERS_FACT], clusters)[samples.predicted])
-    return samples
 
 
 def _shared_facts(parts: Sequence[MatrixInput]) -> _Facts:

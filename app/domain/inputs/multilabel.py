@@ -238,7 +238,7 @@ class Multilabel(Input):
     sample_ids: Column | None = ids()
     sample_weight: Numbers | None = weights()
     group_ids: Column | None = groups()
-    attributes: AttributeColumns | None = option(ATTRIBUTES, of_samples=True)
+    attributes: AttributeColumns | None = option(ATTRIBUTES)
     part: bool = False
 
     def read(self, pointer: str) -> MatrixInput:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self, TypeAlias, TypedDict
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -313,8 +313,7 @@ class Ranking(Input):
         "any are left out."
     )
     attributes: AttributeColumns | None = option(
-        "By name one value per item or judgement, which all of a query share: a text, a number, true, false or null.",
-        of_samples=True,
+        "By name one value per item or judgement, which all of a query share: a text, a number, true, false or null."
     )
     relevant_from: Annotated[float, Limits({"gt": 0.0, "le": _LARGEST_RELEVANCE})] | None = option(
         "The relevance from which an item counts as relevant, where relevance is yes or no; gains keep the relevance. "
@@ -425,7 +424,7 @@ def _counted(samples: Samples, size: int, cutoffs: Sequence[int], facts: Mapping
     """The canonical form of so many queries by their items."""
     grades, codes, values = samples.truth, samples.predicted, samples.known_outputs
     least = facts.get(RELEVANT_FROM)
-    counts = RankingCounts.of(
+    counts = QueryCounts(
         np.bincount(codes, minlength=size),
         np.bincount(codes, grades > 0 if least is None else grades >= least, size),
         np.bincount(codes, values > NOT_RETRIEVED, size),
@@ -434,62 +433,50 @@ def _counted(samples: Samples, size: int, cutoffs: Sequence[int], facts: Mapping
     return counted_ranking(counts, cutoffs, samples, facts)
 
 
-class RankingCounts(NamedTuple):
-    """Sums over queries.
+class QueryCounts(NamedTuple):
+    """Numbers of items of each query (Q).
 
     Attributes:
-        queries: Their number.
-        items: Of all queries, judged or retrieved.
+        items: Judged or retrieved.
         relevant: Of these.
-        with_relevant: Queries with a relevant item.
-        not_retrieved: Items that were judged and not retrieved.
-        unjudged: Items that were retrieved and not judged.
-        nothing_retrieved: Queries for which nothing was retrieved.
+        retrieved: Judged or not.
+        unjudged: Retrieved and not judged.
     """
 
-    queries: int
-    items: int
-    relevant: int
-    with_relevant: int
-    not_retrieved: int
-    unjudged: int
-    nothing_retrieved: int
+    items: NDArray[Any]
+    relevant: NDArray[Any]
+    retrieved: NDArray[Any]
+    unjudged: NDArray[Any]
 
-    @classmethod
-    def of(cls, items: NDArray[Any], relevant: NDArray[Any], retrieved: NDArray[Any], unjudged: NDArray[Any]) -> Self:
-        """From the numbers of each query, each (Q)."""
-        return cls(
-            items.size,
-            int(items.sum()),
-            int(relevant.sum()),
-            int(np.count_nonzero(relevant)),
-            int(items.sum() - retrieved.sum()),
-            int(unjudged.sum()),
-            int(np.count_nonzero(retrieved == 0)),
-        )
+    @property
+    def together(self) -> NDArray[np.int64]:
+        """Queries, their items, relevant items, and queries with a relevant item (4): the counts of an input."""
+        relevant = self.relevant
+        return np.array([relevant.size, self.items.sum(), relevant.sum(), np.count_nonzero(relevant)], dtype=np.int64)
 
 
 def counted_ranking(
-    counts: RankingCounts,
+    counts: QueryCounts,
     cutoffs: Sequence[int],
     samples: Samples | None,
     facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> MatrixInput:
     """The canonical form of queries, with facts that the counts do not say."""
+    queries, items, relevant, with_relevant = counts.together.tolist()
     return MatrixInput(
         kind=Ranking.kind,
         labels=(),
         positive=None,
         content=Content.counts,
-        counts=np.array(counts[:4], dtype=np.int64),
+        counts=counts.together,
         facts={
-            "rows": counts.items,
+            "rows": items,
             "cutoffs": list(cutoffs),
-            "relevant_items": counts.relevant,
-            "queries_without_relevant_items": counts.queries - counts.with_relevant,
-            "queries_without_retrieved_items": counts.nothing_retrieved,
-            "not_retrieved": counts.not_retrieved,
-            "unjudged": counts.unjudged,
+            "relevant_items": relevant,
+            "queries_without_relevant_items": queries - with_relevant,
+            "queries_without_retrieved_items": int(np.count_nonzero(counts.retrieved == 0)),
+            "not_retrieved": items - int(counts.retrieved.sum()),
+            "unjudged": int(counts.unjudged.sum()),
             **facts,
         },
         samples=samples,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import DataNotAllowed, Fault, IncomparableRuns, InvalidInput, TooLarge
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.kinds import in_class_order
 from app.domain.inputs.labels import shown
 from app.domain.inputs.ranking import RELEVANT_FROM, Ranking
 from app.domain.inputs.samples import Samples
@@ -27,7 +28,7 @@ from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.groups import Grouping
 from app.services.ports import Engine, OpenEngine, SamplesElsewhere
 from app.services.processes.worker import as_step, each_as_step
-from app.services.runs.aligned import Runs, in_class_order
+from app.services.runs.aligned import Runs
 from app.services.runs.pairing import (
     GROUPED_OTHERWISE,
     ONE_GROUP,
@@ -347,6 +348,6 @@ def streamed_queries(
             queries, counts = kept_queries(
                 items, leaves, engine, budget, reading.folder, len(runs), record.facts.get(RELEVANT_FROM)
             )
-            check_same(record.labels, np.array(counts[:4]), record)
+            check_same(record.labels, counts.together, record)
             found[record.id] = queries
     return KeptSamples(units=found)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import Self
 from uuid import UUID
 
 import numpy as np
@@ -11,10 +11,8 @@ import numpy as np
 from app.domain.errors import IncomparableLabels, IncomparableRuns, InvalidExpression
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import GROUPS_FACT, MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT, Content
-from app.domain.inputs.kinds import UNIT_KINDS
+from app.domain.inputs.kinds import in_class_order
 from app.domain.inputs.labels import listed
-from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.samples import in_order
 from app.domain.slices import Places, refuse_unknown_slices, restricted
 from app.kernel.compare.linear import StreamedRuns
 from app.kernel.compare.paired.joint import JointCounts, combine
@@ -328,28 +326,6 @@ class Runs:
         if all(len(folds) == n_folds for folds in runs) and runs:
             return np.array([[fold.values(estimand) for fold in folds] for folds in runs])
         return np.full((len(self), n_folds, len(estimand.names)), np.nan)
-
-
-_Input = TypeVar("_Input", bound=MatrixInput)
-
-
-def in_class_order(source: _Input, labels: tuple[str, ...]) -> _Input:
-    """An input with its classes in this order, those of its samples too."""
-    if source.labels == labels:
-        return source
-    if source.task is not None:
-        return replace(source, **UNIT_KINDS[source.task].reordered(source, labels).as_input)
-    at = {label: place for place, label in enumerate(labels)}
-    places = np.array([at[label] for label in source.labels], dtype=np.intp)
-    order, folds = np.argsort(places), source.fold_counts
-    return replace(
-        source,
-        labels=labels,
-        positive=None if source.positive is None else int(places[source.positive]),
-        counts=source.counts[np.ix_(order, order)],
-        fold_counts=None if folds is None else folds[:, order[:, None], order],
-        samples=None if source.samples is None else in_order(source.samples, places),
-    )
 
 
 def _canonical(record: EvaluationRecord) -> EvaluationRecord:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from app.domain.errors import TooLarge
 from app.domain.inputs.labels import shown
-from app.domain.inputs.ranking import RankingCounts
+from app.domain.inputs.ranking import QueryCounts
 from app.domain.inputs.samples import Samples
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Measure
@@ -47,8 +47,8 @@ def kept_queries(
     folder: Path,
     runs: int = 1,
     relevant_from: float | None = None,
-) -> tuple[NamedUnits, RankingCounts]:
-    """Values of the queries of a run in the order of their ids, and their sums.
+) -> tuple[NamedUnits, QueryCounts]:
+    """Values of the queries of a run in the order of their ids, and how many items they have.
 
     Args:
         parts: Items, in any order.
@@ -87,7 +87,7 @@ def kept_queries(
         )
     coded, _ = items.coded(_NAME, QUERY)
     values = QueryValues(Spool(query_values(coded, measures, relevant_from), folder))
-    counts = RankingCounts.of(*(values.columns[name] for name in (SIZES, RELEVANT, RETRIEVED, UNJUDGED)))
+    counts = QueryCounts(*(values.columns[name] for name in (SIZES, RELEVANT, RETRIEVED, UNJUDGED)))
     return NamedUnits(ItemUnits(values, Inputs.QUERIES), ids if kinds == {"i"} else ids.astype(np.str_)), counts
 
 

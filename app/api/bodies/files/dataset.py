@@ -367,9 +367,10 @@ def open_dataset(
     asked = (reference.columns or {}).values()
     needed = [name for given in asked for name in ([given] if isinstance(given, str) else given)]
     beside = (*(condition.columns if condition else ()), *reference.attributes.values(), *besides)
-    names = {*(needed or schemas[0].names), *beside}
+    wanted = {*(needed or schemas[0].names), *beside}
+    unified = _unified([name for name in schemas[0].names if name in wanted], schemas, listing)
     folders = {} if table else _said_by_folders(listing.files, {name for one in schemas for name in one.names})
-    schema = pa.schema([_of_all(one, schemas, listing) if one.name in names else one for one in schemas[0]])
+    schema = pa.schema([unified.field(one.name) if one.name in wanted else one for one in schemas[0]])
     for name, value in next(iter(folders.values()), {}).items():
         schema = schema.append(pa.field(name, pa.scalar(value).type))
     columns, nested = _unnested(reference.columns, labels, schema)
@@ -462,26 +463,21 @@ def _described(listing: DataListing, file: DataFile, form: DataFormat) -> tuple[
     return schema, groups
 
 
-def _of_all(found: pa.Field, schemas: Sequence[pa.Schema], listing: DataListing) -> pa.Field:
-    """A column that every part has, in a type that holds what all of them have."""
-    name = found.name
+def _unified(names: Sequence[str], schemas: Sequence[pa.Schema], listing: DataListing) -> pa.Schema:
+    """Columns that every part has, in types that hold what all of them have."""
+    found = pa.schema([schemas[0].field(name) for name in names])
     for schema, file in zip(schemas, listing.files, strict=True):
-        part = file.path.rpartition("/")[2]
-        if name not in schema.names:
-            detail = f"expected a column {name!r} in every file, there is none in {shown(part)}"
-            raise bad_file("missing_column", detail)
+        part = shown(file.path.rpartition("/")[2])
+        absent = next((name for name in names if name not in schema.names), None)
+        if absent is not None:
+            raise bad_file("missing_column", f"expected a column {absent!r} in every file, there is none in {part}")
         try:
-            merged = pa.unify_schemas(
-                [pa.schema([found]), pa.schema([schema.field(name)])], promote_options="permissive"
-            )
-        except pa.ArrowException:
-            raise bad_file(
-                "wrong_type",
-                f"expected {found.type} in the column {name!r} as in the files before, got {schema.field(name).type} "
-                f"in {shown(part)}",
-            ) from None
-        found = merged.field(0)
-    return pa.field(name, found.type)
+            own = pa.schema([schema.field(name) for name in names])
+            found = pa.unify_schemas([found, own], promote_options="permissive")
+        except pa.ArrowException as error:
+            detail = f"expected the types of the files before in {part}: {error}"
+            raise bad_file("wrong_type", detail) from None
+    return pa.schema([(one.name, one.type) for one in found])
 
 
 def _format(form: DataFormat) -> Any:

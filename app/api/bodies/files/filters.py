@@ -4,6 +4,7 @@ import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +30,6 @@ _COMPARISONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_MOST_WHOLE: Final = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,50 +91,45 @@ def _bound(node: Tree[Token], schema: pa.Schema) -> pc.Expression:
             return reduce(operator.and_, [_bound(child, schema) for child in _trees(node)])
         case "negated":
             return ~_bound(_trees(node)[0], schema)
-    name, kind = _column(_trees(node)[0], schema)
-    column = pc.field(name)
-    match node.data:
-        case "compared_columns":
-            other, others = _column(_trees(node)[1], schema)
-            if _family(kind) != _family(others):
-                raise _unlike(name, kind, f"a column of the same type, {shown(other)} holds {others},")
-            return _COMPARISONS[str(node.children[1])](column, pc.field(other))
-        case "between" | "not_between":
-            low, high = (_scalar(literal, name, kind) for literal in _trees(node)[1:])
-            found = (column >= low) & (column <= high)
-            return found if node.data == "between" else ~found
-        case "like" | "not_like":
-            if not is_text(plain(kind)):
-                raise _unlike(name, kind, "no pattern of texts")
-            found = pc.match_like(column.cast(pa.large_string()), _text(node))
-            return found if node.data == "like" else ~found
+    names = [*map(_name, node.find_data("column"))]
+    for name in names:
+        if name not in schema.names:
+            detail = f"expected columns of the data, there is no {name!r}, only {listed(schema.names)}"
+            raise InvalidInput.at(WHERE, "missing_column", detail)
+    columns = pa.schema([schema.field(name) for name in dict.fromkeys(names)])
+    try:
+        found = _compared(node, columns)
+        # Arrow knows which types compare with each other.
+        columns.empty_table().filter(found)
+    except (pa.ArrowException, ValueError, OverflowError):
+        holds = " and ".join(f"{shown(column.name)} holds {column.type}" for column in columns)
+        _, *got = node.scan_values(lambda one: isinstance(one, Token) and one.type != "COMPARISON")
+        detail = f"expected what compares with its column ({holds}; days as '2026-01-31'), got {', '.join(got)}"
+        raise InvalidInput.at(WHERE, "wrong_type", detail) from None
+    return found
+
+
+def _compared(node: Tree[Token], columns: pa.Schema) -> pc.Expression:
+    """One comparison. Raises ValueError, OverflowError: a literal is none of a column's type."""
+    first, *others = _trees(node)
+    column, kind = pc.field(_name(first)), plain(columns.field(_name(first)).type)
+    values: list[Any] = [pc.field(_name(one)) if one.data == "column" else _scalar(one, kind) for one in others]
+    match node.data.removeprefix("not_"):
         case "absent":
-            return column.is_null()
+            found = column.is_null()
         case "present":
-            return ~column.is_null()
-        case "compared":
-            return _COMPARISONS[str(node.children[1])](column, _scalar(node.children[2], name, kind))
-    values = [_scalar(child, name, kind) for child in _trees(node)[1].children]
-    found = reduce(operator.or_, [column == value for value in values])
-    return found if node.data == "among" else ~found
-
-
-def _column(node: Tree[Token], schema: pa.Schema) -> tuple[str, pa.DataType]:
-    name = _name(node)
-    if name not in schema.names:
-        raise InvalidInput.at(
-            WHERE, "missing_column", f"expected columns of the data, there is no {name!r}, only {listed(schema.names)}"
-        )
-    return name, schema.field(name).type
-
-
-def _family(kind: pa.DataType) -> str:
-    """Types whose values compare with each other have one name."""
-    kind = plain(kind)
-    if is_text(kind):
-        return "text"
-    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    return "number" if number else str(kind)
+            found = ~column.is_null()
+        case "between":
+            found = (column >= values[0]) & (column <= values[1])
+        case "among":
+            found = reduce(operator.or_, [column == value for value in values])
+        case "like" if is_text(kind):
+            found = pc.match_like(column.cast(pa.large_string()), _text(node))
+        case "like":
+            raise ValueError("only texts have patterns")
+        case _:
+            found = _COMPARISONS[str(node.children[1])](column, values[0])
+    return ~found if node.data.startswith("not_") else found
 
 
 def _trees(node: Tree[Token]) -> list[Tree[Token]]:
@@ -147,58 +142,35 @@ def _name(column: Tree[Token]) -> str:
     return token[1:-1].replace('""', '"') if token.type == "QUOTED" else str(token)
 
 
-def _scalar(literal: Any, name: str, kind: pa.DataType) -> pa.Scalar:
-    """A literal as a value that the column can have."""
-    kind = plain(kind)
+def _scalar(literal: Tree[Token], kind: pa.DataType) -> pa.Scalar:
+    """A literal as a value, beside a column of this type."""
     written = literal.data
-    if pa.types.is_boolean(kind):
-        if written in ("true", "false"):
-            return pa.scalar(written == "true")
-        raise _unlike(name, kind, "true or false")
-    if is_text(kind):
-        if written == "text":
-            return pa.scalar(_text(literal))
-        raise _unlike(name, kind, "a text, such as 'a'")
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        if written == "number":
-            return _number(str(literal.children[0]), name, kind)
-        raise _unlike(name, kind, "a number")
+    if written in ("true", "false"):
+        return pa.scalar(written == "true")
     if written == "text":
-        try:
-            return _moment(_text(literal), kind)
-        except (ValueError, OverflowError, pa.ArrowException):
-            pass
-    raise _unlike(name, kind, "a day or moment, such as '2026-01-31'")
+        text = _text(literal)
+        return _moment(text, kind) if pa.types.is_date(kind) or pa.types.is_timestamp(kind) else pa.scalar(text)
+    number = str(literal.children[0])
+    if pa.types.is_decimal(kind):
+        return pa.scalar(Decimal(number))
+    try:
+        whole = int(number)
+    except ValueError:
+        return pa.scalar(float(number))
+    return pa.scalar(whole, pa.int64())
 
 
-def _text(node: Any) -> str:
+def _text(node: Tree[Token]) -> str:
     """The last part of a node, which is a text in quotes."""
     return str(node.children[-1])[1:-1].replace("''", "'")
-
-
-def _number(text: str, name: str, kind: pa.DataType) -> pa.Scalar:
-    try:
-        whole = int(text)
-    except ValueError:
-        return pa.scalar(float(text))
-    if not -_MOST_WHOLE <= whole < _MOST_WHOLE:
-        raise _unlike(name, kind, "a number of 64 bits")
-    return pa.scalar(whole)
 
 
 def _moment(text: str, kind: pa.DataType) -> pa.Scalar:
     if pa.types.is_date(kind):
         return pa.scalar(date.fromisoformat(text), kind)
-    if not pa.types.is_timestamp(kind):
-        raise ValueError("no moment")
     moment = datetime.fromisoformat(text)
     if kind.tz is None and moment.tzinfo is not None:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
     elif kind.tz is not None and moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return pa.scalar(moment, kind)
-
-
-def _unlike(name: str, kind: pa.DataType, expected: str) -> InvalidInput:
-    detail = f"expected {expected} beside the column {shown(name)}, which holds {kind}"
-    return InvalidInput.at(WHERE, "wrong_type", detail)

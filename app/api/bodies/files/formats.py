@@ -5,7 +5,6 @@ unpacked, or as it comes.
 import struct
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -200,11 +199,10 @@ def open_npz(file: BinaryIO) -> TableFile:
 
     def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
         check_bytes(sum(members[name].file_size for name in (*labels, *numbers)), "once unpacked")
-        arrays = {name: _describe(archive, members[name], name) for name in (*labels, *numbers)}
-        rows = arrays[(*labels, *numbers)[0]].shape[0]
-        check_rows(rows, max(len(arrays), *(array.shape[-1] for array in arrays.values() if len(array.shape) == 2), 1))
-
-        return FileColumns(rows, lambda name: arrays[name].read(), arrays=True)
+        shapes = {name: _described(archive, members[name], name) for name in (*labels, *numbers)}
+        rows = shapes[(*labels, *numbers)[0]][0]
+        check_rows(rows, max(len(shapes), *(shape[-1] for shape in shapes.values() if len(shape) == 2), 1))
+        return FileColumns(rows, lambda name: _read_array(archive, members[name]), arrays=True)
 
     return TableFile(names, load)
 
@@ -223,28 +221,18 @@ def _directory_size(file: BinaryIO) -> int:
     return int.from_bytes(tail[place + 12 : place + 16], "little")
 
 
-@dataclass(frozen=True, slots=True)
-class _Array:
-    """An array that is described and not yet read."""
-
-    name: str
-    shape: tuple[int, ...]
-    archive: zipfile.ZipFile
-    entry: zipfile.ZipInfo
-
-    def read(self) -> pa.ChunkedArray:
-        """The entries as a column, of which each is a list where there are several for a sample."""
-        with self.archive.open(self.entry) as member:
-            array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-        narrow_or_wide = array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)
-        kind = np.dtype(np.float64) if narrow_or_wide else array.dtype.newbyteorder("=")
-        column = pa.array(array.astype(kind, copy=False).reshape(-1))
-        return pa.chunked_array(
-            [column if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(column, array.shape[1])]
-        )
+def _read_array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> pa.ChunkedArray:
+    """The entries as a column, of which each is a list where there are several for a sample."""
+    with archive.open(entry) as member:
+        array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+    narrow_or_wide = array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)
+    kind = np.dtype(np.float64) if narrow_or_wide else array.dtype.newbyteorder("=")
+    column = pa.array(array.astype(kind, copy=False).reshape(-1))
+    return pa.chunked_array([column if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(column, array.shape[1])])
 
 
-def _describe(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> _Array:
+def _described(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> tuple[int, ...]:
+    """The shape that an array says it has, which agrees with what is there."""
     if entry.compress_type not in _METHODS or entry.flag_bits & 1:
         raise ValueError(f"the array {name!r} is encrypted, or compressed in another way than numpy does")
     with archive.open(entry) as member:
@@ -260,7 +248,7 @@ def _describe(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> _A
     claimed = int(np.prod(shape, dtype=object)) * dtype.itemsize
     if min(shape) < 0 or claimed != size or not dtype.itemsize:
         raise ValueError(f"the header of {name!r} says {claimed} bytes, there are {size}")
-    return _Array(name, shape, archive, entry)
+    return shape
 
 
 _BLOCK = 1 << 20

@@ -3,8 +3,8 @@
 Small files can hold a lot, so all is counted before it is unpacked, or as it comes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -82,14 +82,13 @@ _ROWS = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """The chosen columns of a file, each read when it is asked for.
+    """The chosen columns of a file, each read when it is asked for, by its name in the file.
 
     Attributes:
         rows: Of every column; those of an NPZ may differ all the same.
-        read: A column by its name in the file. An array [n, K], which only an NPZ has, is one of lists.
+        read: A column. An array [n, K], which only an NPZ has, is one of lists.
         before: Rows of others that came first.
         written: Columns of CSV, whose texts say what they are, with the spelling of all rows where these are some.
-        names: Of columns in the file by those that they are asked for by, where they differ.
         arrays: Are lists of one size the rows of an array? Only in an NPZ, which counts their entries before.
     """
 
@@ -97,27 +96,22 @@ class FileColumns:
     read: Callable[[str], pa.ChunkedArray]
     before: int = 0
     written: Mapping[str, Spelling | None] = field(default_factory=dict)
-    names: Mapping[str, str] = field(default_factory=dict)
     arrays: bool = False
 
     def labels(self, name: str) -> Column:
         """A column of labels: integers, booleans, floats or texts."""
-        name = self.names.get(name, name)
         return self._coded(refuse_many(self._column(name), name), name, ids=False)
 
     def ids(self, name: str) -> Column:
         """A column of ids, the same but for texts of CSV that are no whole numbers, which stay as they are."""
-        name = self.names.get(name, name)
         return self._coded(self._column(name), name, ids=True)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A column of numbers as doubles."""
-        name = self.names.get(name, name)
         return _numbers(self._column(name), name)
 
     def gaps(self, name: str) -> NDArray[np.float64]:
         """Numbers, NaN where there is none. A NaN that is there is no missing value: some computation went wrong."""
-        name = self.names.get(name, name)
         column = self._column(name, gaps=True)
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
@@ -132,13 +126,11 @@ class FileColumns:
 
     def flags(self, name: str) -> NDArray[Any]:
         """A column (n) of numbers or booleans."""
-        name = self.names.get(name, name)
         column = self._column(name)
         return np.asarray(column.to_numpy()) if pa.types.is_boolean(column.type) else _numbers(column, name)
 
     def matrix(self, name: str, *, flags: bool = False) -> NDArray[Any]:
         """An array [n, K] of numbers, or a column (n) of them; with ``flags`` booleans are left as they are."""
-        name = self.names.get(name, name)
         column = self.read(name)
         size = column.type.list_size if self.arrays and pa.types.is_fixed_size_list(column.type) else None
         flat = refuse_missing(column if size is None else _flattened(column), name, self.before)
@@ -146,7 +138,7 @@ class FileColumns:
         return values if size is None else values.reshape(-1, size)
 
     def values(self, name: str) -> list[Any]:
-        """A column, by its name in the file, of texts, numbers or booleans; None where there is none."""
+        """A column of texts, numbers or booleans; None where there is none."""
         column = self._column(name, gaps=True)
         if name in self.written:
             return values_as_written(column)
@@ -159,7 +151,7 @@ class FileColumns:
         return found
 
     def _column(self, name: str, *, gaps: bool = False) -> pa.ChunkedArray:
-        """A column, by its name in the file, of one entry per sample, perhaps with gaps."""
+        """A column of one entry per sample, perhaps with gaps."""
         column = self.read(name)
         if self.arrays and pa.types.is_fixed_size_list(column.type):
             shape = len(column), column.type.list_size
@@ -274,15 +266,10 @@ Mapped = Mapping[str, str | Sequence[str]]
 _WHERE = "/input/columns"
 
 
-def named_file(
-    file: TableFile,
-    columns: Mapped | None,
-    classes: Sequence[str] | None,
-    *,
-    apart: bool = False,
-    besides: Iterable[str] = (),
-) -> TableFile:
-    """The file with the names of the service: where columns are named, everything else is left aside.
+def names_in(
+    file: TableFile, columns: Mapped | None, classes: Sequence[str] | None, *, apart: bool = False
+) -> Mapping[str, str]:
+    """Columns of a file by the names of the service: where columns are named, everything else is left aside.
 
     Args:
         file: As it came.
@@ -290,7 +277,6 @@ def named_file(
             every class. None: they have the names of the service.
         classes: The classes that a list is about.
         apart: Several lists may be about them: a column is called by its list and its class, as `y_true.cat`.
-        besides: Columns in the file that are loaded with whatever is.
 
     Raises:
         InvalidInput: a column is not there, or a list does not have one for every class.
@@ -300,13 +286,7 @@ def named_file(
     if absent:
         have = f"there are only {listed(file.names)}" if file.names else "there are none"
         raise InvalidInput([Fault(_WHERE, "missing_column", f"expected a column {one!r}, {have}") for one in absent])
-
-    def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
-        labels, numbers = [names[name] for name in labels], [names[name] for name in numbers]
-        others = [name for name in dict.fromkeys(besides) if name not in {*labels, *numbers}]
-        return replace(file.load([*labels, *others], numbers), names=names)
-
-    return TableFile([*names], load)
+    return names
 
 
 def _names(columns: Mapped, classes: Sequence[str] | None, *, apart: bool) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import orjson
@@ -81,7 +81,7 @@ async def create_evaluations(
     async with receive(request) as body:
         large = isinstance(body, LargeBody)
         if isinstance(body, LargeBody):
-            values = await context.services.compute.run(partial(_read_batch, body.read), body.file)
+            values = await body.apart(context.services.compute, requests.BatchRequest, _items)
         else:
             values = [(value, False) for value in parse_body(body, requests.BatchRequest).evaluations]
     batch = _Batch(request, context, view, keyed_work(request), values, keep=store)
@@ -243,10 +243,9 @@ class _Batch:
         await asyncio.gather(*(self._one(index, failures.get(index)) for index in rest))
 
 
-def _read_batch(read: Callable[..., requests.BatchRequest], file: BinaryIO) -> list[tuple[Any, bool]]:
+def _items(batch: requests.BatchRequest) -> list[tuple[Any, bool]]:
     """The items of a batch, none of them checked yet, and whether each is so large that it takes a process."""
-    values = read(file, requests.BatchRequest).evaluations
-    return [(value, _BYTES * entries_of(value) > HEAVY_BYTES) for value in values]
+    return [(value, _BYTES * entries_of(value) > HEAVY_BYTES) for value in batch.evaluations]
 
 
 def entries_of(value: Any) -> int:

@@ -2,13 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Query
@@ -32,9 +32,8 @@ Store = Annotated[bool, Query(description="false: compute, answer 200 and save n
 
 async def evaluate_large(context: Context, body: LargeBody, view: View, *, keep: bool) -> Response:
     """Read, compute and write in a process of its own. What it keeps is stored here, once all of that has gone well."""
-    written, record = await context.services.compute.run(
-        partial(_evaluate_file, body.read, view, kept_as(context, keep=keep)), body.file
-    )
+    make = partial(_evaluated, kept_as(context, keep=keep), view)
+    written, record = await body.apart(context.services.compute, requests.EvaluationRequest, make)
     if record is None:
         return view.response(written)
     await context.services.evaluations.keep(context.project, record)
@@ -42,10 +41,10 @@ async def evaluate_large(context: Context, body: LargeBody, view: View, *, keep:
     return view.response(written, HTTPStatus.CREATED, headers)
 
 
-def _evaluate_file(
-    read: Callable[..., requests.EvaluationRequest], view: View, kept: "KeptAs", file: BinaryIO
+def _evaluated(
+    kept: "KeptAs", view: View, request: requests.EvaluationRequest
 ) -> tuple[bytes, EvaluationRecord | None]:
-    return evaluated(read(file, requests.EvaluationRequest).to_domain(), kept, view)
+    return evaluated(request.to_domain(), kept, view)
 
 
 async def kept_evaluation(context: Context, result: KeptResult, view: View) -> Evaluation:

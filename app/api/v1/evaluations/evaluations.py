@@ -24,8 +24,12 @@ from app.api.presentation import (
     written_as,
 )
 from app.api.v1.evaluations.evaluating import Store, compute_evaluation, evaluate_large, keep_evaluation
-from app.api.v1.evaluations.merging import merge_elsewhere
-from app.api.v1.evaluations.referenced import admit_reference, estimate_reference, evaluate_reference
+from app.api.v1.evaluations.referenced import (
+    admit_reference,
+    estimate_reference,
+    evaluate_reference,
+    merge_elsewhere,
+)
 from app.api.v1.figures import evaluation_page
 from app.api.v1.listing import UseFilters
 from app.api.v1.requests import evaluations as requests

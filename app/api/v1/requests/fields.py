@@ -50,15 +50,14 @@ def check_one_sided(level: float, alternative: str | None) -> None:
 
 def _text(value: str) -> str:
     """Text in one form of Unicode, with nothing in it that is not seen; Postgres cannot keep the character NUL."""
-    if (unseen := unseen_character(value)) is None:
-        return normalized(value)
-    if unseen == "U+0000":
-        raise PydanticCustomError("nul_character", "expected text without the character U+0000")
-    raise PydanticCustomError(
-        "unseen_character",
-        "expected text without control characters and other unseen ones, got {character}",
-        {"character": unseen},
-    )
+    text = _without_nul(value)
+    if (unseen := unseen_character(text)) is not None:
+        raise PydanticCustomError(
+            "unseen_character",
+            "expected text without control characters and other unseen ones, got {character}",
+            {"character": unseen},
+        )
+    return text
 
 
 def _without_nul(value: str) -> str:

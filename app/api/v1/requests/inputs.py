@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api.bodies.parsing import Wire
 from app.api.v1.requests.fields import LabelField
-from app.domain.inputs.kind import Columns, Form, Input, LabelOf, Limits, Member, tables_in
+from app.domain.inputs.kind import AttributeColumns, Columns, Form, Input, LabelOf, Limits, Member, tables_in
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput
 from app.domain.inputs.samples import Tally
@@ -119,8 +119,6 @@ def _tag(kind: type[Input]) -> dict[str, Any]:
 
 def _bounds(limits: Limits) -> Any:
     words: dict[str, Any] = {**limits.checked, "json_schema_extra": dict(limits.said) or None}
-    if limits.first_fault:
-        words["fail_fast"] = True
     return Field(**words)
 
 
@@ -130,7 +128,7 @@ def _fields(kind: type[Columns], *, columns: bool) -> dict[str, Any]:
     defaults = {one.name: one.default for one in fields(kind)}
     found: dict[str, Any] = {}
     for name, member in kind.members().items():
-        if not columns and (tables_in(hints[name]) or member.of_samples):
+        if not columns and (tables_in(hints[name]) or AttributeColumns in get_args(hints[name])):
             continue
         if member.form is None:
             found[name] = _option(hints[name]), _field(member, defaults[name])

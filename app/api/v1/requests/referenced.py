@@ -10,7 +10,7 @@ from pydantic import Field
 
 from app.api.bodies.files.filters import LONGEST, read_filter
 from app.api.bodies.parsing import Body, Wire, parse_body, parse_value
-from app.api.bodies.referenced import LABELS, Asked, PartsOfData, ReadData, Reading, of_reference, of_rows
+from app.api.bodies.referenced import LABELS, Asked, NamedRows, ReadData, Reading, of_reference, of_rows
 from app.api.v1.requests.evaluations import EvaluationRequest, NamedRequest
 from app.api.v1.requests.fields import Name
 from app.api.v1.requests.inputs import referenced_input
@@ -79,23 +79,17 @@ class FilesField(Wire):
         """
         if self.filter is not None:
             read_filter(self.filter)
-        form = None if self.format is None else DataFormat(self.format)
-        if self.version is not None and not (form and form.is_table):
+        if self.version is not None and not (self.format and DataFormat(self.format).is_table):
             raise InvalidInput.at("/input/data/version", "no_versions", "expected none: only tables have versions")
-        version = None if self.version is None else int(self.version)
-        named: dict[str, str | list[str]] = {}
-        attributes: dict[str, str] = {}
-        for ours, theirs in (self.columns or {}).items():
+        named = self.columns or {}
+        for ours, theirs in named.items():
             if (ours == "attributes") is not isinstance(theirs, dict):
-                detail = (
-                    "expected names of columns by attributes" if ours == "attributes" else "expected a name or a list"
-                )
-                raise InvalidInput.at(f"/input/data/columns/{ours}", "column_names", detail)
-            if isinstance(theirs, dict):
-                attributes = theirs
-            else:
-                named[ours] = theirs
-        return DataReference(self.uri, form, named or None, self.filter, version, attributes=attributes)
+                expected = "names of columns by attributes" if ours == "attributes" else "a name or a list"
+                raise InvalidInput.at(f"/input/data/columns/{ours}", "column_names", f"expected {expected}")
+        columns = {ours: theirs for ours, theirs in named.items() if ours != "attributes"}
+        attributes = named.get("attributes", {})
+        version = None if self.version is None else int(self.version)
+        return self.filled(DataReference, columns=columns or None, attributes=attributes, version=version)
 
 
 class LabelsField(Wire):
@@ -128,11 +122,9 @@ class DataField(FilesField):
     def to_domain(self) -> DataReference:
         """The domain's form. Raises as `FilesField.to_domain`."""
         reference = super().to_domain()
-        if self.labels is None:
-            return reference
-        if reference.columns is None:
+        if self.labels is not None and reference.columns is None:
             raise InvalidInput.at("/input/data/columns", "missing", "expected names of columns, where some are joined")
-        return replace(reference, labels=self.labels.to_domain())
+        return reference
 
 
 class ModelColumnsField(Wire):
@@ -163,11 +155,6 @@ class ReferencedRequest(NamedRequest):
     )
 
     @property
-    def uris(self) -> list[str]:
-        """The addresses of all data."""
-        return uris_of(self.input)
-
-    @property
     def names(self) -> list[ModelRef | None]:
         """The models of the evaluations that are asked for."""
         if self.models is None:
@@ -189,12 +176,6 @@ class ReferencedRequest(NamedRequest):
         models = tuple((ModelRef(name, one.version), one.columns) for name, one in (self.models or {}).items())
         request = {name: value for name, value in orjson.loads(body).items() if name != "models"}
         return replace(asked_of(self.input, memory_bytes, request), models=models)
-
-
-def uris_of(source: Any) -> list[str]:
-    """The addresses of all data of an input that names it."""
-    data: DataField = source.data
-    return [data.uri] if data.labels is None else [data.uri, data.labels.data.uri]
 
 
 def asked_of(source: Any, memory_bytes: int, request: Mapping[str, Any], *, sliced: bool = False) -> Asked:
@@ -247,11 +228,11 @@ def with_columns(request: Mapping[str, Any], read: ReadData) -> NewEvaluation:
         return with_data(parse_value(filled, EvaluationRequest).to_domain(read.tally, part=read.part), read.facts)
 
 
-def each_part(parts: PartsOfData) -> Iterator[Part]:
+def each_part(named: NamedRows) -> Iterator[Part]:
     """Each part of more rows than memory holds, as `with_columns` makes it."""
-    for part in parts.read():
+    for part in named.parts():
         try:
-            yield with_columns(parts.asked.request, part)
+            yield with_columns(named.asked.request, part)
         except NothingLeft as error:
             yield error
 
