@@ -34,7 +34,7 @@ from app.domain.members import members
 from app.services.compare.answers import ModelComparison, RunComparison
 from app.services.evaluate.evaluations import Evaluation
 from app.services.gate import CheckAnswer
-from app.services.history import HistoryAnswer
+from app.services.history import HistoryPage
 from app.services.rank import Leaderboard
 from app.services.slices.answers import Slices
 
@@ -86,7 +86,7 @@ COMPARISON = AnswerKind((RunComparison, ModelComparison), comparison_document, (
 CHECK = AnswerKind((CheckAnswer,), check_document, ("id", "verdict", "exit_code"))
 LEADERBOARD = AnswerKind((Leaderboard,), leaderboard_document, ())
 SLICES = AnswerKind((Slices,), slices_document, ("findings",))
-HISTORY = AnswerKind((HistoryAnswer,), history_document, ("changes",))
+HISTORY = AnswerKind((HistoryPage,), history_document, ("changes",))
 
 
 def written_as(kind: AnswerKind, documented: Documented | None = None) -> Documented:

@@ -81,21 +81,6 @@ def model_readings(text: str) -> Sequence[Mapping[str, str]]:
     return ({"name": text}, {"name": name, "version": version}) if colon else ({"name": text},)
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """One version of a gate; the definition is JSON as it was put."""
-
-    id: UUID
-    name: str
-    version: int
-    definition: Json
-
-    @property
-    def shown(self) -> "GateVersion":
-        """The version as the API answers it."""
-        return GateVersion(name=self.name, version=str(self.version), created_at=time_of(self.id), **self.definition)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateVersion:
     """One version of a gate.
@@ -129,9 +114,9 @@ class CheckedGate:
     version: str
 
     @classmethod
-    def of(cls, name: str, version: int) -> Self:
+    def of(cls, name: str, version: str) -> Self:
         """Name a version of a gate."""
-        return cls(name=name, url=f"/v1/gates/{name}", version=str(version))
+        return cls(name=name, url=f"/v1/gates/{name}", version=version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +137,7 @@ class GateCheck:
         return CheckSummary(
             id=self.id,
             created_at=time_of(self.id),
-            gate=CheckedGate.of(self.gate, self.version),
+            gate=CheckedGate.of(self.gate, str(self.version)),
             evaluation=EvaluationName.within(self.answer["evaluation"]),
             baseline=None if self.answer["baseline"] is None else EvaluationName.within(self.answer["baseline"]),
             verdict=self.verdict,

@@ -12,7 +12,6 @@ from app.domain.errors import InvalidExpression, InvalidInput, InvalidParameter
 from app.domain.expressions.expressions import parse, suggest
 from app.domain.members import LEFT_OUT, number
 from app.kernel.consistency.integer_programmes import (
-    Answer,
     Feasibility,
     NotLinearError,
     check_classes,
@@ -342,12 +341,12 @@ def _of_classes(report: ReportedScores, classes: Mapping[str, int]) -> Consisten
     check = partial(check_classes, actual)
     found = check(as_printed(scores, report.printed))
     others: list[AlternativeReading] = []
-    if found.answer is Answer.INCONSISTENT:
+    if found.consistent is False:
         codes = ("truncated", "transposed")
         others = _alternatives(scores, report.printed, lambda one: _fitting(check, one.reported), codes)
     return ConsistencyAnswer(
-        consistent=_consistent(found),
-        feasible_count=_count(found),
+        consistent=found.consistent,
+        feasible_count=0 if found.consistent is False else None,
         examples=[] if found.example is None else [ClassesExample(labels, found.example.astype(np.int64).tolist())],
         implied=_implied(found, labels),
         alternatives=others,
@@ -360,7 +359,7 @@ def _of_folds(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
     scores = printed_scores(report, None, linear_means())
     found = check_folds(folds, as_printed(scores, report.printed))
     others: list[AlternativeReading] = []
-    if found.answer is Answer.INCONSISTENT:
+    if found.consistent is False:
 
         def fitting(one: Reading) -> int | None:
             sizes = [(n, p) for p, n in folds] if one.sizes_exchanged else folds
@@ -377,8 +376,8 @@ def _of_folds(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
         pairs = zip(found.example.astype(np.int64).tolist(), folds, strict=True)
         examples = [FoldsExample([Cells.of(tp, tn, p, n) for (tp, tn), (p, n) in pairs])]
     return ConsistencyAnswer(
-        consistent=_consistent(found),
-        feasible_count=_count(found),
+        consistent=found.consistent,
+        feasible_count=0 if found.consistent is False else None,
         examples=examples,
         implied=_implied(found),
         alternatives=others,
@@ -392,17 +391,9 @@ def _of_folds(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
 def _fitting(check: Callable[[Reported], Feasibility], reported: Reported) -> int | None:
     """None where counts exist, else 0. Where a reading makes of a score what cannot be checked, nothing is claimed."""
     try:
-        return None if check(reported).answer is Answer.CONSISTENT else 0
+        return None if check(reported).consistent else 0
     except NotLinearError:
         return 0
-
-
-def _consistent(found: Feasibility) -> bool | None:
-    return None if found.answer is Answer.UNDECIDED else found.answer is Answer.CONSISTENT
-
-
-def _count(found: Feasibility) -> int | None:
-    return 0 if found.answer is Answer.INCONSISTENT else None
 
 
 def _implied(found: Feasibility, labels: Sequence[str] = ()) -> dict[str, ScoreEnds]:

@@ -8,7 +8,7 @@ from math import inf, isfinite, isnan, nan
 from typing import Any, Literal
 from uuid import UUID
 
-from app.domain.decisions import CheckedGate, CheckFilter, CheckSummary, Gate, GateCheck, GateVersion
+from app.domain.decisions import CheckedGate, CheckFilter, CheckSummary, GateCheck, GateVersion
 from app.domain.errors import (
     GateIsForOtherData,
     IncomparableLabels,
@@ -24,7 +24,7 @@ from app.domain.expressions.expressions import refuse_about_sample
 from app.domain.findings import Finding
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import Content
-from app.domain.members import LEFT_OUT, as_json
+from app.domain.members import LEFT_OUT, as_json, members
 from app.domain.rules import Definition, Demand, Rule, check_rules, definition_of
 from app.domain.wording import PLAIN, about, percent, significant, whole
 from app.kernel.compare.gates import (
@@ -692,14 +692,10 @@ class GateService:
         """
         check_rules(definition_of(stated))
         async with self.admission:
-            gate, made = await self.gates.put(project, name, stated)
-        return gate.shown, made
+            return await self.gates.put(project, name, stated)
 
     async def read(self, project: str, name: str, version: int | None = None) -> GateVersion:
         """A version, the latest by default."""
-        return (await self._get(project, name, version)).shown
-
-    async def _get(self, project: str, name: str, version: int | None = None) -> Gate:
         gate = await self.gates.get(project, name, version)
         if gate is None:
             raise _missing(name, version)
@@ -710,7 +706,7 @@ class GateService:
         found = await self.gates.versions(project, name)
         if not found:
             raise _missing(name)
-        return [gate.shown for gate in found]
+        return found
 
     async def delete(self, project: str, name: str) -> None:
         """End a gate. Its versions and checks can still be read."""
@@ -720,8 +716,7 @@ class GateService:
 
     async def page(self, project: str, limit: int, after: str | None) -> Page[GateVersion, str]:
         """The latest versions by name."""
-        page = await self.gates.page(project, limit, after)
-        return Page(tuple(gate.shown for gate in page.items), page.next_position)
+        return await self.gates.page(project, limit, after)
 
     async def check(self, project: str, name: str, evaluation: Named, baseline: Named | None) -> CheckAnswer:
         """Hold an evaluation against the latest version, and keep what was found.
@@ -735,8 +730,8 @@ class GateService:
             OutOfReach: there are too many of them.
             GateIsForOtherData: the gate does not apply to the evaluation, or to the data of the baseline.
         """
-        gate = await self._get(project, name)
-        definition = definition_of(gate.definition)
+        gate = await self.read(project, name)
+        definition = definition_of(members(gate))
         records, found = await self._checked(project, definition, evaluation, baseline)
         findings = [*found.findings, *await self._chosen(project, definition, records[0])]
         identifier = made_id()
@@ -755,7 +750,7 @@ class GateService:
         check = GateCheck(
             id=answer.id,
             gate=gate.name,
-            version=gate.version,
+            version=int(gate.version),
             evaluation=checked.id,
             baseline=others[0].id if others else None,
             verdict=answer.verdict,
@@ -808,9 +803,9 @@ class GateService:
         """
         definitions = [definition_of(stated)]
         check_rules(definitions[0])
-        gate = None if beside is None else await self._get(project, beside)
+        gate = None if beside is None else await self.read(project, beside)
         if gate is not None:
-            definitions.append(definition_of(gate.definition))
+            definitions.append(definition_of(members(gate)))
         identifiers = [alone] if alone is not None else []
         if alone is None:
             page = await self.store.page(project, replace(query_of(among), limit=latest))

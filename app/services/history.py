@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from math import isnan
 from typing import Any, Self
@@ -19,7 +19,7 @@ from app.domain.identifiers import new_id
 from app.domain.inputs.content import MERGED_FACT, Content
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.samples import Samples, in_order, joined
-from app.domain.members import LEFT_OUT, as_json, named, number
+from app.domain.members import HIDDEN, LEFT_OUT, as_json, named, number
 from app.domain.operations import Event, WebhookEvent
 from app.domain.slices import refuse_unknown_slices, restricted
 from app.domain.wording import number as worded
@@ -28,8 +28,9 @@ from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Sliced, is_smooth
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.uncertainty.closed_forms import cell_influences
+from app.kernel.uncertainty.draws import within
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.services.estimands import Better, Estimand, part_of, ranked_by
 from app.services.estimates.estimate import LimitSettings
@@ -143,18 +144,18 @@ class HistoryChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryAnswer:
-    """A page of a series, and the changes of all of it.
+class HistoryPage:
+    """A page of a series, and the changes of all of it; `next_cursor` is null on the last page."""
 
-    Attributes:
-        next_position: The last evaluation of the page, if there are more.
-        notes: What is known of samples that evaluations share.
-    """
-
+    model: str
+    dataset: DatasetRef
     items: Sequence[HistoryItem]
     changes: Sequence[HistoryChange]
+    # What is known of samples that evaluations share.
     notes: Sequence[str]
-    next_position: UUID | None
+    next_cursor: str | None = None
+    # The last evaluation of the page, if there are more.
+    next_position: UUID | None = field(default=None, metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class HistoryService:
     labels: PairedLabels
     compute: ComputePool
 
-    async def read(self, project: str, query: HistoryQuery) -> HistoryAnswer:
+    async def read(self, project: str, query: HistoryQuery) -> HistoryPage:
         """Return a page of the series, the oldest first, with the changes of all of it.
 
         Raises:
@@ -337,19 +338,16 @@ def _check(metric: str) -> None:
     refuse_list(expression, metric)
 
 
-def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnswer:
+def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryPage:
     """Return a page of a series."""
-    notes = _shared(whole, kept)
-    alpha = (1.0 - LEVEL) / len(set(query.metrics))
-    values: dict[str, list[HistoryValue]] = {}
-    changes: list[tuple[int, HistoryChange]] = []
     after = None if query.after is None else whole.place_of(query.after)
     start = max(0, len(whole) - query.limit) if query.newest else 0 if after is None else after + 1
     shown = range(start, min(start + query.limit, len(whole)))
-    records, runs = [whole.record(place) for place in shown], dict[int, RunData]()
+    known, alpha = _Known(whole, kept, shown), (1.0 - LEVEL) / len(set(query.metrics))
+    values: dict[str, list[HistoryValue]] = {}
+    changes: list[tuple[int, HistoryChange]] = []
     for metric in dict.fromkeys(query.metrics):
-        known = _measured(metric, whole, kept, runs, shown)
-        values[metric], claimed = _judged(metric, whole, kept, known, notes, alpha, shown)
+        values[metric], claimed = known.judged(metric, alpha)
         changes += claimed
     items = [
         HistoryItem(
@@ -359,13 +357,16 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryAnsw
             n_samples=record.n_rows,
             metrics={metric: of_metric[place] for metric, of_metric in values.items()},
         )
-        for place, record in enumerate(records)
+        for place, record in enumerate(map(whole.record, shown))
     ]
-    more = bool(items) and shown.stop < len(whole)
-    changes.sort(key=lambda one: one[0])
-    answered = [change for _, change in changes]
-    last = items[-1].evaluation if more else None
-    return HistoryAnswer(items=items, changes=answered, notes=notes, next_position=last)
+    return HistoryPage(
+        model=query.model,
+        dataset=query.dataset,
+        items=items,
+        changes=[change for _, change in sorted(changes, key=lambda one: one[0])],
+        notes=known.notes,
+        next_position=items[-1].evaluation if items and shown.stop < len(whole) else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,43 +406,81 @@ class ChangeWatch:
 
 def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples) -> Sequence[Watched]:
     """Return what each metric says of the last evaluation of a series."""
-    notes = _shared(whole, kept)
-    found, last, runs = list[Watched](), range(len(whole))[-1:], dict[int, RunData]()
+    known, identifier, found = _Known(whole, kept, range(len(whole))[-1:]), whole.record(-1).id, list[Watched]()
     for metric, level in levels:
-        known, alpha = _measured(metric, whole, kept, runs, last), (1.0 - level) / len(levels)
-        (value,), changes = _judged(metric, whole, kept, known, notes, alpha, last)
-        identifier = whole.record(-1).id
+        (value,), changes = known.judged(metric, (1.0 - level) / len(levels))
         found.append(Watched(value, next((one for _, one in changes if one.claimed_at == identifier), None)))
     return found
 
 
-def _shared(whole: Series, kept: KeptSamples) -> tuple[str, ...]:
-    """Return notes on what samples evaluations share.
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A series with the samples of its evaluations, as far as they are known, of which some are shown."""
 
-    Raises:
-        IncomparableRuns: neighbours share a part of their samples: what is claimed of them is often false.
-    """
-    if not kept.samples:
-        return (_UNKNOWN,) if len(whole) > 1 else ()
-    notes = dict[str, None]()
-    for one, other in pairwise(whole.record(place).id for place in range(len(whole))):
-        mine, next_ones = (None if each not in kept.samples else kept.samples[each].ids for each in (one, other))
-        if mine is None or next_ones is None:
-            notes[_UNKNOWN] = None
-            continue
-        if mine.dtype.kind != next_ones.dtype.kind:
-            # The integer 3 and the text "3" are the same id.
-            mine, next_ones = mine.astype(np.str_), next_ones.astype(np.str_)
-        shared = np.isin(mine, next_ones).sum() / min(mine.size, next_ones.size)
-        if _SHARED < shared < _SAME:
-            raise IncomparableRuns(
-                f"evaluations {one} and {other} share a part of their samples: changes of windows that overlap cannot "
-                "be told from chance; evaluate each sample once, or always the same samples",
-                pointer="dataset",
-            )
-        if shared > _SHARED:
-            notes[_SAME_SAMPLES] = None
-    return tuple(notes)
+    whole: Series
+    samples: KeptSamples
+    shown: range
+
+    def sampled(self, place: int) -> RunData:
+        """One of the evaluations with its samples, made anew."""
+        record = self.whole.record(place)
+        return run_data(record, self.samples.samples.get(record.id))
+
+    @kept
+    def run(self, place: int) -> RunData:
+        """One of the evaluations with its samples, made once for all metrics."""
+        return self.sampled(place)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on what samples evaluations share.
+
+        Raises:
+            IncomparableRuns: neighbours share a part of their samples: what is claimed of them is often false.
+        """
+        whole, samples = self.whole, self.samples.samples
+        if not samples:
+            return (_UNKNOWN,) if len(whole) > 1 else ()
+        notes = dict[str, None]()
+        for one, other in pairwise(whole.record(place).id for place in range(len(whole))):
+            mine, next_ones = (None if each not in samples else samples[each].ids for each in (one, other))
+            if mine is None or next_ones is None:
+                notes[_UNKNOWN] = None
+                continue
+            if mine.dtype.kind != next_ones.dtype.kind:
+                # The integer 3 and the text "3" are the same id.
+                mine, next_ones = mine.astype(np.str_), next_ones.astype(np.str_)
+            shared = np.isin(mine, next_ones).sum() / min(mine.size, next_ones.size)
+            if _SHARED < shared < _SAME:
+                raise IncomparableRuns(
+                    f"evaluations {one} and {other} share a part of their samples: changes of windows that overlap "
+                    "cannot be told from chance; evaluate each sample once, or always the same samples",
+                    pointer="dataset",
+                )
+            if shared > _SHARED:
+                notes[_SAME_SAMPLES] = None
+        return tuple(notes)
+
+    def judged(self, metric: str, alpha: float) -> tuple[list[HistoryValue], list[tuple[int, HistoryChange]]]:
+        """Return the shown values of a metric, and its changes, each with the place of the first evaluation after it.
+        What has no limits is not looked at.
+        """
+        found, shown = _measured(metric, self), self.shown
+        with silently():
+            looked_at = np.flatnonzero(found.high > found.low)
+        covariances = _covariances(found, looked_at) if _SAME_SAMPLES in self.notes else None
+        if covariances is None and _SAME_SAMPLES in self.notes:
+            # Claims as of independent evaluations would be too bold.
+            found.reasons.update(dict.fromkeys(looked_at.tolist(), _NOT_KNOWN))
+            looked_at = looked_at[:0]
+        errors = (found.high - found.low)[looked_at] / 2.0 / two_sided_z(LEVEL)
+        history = History(found.values[looked_at], errors, found.sizes[looked_at], alpha=alpha, covariances=covariances)
+        bands, among = np.full((len(shown), 2), np.nan), np.flatnonzero(np.isin(looked_at, shown))
+        if among.size:
+            bands[looked_at[among] - shown.start] = history.bands(among)
+        values = [found.shown(place, *band) for place, band in zip(shown, bands.tolist(), strict=True)]
+        changes = history.changes if looked_at.size else ()
+        return values, [(int(looked_at[one.after + 1]), _change(found, looked_at, one)) for one in changes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -456,23 +495,43 @@ class _MetricSeries:
         reasons: Why one that is shown has no value or no limits.
     """
 
+    metric: str
+    known: _Known
     values: Array
     low: Array
     high: Array
     sizes: Array
     estimands: Sequence[Estimand | str]
-    reasons: Mapping[int, str]
+    reasons: dict[int, str]
+
+    def estimand(self, place: int) -> Estimand | str:
+        """The metric for the classes of an evaluation; why it has none."""
+        return self.estimands[int(self.known.whole.part[place])]
+
+    def shown(self, place: int, low: float, high: float) -> HistoryValue:
+        """The value of one evaluation, with the ends of what is expected."""
+        expected, estimand = None, self.estimand(place)
+        if isinstance(estimand, Estimand) and not isnan(low):
+            # A value keeps to its range.
+            bottom, top = within(low, high, estimand.bounds)
+            expected = Expected(low=bottom, high=top)
+        return HistoryValue(
+            value=number(self.values[place]),
+            low=number(self.low[place]),
+            high=number(self.high[place]),
+            expected=expected,
+            reason=self.reasons.get(place),
+        )
 
 
-def _measured(
-    metric: str, whole: Series, kept: KeptSamples, runs: dict[int, RunData], shown: Sequence[int]
-) -> _MetricSeries:
+def _measured(metric: str, known: _Known) -> _MetricSeries:
     """Measure a metric: of matrices of independent samples all at once where its limits have a closed form, of others
-    one by one; what several metrics need of these is computed once, in ``runs``.
+    one by one; what several metrics need of these is computed once.
 
     Raises:
         OutOfReach: too many are measured one by one, or it takes too long.
     """
+    whole, shown = known.whole, known.shown
     values, low, high, sizes = np.full((4, len(whole)), np.nan)
     estimands, reasons, alone = list[Estimand | str](), dict[int, str](), list[int]()
     for own, part in enumerate(whole.parts):
@@ -496,8 +555,7 @@ def _measured(
     unknown = [place for place in shown if np.isnan(low[place]) and place not in reasons and place not in alone]
     work, asked = 0.0, list[tuple[int, Estimand, RunData]]()
     for place in (*alone, *unknown):
-        record, estimand = whole.record(place), estimands[whole.part[place]]
-        run = runs[place] = runs.get(place) or run_data(record, kept.samples.get(record.id))
+        estimand, run = estimands[whole.part[place]], known.run(place)
         try:
             if isinstance(estimand, Estimand):
                 refuse_unknown_slices(estimand.expression, run.source)
@@ -517,71 +575,32 @@ def _measured(
         sizes[place] = _size(estimand, run) or whole.record(place).n_rows
         if one.reason is not None:
             reasons[place] = str(one.reason)
-    return _MetricSeries(values, low, high, sizes, estimands, reasons)
+    return _MetricSeries(metric, known, values, low, high, sizes, estimands, reasons)
 
 
-def _judged(
-    metric: str,
-    whole: Series,
-    kept: KeptSamples,
-    known: _MetricSeries,
-    notes: Sequence[str],
-    alpha: float,
-    shown: range,
-) -> tuple[list[HistoryValue], list[tuple[int, HistoryChange]]]:
-    """Return the shown values of a metric, and its changes, each with the place of the first evaluation after it. What
-    has no limits is not looked at.
-    """
-    with silently():
-        limited = known.high > known.low
-    looked_at, reasons = np.flatnonzero(limited), dict(known.reasons)
-    covariances = _covariances(whole, kept, known, looked_at) if _SAME_SAMPLES in notes else None
-    if covariances is None and _SAME_SAMPLES in notes:
-        # Claims as of independent evaluations would be too bold.
-        reasons |= dict.fromkeys(looked_at.tolist(), _NOT_KNOWN)
-        looked_at = looked_at[:0]
-    errors = (known.high - known.low)[looked_at] / 2.0 / two_sided_z(LEVEL)
-    history = History(known.values[looked_at], errors, known.sizes[looked_at], alpha=alpha, covariances=covariances)
-    changes = history.changes if looked_at.size else ()
-    bands = np.full((len(shown), 2), np.nan)
-    among = np.flatnonzero(np.isin(looked_at, shown))
-    if among.size:
-        bands[looked_at[among] - shown.start] = history.bands(among)
-    said = [(int(looked_at[one.after + 1]), _change(metric, whole, kept, known, looked_at, one)) for one in changes]
-    known = replace(known, reasons=reasons)
-    return [
-        _value(known, known.estimands[whole.part[place]], place, *bands[place - shown.start].tolist())
-        for place in shown
-    ], said
-
-
-def _covariances(whole: Series, kept: KeptSamples, known: _MetricSeries, places: NDArray[np.intp]) -> Array | None:
+def _covariances(found: _MetricSeries, places: NDArray[np.intp]) -> Array | None:
     """Covariances (n, n) of values, by what each sample or group adds to all of them; None where that is not known of
     one, or they are too many.
     """
-    found = [
-        own
-        for place in places.tolist()
-        if (own := _influence(whole.record(place), kept, known.estimands[whole.part[place]])) is not None
-    ]
-    if len(found) < places.size or not found:
+    known = [own for place in places.tolist() if (own := _influence(found, place)) is not None]
+    if len(known) < places.size or not known:
         return None
-    names, codes = np.unique(np.concatenate([units for units, _ in found]), return_inverse=True)
+    names, codes = np.unique(np.concatenate([units for units, _ in known]), return_inverse=True)
     if names.size * places.size > _MOST_SHARED:
         return None
-    added, rows = np.zeros((places.size, names.size)), np.repeat(np.arange(places.size), [own.size for own, _ in found])
-    np.add.at(added, (rows, codes), np.concatenate([influence for _, influence in found]))
+    added, rows = np.zeros((places.size, names.size)), np.repeat(np.arange(places.size), [own.size for own, _ in known])
+    np.add.at(added, (rows, codes), np.concatenate([influence for _, influence in known]))
     covariances: Array = added @ added.T
     return covariances
 
 
-def _influence(
-    record: EvaluationRecord, kept: KeptSamples, estimand: Estimand | str
-) -> tuple[NDArray[Any], Array] | None:
+def _influence(found: _MetricSeries, place: int) -> tuple[NDArray[Any], Array] | None:
     """Return names of samples or groups (n), and what each adds to a value; None where that is not known."""
-    run: RunData | None = run_data(record, kept.samples.get(record.id))
-    if isinstance(estimand, Estimand) and isinstance(estimand.expression, Sliced) and run is not None:
-        run, estimand = run.slice(estimand.expression.where), part_of(estimand, estimand.expression, record.labels)
+    estimand, whole = found.estimand(place), found.known.sampled(place)
+    run: RunData | None = whole
+    if isinstance(estimand, Estimand) and isinstance(estimand.expression, Sliced):
+        run = whole.slice(estimand.expression.where)
+        estimand = part_of(estimand, estimand.expression, whole.source.labels)
     samples = None if run is None else run.source.samples
     if isinstance(estimand, str) or run is None or samples is None or samples.ids is None:
         return None
@@ -608,39 +627,22 @@ def _size(estimand: Estimand, run: RunData) -> float | None:
     return float(estimand.rates[0].counts(run.table)[1])
 
 
-def _value(known: _MetricSeries, estimand: Estimand | str, place: int, low: float, high: float) -> HistoryValue:
-    expected = None
-    if isinstance(estimand, Estimand) and not isnan(low):
-        # A value keeps to its range.
-        bottom, top = (end if bound is None else bound for bound, end in zip(estimand.bounds, (low, high), strict=True))
-        expected = Expected(low=max(low, bottom), high=min(high, top))
-    return HistoryValue(
-        value=number(known.values[place]),
-        low=number(known.low[place]),
-        high=number(known.high[place]),
-        expected=expected,
-        reason=known.reasons.get(place),
-    )
-
-
-def _change(
-    metric: str, whole: Series, kept: KeptSamples, known: _MetricSeries, looked_at: NDArray[np.intp], change: Change
-) -> HistoryChange:
+def _change(found: _MetricSeries, looked_at: NDArray[np.intp], change: Change) -> HistoryChange:
+    whole = found.known.whole
     before, since = looked_at[change.start : change.after + 1], looked_at[change.after + 1 : change.claimed + 1]
-    first, estimand = whole.record(since[0]), known.estimands[whole.part[before[-1]]]
+    first, last, estimand = whole.record(since[0]), whole.record(before[-1]), found.estimand(before[-1])
     if isinstance(estimand, str):
         raise TypeError("expected values, and what has none has no change")
     gap = change.since - change.before
-    last = whole.record(before[-1])
     at = _moment(first, last)
     moved = f"{'rose' if gap > 0 else 'fell'} from {worded(change.before)} to {worded(change.since)}"
-    message = f"From {at} on {_itself(estimand, gap)}{metric} {moved}."
+    message = f"From {at} on {_itself(estimand, gap)}{found.metric} {moved}."
     causes = None
     if kind_of_causes(estimand) is not None:
-        causes, said = _causes(metric, whole, (since, before), estimand, kept)
+        causes, said = _causes(found, (since, before), estimand)
         message = message if said is None else f"From {at} on {said}"
     return HistoryChange(
-        metric=metric,
+        metric=found.metric,
         first=last.id,
         to=first.id,
         claimed_at=whole.record(since[-1]).id,
@@ -669,18 +671,17 @@ def _itself(estimand: Estimand, gap: float) -> str:
 
 
 def _causes(
-    metric: str, whole: Series, sides: Sequence[NDArray[np.intp]], estimand: Estimand, kept: KeptSamples
+    found: _MetricSeries, sides: Sequence[NDArray[np.intp]], estimand: Estimand
 ) -> tuple[Causes | None, str | None]:
     """Return the causes of a change between all after and all before it, and the sentence on them; None where these are
     neither samples that are at hand nor numbers of independent ones, or have not the same classes.
     """
-    labels = whole.record(sides[1][-1]).labels
-    known = [_together(whole, side, labels, kept, scored=estimand.scored) for side in sides]
-    found = [one for one in known if one is not None]
-    if len(found) < len(sides):
+    labels = found.known.whole.record(sides[1][-1]).labels
+    known = [one for side in sides if (one := _together(found.known, side, labels, scored=estimand.scored)) is not None]
+    if len(known) < len(sides):
         return None, None
-    samples = KeptSamples({record.id: own for record, own in found if own is not None})
-    runs = Runs.align([record for record, _ in found]).pair(samples, PairingMode.FALSE)
+    samples = KeptSamples({record.id: own for record, own in known if own is not None})
+    runs = Runs.align([record for record, _ in known]).pair(samples, PairingMode.FALSE)
     try:
         causes = causes_of(runs, (0, 1), estimand, 0, LEVEL)
     except IncomparableRuns as error:
@@ -689,21 +690,22 @@ def _causes(
     if causes.items and not any(abs(one.value) > NOISE for one in causes.items[1:]):
         # Of a class share there is no more to say than that it moved.
         return causes, None
-    return causes, said_causes(causes, metric, "")
+    return causes, said_causes(causes, found.metric, "")
 
 
 def _together(
-    whole: Series, places: NDArray[np.intp], labels: tuple[str, ...], kept: KeptSamples, *, scored: bool
+    known: _Known, places: NDArray[np.intp], labels: tuple[str, ...], *, scored: bool
 ) -> tuple[EvaluationRecord, Samples | None] | None:
     """Return evaluations as one, with the samples where these are at hand: one that comes again is a group."""
+    whole, kept = known.whole, known.samples.samples
     numbers = np.unique(whole.part[places]).tolist()
     parts = [whole.parts[part].first for part in numbers]
     if any(set(one.labels) != set(labels) for one in parts):
         return None
     orders = {one.labels: np.array([labels.index(label) for label in one.labels]) for one in parts}
     sum_of = replace(parts[0], id=new_id(), labels=labels, positive=None)
-    records = [whole.record(place) for place in places.tolist()] if kept.samples else []
-    samples = [kept.samples.get(one.id) for one in records]
+    records = [whole.record(place) for place in places.tolist()] if kept else []
+    samples = [kept.get(one.id) for one in records]
     present = [in_order(one, orders[run.labels]) for one, run in zip(samples, records, strict=True) if one is not None]
     if present and len(present) == len(samples):
         together = replace(joined(present), fold_sizes=None)

@@ -13,7 +13,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.data import DataListing, DataReference
-from app.domain.decisions import CheckFilter, ComparisonFilter, ComparisonRecord, ComparisonSummary, Gate, GateCheck
+from app.domain.decisions import (
+    CheckFilter,
+    ComparisonFilter,
+    ComparisonRecord,
+    ComparisonSummary,
+    GateCheck,
+    GateVersion,
+)
 from app.domain.evaluation import (
     AlikeEvaluations,
     DatasetRef,
@@ -222,19 +229,19 @@ class ComparisonStore(Protocol):
 class GateStore(Protocol):
     """The memory of gates and their checks. No version is ever changed or forgotten."""
 
-    async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
+    async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[GateVersion, bool]:
         """Make the definition the latest version, unless it is that already; True when there was no such gate."""
 
-    async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
+    async def get(self, project: str, name: str, version: int | None = None) -> GateVersion | None:
         """Return a version, the latest by default. A deleted gate has no latest version; the older ones stay."""
 
-    async def versions(self, project: str, name: str) -> Sequence[Gate]:
+    async def versions(self, project: str, name: str) -> Sequence[GateVersion]:
         """List all versions, latest first, those before a deletion too."""
 
     async def delete(self, project: str, name: str) -> bool:
         """End a gate; False when there is none."""
 
-    async def page(self, project: str, limit: int, after: str | None = None) -> Page[Gate, str]:
+    async def page(self, project: str, limit: int, after: str | None = None) -> Page[GateVersion, str]:
         """List the latest versions by name."""
 
     async def add_check(self, project: str, check: GateCheck) -> None:

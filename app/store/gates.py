@@ -9,7 +9,7 @@ from sqlalchemy import ARRAY, Row, Select, Text, cast, func, literal, or_, selec
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.domain.decisions import CheckFilter, Gate, GateCheck, model_readings
+from app.domain.decisions import CheckFilter, GateCheck, GateVersion, model_readings
 from app.domain.evaluation import Page
 from app.domain.identifiers import new_id, time_of
 from app.domain.operations import Change, Event, Kind, WebhookEvent
@@ -25,29 +25,29 @@ from app.store.webhooks import announce
 class PostgresGateStore(OnEngine):
     """The memory of gates. A deletion is a version without a definition, so no number of a version is used twice."""
 
-    async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
+    async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[GateVersion, bool]:
         async with writing(self._engine) as connection:
             latest = await _latest(connection, project, name)
             absent = latest is None or latest.definition is None
             if latest is not None and latest.definition == definition:
                 await keep_result(connection, Kind.GATE, str(latest.version), status=HTTPStatus.OK)
-                return made_of(Gate, latest), False
-            gate = await _add(connection, project, name, definition, latest)
+                return _made(latest), False
+            identifier, version = await _add(connection, project, name, definition, latest)
             status = HTTPStatus.CREATED if absent else HTTPStatus.OK
-            await keep_result(connection, Kind.GATE, str(gate.version), status=status)
+            await keep_result(connection, Kind.GATE, version, status=status)
             await note(connection, project, Change.CREATED if absent else Change.CHANGED, Kind.GATE, name)
-            return gate, absent
+            return GateVersion(name=name, version=version, created_at=time_of(identifier), **definition), absent
 
-    async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
+    async def get(self, project: str, name: str, version: int | None = None) -> GateVersion | None:
         wanted = _versions(project, name).limit(1)
         if version is not None:
             wanted = wanted.where(gates.c.version == version)
         rows = await read_rows(self._engine, wanted)
-        return made_of(Gate, rows[0]) if rows and rows[0].definition is not None else None
+        return _made(rows[0]) if rows and rows[0].definition is not None else None
 
-    async def versions(self, project: str, name: str) -> Sequence[Gate]:
+    async def versions(self, project: str, name: str) -> Sequence[GateVersion]:
         rows = await read_rows(self._engine, _versions(project, name))
-        return [made_of(Gate, row) for row in rows if row.definition is not None]
+        return [_made(row) for row in rows if row.definition is not None]
 
     async def delete(self, project: str, name: str) -> bool:
         async with writing(self._engine) as connection:
@@ -58,11 +58,13 @@ class PostgresGateStore(OnEngine):
             await note(connection, project, Change.DELETED, Kind.GATE, name)
             return True
 
-    async def page(self, project: str, limit: int, after: str | None = None) -> Page[Gate, str]:
+    async def page(self, project: str, limit: int, after: str | None = None) -> Page[GateVersion, str]:
         latest = select(gates).where(gates.c.project == project).ext(distinct_on(gates.c.name))
         rows_of = latest.order_by(gates.c.name, gates.c.version.desc()).subquery("latest")
         wanted = select(rows_of).where(rows_of.c.definition.is_not(None))
-        return await read_page(self._engine, wanted, rows_of.c.name, limit, after, Gate, latest_first=False)
+        return await read_page(
+            self._engine, wanted, rows_of.c.name, limit, after, GateVersion, _stated, latest_first=False
+        )
 
     async def add_check(self, project: str, check: GateCheck) -> None:
         row = {name: getattr(check, name) for name in ("id", "version", "gate", "verdict")}
@@ -141,11 +143,20 @@ async def _latest(connection: AsyncConnection, project: str, name: str) -> Row[A
 
 async def _add(
     connection: AsyncConnection, project: str, name: str, definition: Mapping[str, Any] | None, latest: Row[Any] | None
-) -> Gate:
-    version = 1 if latest is None else latest.version + 1
-    gate = Gate(new_id(), name, version, {} if definition is None else dict(definition))
-    row = {"id": gate.id, "version": version, "project": project, "name": name}
+) -> tuple[UUID, str]:
+    """Add a version; its id and its number."""
+    identifier, version = new_id(), 1 if latest is None else latest.version + 1
+    row = {"id": identifier, "version": version, "project": project, "name": name}
     await connection.execute(
         insert(gates).values({**row, "definition": None if definition is None else dict(definition)})
     )
-    return gate
+    return identifier, str(version)
+
+
+def _made(row: Row[Any]) -> GateVersion:
+    return made_of(GateVersion, row, **_stated(row))
+
+
+def _stated(row: Row[Any]) -> Mapping[str, Any]:
+    """Members of a version that are no columns."""
+    return {"version": str(row.version), **row.definition}

@@ -12,7 +12,7 @@ from app.api.answers import answer_model
 from app.api.documents.reading import in_names, naming
 from app.api.plots.look import Look
 from app.api.plots.registry import PLOTS, FigureData, Subject
-from app.api.v1.history import HistoryPage
+from app.services.history import HistoryPage
 from examples import history as example
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.decisions import keep_labels

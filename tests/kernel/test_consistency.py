@@ -12,7 +12,6 @@ import tests.kernel.exact_classes
 import tests.kernel.exact_information
 import tests.kernel.exact_overall  # noqa: F401 - importing them fills CLASS and OVERALL
 from app.kernel.consistency.integer_programmes import (
-    Answer,
     NotLinearError,
     check_classes,
     check_folds,
@@ -295,13 +294,13 @@ def test_classes() -> None:
         f"{key}@{k}": f"{getattr(table, key)[k]:.4f}" for key in ("recall", "precision", "f1") for k in range(3)
     }
     found = check_classes(actual, of_classes(overall | by_class))
-    assert found.answer is Answer.CONSISTENT
+    assert found.consistent is True
     assert found.example is not None
     np.testing.assert_array_equal(found.example.sum(1), actual)
     np.testing.assert_allclose(np.diagonal(found.example), np.diagonal(matrix))
     impossible = overall | by_class | {"precision@0": "0.7000"}
-    assert check_classes(actual, of_classes(impossible)).answer is Answer.INCONSISTENT
-    assert check_classes(actual, of_classes({"accuracy": "0.7750"})).answer is Answer.INCONSISTENT
+    assert check_classes(actual, of_classes(impossible)).consistent is False
+    assert check_classes(actual, of_classes({"accuracy": "0.7750"})).consistent is False
     with pytest.raises(NotLinearError):
         check_classes(actual, of_classes({"macro_precision": "0.7"}))
     with pytest.raises(ValueError, match="needs items"):
@@ -340,7 +339,7 @@ def test_scores_of_several_classes_against_all_matrices(name: str) -> None:
         wanted = printed_range(text)
         there = any(float(wanted.low) - 1e-12 <= value <= float(wanted.high) + 1e-12 for value in values)
         found = check_classes([3, 2, 2], of_classes({f"{name}@0" if of_class else name: text}))
-        assert found.answer is (Answer.CONSISTENT if there else Answer.INCONSISTENT), text
+        assert found.consistent is there, text
 
 
 def test_implied_ranges_are_those_of_all_matrices() -> None:
@@ -371,7 +370,7 @@ def test_means_over_folds_as_another_library_has_them(recall: str) -> None:
         eps=5e-5,
     )
     found = check_folds(folds, ranges({"recall": recall, "accuracy": "0.8333"}))
-    assert (found.answer is Answer.INCONSISTENT) == theirs["inconsistency"]
+    assert (found.consistent is False) == theirs["inconsistency"]
 
 
 def test_implied_means_over_folds() -> None:
@@ -388,12 +387,12 @@ def test_folds() -> None:
     recall = sum(t / p for t, (p, _) in zip(tp, folds, strict=True)) / 3
     accuracy = sum((a + b) / (p + n) for a, b, (p, n) in zip(tp, tn, folds, strict=True)) / 3
     found = check_folds(folds, ranges({"recall": f"{recall:.4f}", "accuracy": f"{accuracy:.4f}"}))
-    assert found.answer is Answer.CONSISTENT
+    assert found.consistent is True
     assert found.example is not None
     assert found.example.shape == (3, 2)
-    assert check_folds([(10, 20)] * 3, ranges({"accuracy": "0.7500"})).answer is Answer.INCONSISTENT
+    assert check_folds([(10, 20)] * 3, ranges({"accuracy": "0.7500"})).consistent is False
     both = ranges({"recall": "1.000", "specificity": "1.000", "accuracy": "0.900"})
-    assert check_folds(folds, both).answer is Answer.INCONSISTENT
+    assert check_folds(folds, both).consistent is False
     with pytest.raises(NotLinearError):
         check_folds(folds, ranges({"f1": "0.5"}))
     with pytest.raises(ValueError, match="both classes"):

@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 
 from app.api.answers import write_json
-from app.domain.decisions import ComparisonFilter, ComparisonRecord, ComparisonSummary, Gate, GateCheck
+from app.domain.decisions import ComparisonFilter, ComparisonRecord, ComparisonSummary, GateCheck, GateVersion
 from app.domain.evaluation import (
     AlikeEvaluations,
     DatasetRef,
@@ -26,7 +26,7 @@ from app.domain.evaluation import (
     SummarisedInput,
     ValueCondition,
 )
-from app.domain.identifiers import new_id
+from app.domain.identifiers import new_id, time_of
 from app.domain.inputs.classified import Predictions, Probabilities
 from app.domain.inputs.confusion import ConfusionMatrix
 from app.domain.inputs.matrices import MatrixInput
@@ -65,7 +65,7 @@ class Memory:
     def __init__(self) -> None:
         self.evaluations: defaultdict[str, dict[UUID, EvaluationRecord]] = defaultdict(dict)
         self.comparisons: dict[tuple[str, UUID], ComparisonRecord] = {}
-        self.gates: defaultdict[tuple[str, str], list[Gate]] = defaultdict(list)
+        self.gates: defaultdict[tuple[str, str], list[GateVersion]] = defaultdict(list)
         self.checks: dict[tuple[str, UUID], GateCheck] = {}
         self.calls: list[str] = []
 
@@ -170,14 +170,15 @@ class Gates:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
-    async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[Gate, bool]:
+    async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[GateVersion, bool]:
         versions = self._memory.gates[project, name]
-        versions.append(Gate(new_id(), name, len(versions) + 1, definition))
+        number, moment = str(len(versions) + 1), time_of(new_id())
+        versions.append(GateVersion(name=name, version=number, created_at=moment, **definition))
         return versions[-1], len(versions) == 1
 
-    async def get(self, project: str, name: str, version: int | None = None) -> Gate | None:
+    async def get(self, project: str, name: str, version: int | None = None) -> GateVersion | None:
         versions = self._memory.gates[project, name]
-        return next((one for one in reversed(versions) if version in (None, one.version)), None)
+        return next((one for one in reversed(versions) if version is None or str(version) == one.version), None)
 
     async def add_check(self, project: str, check: GateCheck) -> None:
         self._memory.checks[project, check.id] = check

@@ -17,7 +17,7 @@ from app.kernel.matrix.table import confusion_counts
 from app.services.estimands import make_estimand
 from app.services.estimates.estimates import estimate, limits_of_many
 from app.services.estimates.run_data import run_data
-from app.services.history import HistoryAnswer, HistoryChange, HistoryQuery, HistoryService, Series, series
+from app.services.history import HistoryChange, HistoryPage, HistoryQuery, HistoryService, Series, series
 from app.services.runs.pairing import KeptSamples
 from tests.services.records import alike, record_of, scored
 
@@ -125,7 +125,7 @@ class _Kept:
     async def run(self, work: Callable[[], Any]) -> Any:
         return work()
 
-    def answer(self) -> HistoryAnswer:
+    def answer(self) -> HistoryPage:
         ports: Any = self
         history = HistoryService(ports, labels=ports, compute=ports)
         return asyncio.run(history.read("p", asked(self.metric, newest=True)))

@@ -16,11 +16,11 @@ from app.api.documents.document import Json
 from app.api.documents.reading import has_classes
 from app.api.plots.look import Figure, Look
 from app.api.plots.marks import apart
-from app.domain.errors import NoFigure, UnknownClass
-from app.domain.inputs.labels import listed, shown
+from app.domain.errors import NoFigure
+from app.domain.inputs.labels import place_in
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import HIDDEN, as_json
-from app.domain.wording import nearest_labels, run_names, run_title
+from app.domain.wording import run_names, run_title
 from app.services.decide.curves import CurveQuestion, curve_of
 
 
@@ -203,14 +203,6 @@ def class_of(given: FigureData, run: Run) -> int:
         positive = first["input"].get("positive")
         label = weakest["label"] if positive is None else positive
     return place_in(run.report["input"]["labels"], label)
-
-
-def place_in(labels: Sequence[str], label: str) -> int:
-    """The place of a class; raises UnknownClass where there is none."""
-    if label not in labels:
-        near = nearest_labels(label, labels)
-        raise UnknownClass(f"expected one of {listed(labels)}, got {shown(label)}", suggestions=near)
-    return labels.index(label)
 
 
 def hits_of(source: MatrixInput) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -10,8 +10,9 @@ from app.api.plots import marks
 from app.api.plots.classes import zones, zones_said
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import BROAD, SQUARE, Row, apart, called, clauses, sentences
-from app.api.plots.registry import FigureData, Needs, Run, figure, hits_of, place_in, weakest_first
+from app.api.plots.registry import FigureData, Needs, Run, figure, hits_of, weakest_first
 from app.domain.errors import NoFigure
+from app.domain.inputs.labels import place_in
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.named_metrics import PRECISION, RECALL
 from app.domain.wording import number, percent, sentence, share, whole

@@ -33,7 +33,7 @@ from app.api.v1.figures import (
     pictures_of_answer,
     pictures_of_evaluation,
 )
-from app.api.v1.history import AskedHistory, newest_of
+from app.api.v1.history import AskedHistory, read_history
 from app.api.v1.listing import MetricFilters, Task, UseMetricFilters
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.advice import WORDS, recommended, walk
@@ -287,7 +287,7 @@ async def _history_of(context: Context, model: str, asked: HistoryQuery) -> Json
         found = (await context.services.evaluations.page(context.project, wanted)).items
         positive = found[0].input.positive if found else None
         metrics = () if positive is None else tuple(f"{key}@{write_label(positive)}" for key in _USUAL)
-    return as_answered(await newest_of(context, replace(asked, model=model, metrics=metrics)))
+    return as_answered(await read_history(context, replace(asked, model=model, metrics=metrics)))
 
 
 _USUAL: Final = (RECALL, PRECISION, SHARE)

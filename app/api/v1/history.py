@@ -1,7 +1,6 @@
 """The routes of the history of a model: as an answer, and as a figure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -9,7 +8,7 @@ from uuid import UUID
 from fastapi import Depends, Query, Request
 from starlette.responses import Response
 
-from app.api.answers import answers, json_response
+from app.api.answers import json_response
 from app.api.cursors import Paging, listed, paging_of, place_in
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import NOT_INSTALLED
@@ -22,25 +21,13 @@ from app.api.v1.figures import FIGURE, Drawing, drawing_of, pictures_of_answer
 from app.api.v1.listing import AskedDataset, NounName
 from app.api.v1.requests.fields import Moment, SoughtExpression
 from app.domain.errors import IncomparableRuns, InvalidExpression, OutOfReach
-from app.domain.evaluation import DatasetRef, Page
+from app.domain.evaluation import Page
 from app.domain.members import members
-from app.services.history import HistoryAnswer, HistoryChange, HistoryItem, HistoryQuery
+from app.services.history import HistoryItem, HistoryPage, HistoryQuery
 
 router = routes("evaluations")
 # Evaluations of a figure and of a page, the newest ones.
 _DRAWN: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
-    """A page of a series, and the changes of all of it; `next_cursor` is null on the last page."""
-
-    model: str
-    dataset: DatasetRef
-    items: Sequence[HistoryItem]
-    changes: Sequence[HistoryChange]
-    notes: Sequence[str]
-    next_cursor: str | None
 
 
 async def asked_history(
@@ -65,7 +52,7 @@ async def asked_history(
 AskedHistory = Annotated[HistoryQuery, Depends(asked_history)]
 
 
-@router.get("/models/{name:path}/history", responses=written_as(HISTORY, answers(HistoryPage)))
+@router.get("/models/{name:path}/history", responses=written_as(HISTORY))
 async def get_history(
     name: NounName,
     request: Request,
@@ -89,8 +76,7 @@ async def get_history(
     }
     after: UUID | None = place_in(paging.cursor, filters, (UUID,))
     found = await read_history(context, replace(asked, model=name, limit=paging.limit, after=after, newest=False))
-    cursor = listed(Page(tuple(found.items), found.next_position), filters).next_cursor
-    answer = HistoryPage(name, asked.dataset, found.items, found.changes, found.notes, cursor)
+    answer = replace(found, next_cursor=listed(Page((), found.next_position), filters).next_cursor)
     if view.media is Media.PAGE:
         written = as_answered(answer)
         return view.response(
@@ -110,17 +96,11 @@ async def get_history_plot(
     asked: AskedHistory,
 ) -> Response:
     """Read a figure of a history."""
-    answer = await newest_of(context, replace(asked, model=model))
+    answer = await read_history(context, replace(asked, model=model))
     return await drawing.answer(context, FigureData(answer=as_answered(answer)))
 
 
-async def newest_of(context: Context, query: HistoryQuery) -> HistoryPage:
-    """Return the answer with the newest evaluations of a series. Raises as `read_history` does."""
-    found = await read_history(context, query)
-    return HistoryPage(query.model, query.dataset, found.items, found.changes, found.notes, None)
-
-
-async def read_history(context: Context, query: HistoryQuery) -> HistoryAnswer:
+async def read_history(context: Context, query: HistoryQuery) -> HistoryPage:
     """Return a page of a series.
 
     Raises:

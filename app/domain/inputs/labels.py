@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.domain.errors import InvalidInput
+from app.domain.errors import InvalidInput, UnknownClass
 from app.domain.wording import described, did_you_mean, nearest_labels
 from app.domain.wording import shown as shown
 
@@ -251,6 +251,18 @@ def unknown_label(pointer: str, text: str, labels: Sequence[str]) -> InvalidInpu
     near = nearest_labels(text, labels)
     detail = f"expected one of {listed(labels)}, got {shown(text)}{did_you_mean([*map(repr, near)])}"
     return InvalidInput.at(pointer, "unknown_label", detail, near)
+
+
+def place_in(labels: Sequence[str], label: str) -> int:
+    """The place of a class.
+
+    Raises:
+        UnknownClass: there is none of this name.
+    """
+    if label not in labels:
+        near = nearest_labels(label, labels)
+        raise UnknownClass(f"expected one of {listed(labels)}, got {shown(label)}", suggestions=near)
+    return labels.index(label)
 
 
 def listed(labels: Sequence[str]) -> str:

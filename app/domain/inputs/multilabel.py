@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.errors import Fault, InvalidInput, TooLarge, UnknownClass, moved_faults
+from app.domain.errors import Fault, InvalidInput, TooLarge, moved_faults
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import read_attributes
 from app.domain.inputs.classified import Probabilities, Scores, assumed_threshold
@@ -36,10 +36,10 @@ from app.domain.inputs.kind import (
     option,
     weights,
 )
-from app.domain.inputs.labels import Column, Numbers, encode, listed, shown
+from app.domain.inputs.labels import Column, Numbers, encode, place_in, shown
 from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import DecidedBy, Samples
-from app.domain.wording import described, names, nearest_labels, number, share
+from app.domain.wording import described, names, number, share
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.label_sets import hamming_loss
@@ -108,12 +108,7 @@ def as_classes(source: MatrixInput, label: str) -> MatrixInput:
         UnknownClass: there is no such label.
         ValueError: there are none.
     """
-    samples, labels = source.known_samples, source.labels
-    if label not in labels:
-        raise UnknownClass(
-            f"expected one of {listed(labels)}, got {shown(label)}", suggestions=nearest_labels(label, labels)
-        )
-    place, threshold = labels.index(label), source.facts["threshold"]
+    samples, place, threshold = source.known_samples, place_in(source.labels, label), source.facts["threshold"]
     present = samples.known_outputs[:, place]
     return replace(
         source,

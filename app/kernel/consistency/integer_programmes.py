@@ -9,7 +9,6 @@ form of a metric computed with it gives such a form, or an error where no intege
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from fractions import Fraction
 from math import lcm
 from operator import attrgetter
@@ -136,29 +135,19 @@ _SECONDS, _SECONDS_EACH = 20.0, 2.0
 IMPLIED_OF_FOLDS = tuple(metric.key for metric in (accuracy, recall, specificity, balanced_accuracy))
 
 
-class Answer(StrEnum):
-    """Result of a search for counts.
-
-    UNDECIDED: the solution found fits only up to rounding and there is no other, or the solver ran out of time.
-    """
-
-    CONSISTENT = "consistent"
-    INCONSISTENT = "inconsistent"
-    UNDECIDED = "undecided"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Feasibility:
     """Result of a search and, if it succeeded, an example of counts.
 
     Attributes:
-        answer: Result of the search.
+        consistent: Are there such counts? None: the solution found fits only up to rounding and there is no other, or
+            the solver ran out of time.
         example: Counts that fit.
         implied: Smallest and largest value of further scores over all counts that fit, to within 1e-6.
     """
 
-    answer: Answer
-    example: Array | None
+    consistent: bool | None
+    example: Array | None = None
     implied: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
@@ -212,20 +201,20 @@ class Programme:
     upper: Sequence[int]
     equal: Sequence[tuple[Sequence[int], int]] = ()
 
-    def solve(self) -> Feasibility:
-        """Search for such counts."""
+    def solve(self, shape: tuple[int, int], further: Mapping[str, LinearForm]) -> Feasibility:
+        """Search for such counts, in this shape, and for the ends of further linear scores by name."""
         try:
             found = self._search()
         except TimeoutError:
-            return Feasibility(Answer.UNDECIDED, None)
+            return Feasibility(None)
         if found is None:
-            return Feasibility(Answer.INCONSISTENT, None)
+            return Feasibility(consistent=False)
         counts = [int(count) for count in found]
         sums = all(sum(counts[position] for position in positions) == total for positions, total in self.equal)
         fits = sums and all(statement.holds(counts) for statement in self.statements)
-        return Feasibility(Answer.CONSISTENT, found) if fits else Feasibility(Answer.UNDECIDED, None)
+        return Feasibility(fits or None, found.reshape(shape), self._extremes(further))
 
-    def extremes(self, scores: Mapping[str, LinearForm]) -> dict[str, tuple[float, float]]:
+    def _extremes(self, scores: Mapping[str, LinearForm]) -> dict[str, tuple[float, float]]:
         """Smallest and largest value of linear scores by name; those that take too long are left out."""
         ranges = {}
         for name, score in scores.items():
@@ -272,13 +261,10 @@ def check_classes(actual: Sequence[int], reported: Reported) -> Feasibility:
         [count for count in actual for _ in range(size)],
         [(range(k * size, (k + 1) * size), actual[k]) for k in range(size)],
     )
-    found = programme.solve()
-    if found.example is None:
-        return found
     share = attrgetter(recall.key)
     implied = {accuracy.key: confusion.correct / confusion.n, balanced_accuracy.key: confusion.mean(share)}
     implied |= {f"{recall.key}@{k}": share(one) for k, one in enumerate(confusion.classes)}
-    return Feasibility(found.answer, found.example.reshape(size, size), programme.extremes(implied))
+    return programme.solve((size, size), implied)
 
 
 def _of_classes(actual: Sequence[int]) -> Confusion:
@@ -323,12 +309,8 @@ def check_folds(folds: Sequence[tuple[int, int]], reported: Reported) -> Feasibi
         [Statement(_mean(score, parts), wanted) for score, wanted in reported],
         [count for fold in folds for count in fold],
     )
-    found = programme.solve()
-    if found.example is None:
-        return found
     known = scores_of_two_classes()
-    ranges = programme.extremes({name: _mean(known[name], parts) for name in IMPLIED_OF_FOLDS})
-    return Feasibility(found.answer, found.example.reshape(-1, 2), ranges)
+    return programme.solve((len(folds), 2), {name: _mean(known[name], parts) for name in IMPLIED_OF_FOLDS})
 
 
 def _mean(score: Score, parts: Sequence[Confusion]) -> LinearForm:

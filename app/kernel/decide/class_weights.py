@@ -10,15 +10,7 @@ from math import comb
 
 import numpy as np
 
-from app.kernel.decide.rules import (
-    Attempts,
-    Correction,
-    CountsOf,
-    FoundRule,
-    NoFeasibleRule,
-    Wanted,
-    bootstrap_counts,
-)
+from app.kernel.decide.rules import CountsOf, FoundRule, NoFeasibleRule, Wanted, search_again
 from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.rankings import Positions
@@ -29,7 +21,7 @@ _WEIGHTS_TRIED = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WeightRule(FoundRule):
+class WeightRule(FoundRule[Array]):
     """Rule that predicts the class with the highest weight times probability, ties to the lowest index. Weights (K) are
     scaled to a geometric mean of 1.
     """
@@ -67,26 +59,31 @@ def search_weights(scores: Scores, wanted: Wanted, *, starts: int = 8, sweeps: i
 
     Raises:
         NoFeasibleRule: none was found.
-        ValueError: scores that are no probabilities, a batch of weights, or an objective with a value per class.
+        ValueError: scores that are no probabilities.
     """
     if not scores.are_probabilities:
         raise ValueError("class weights need probabilities")
-    if scores.weights is not None and scores.weights.ndim > 1:
-        raise ValueError("one vector of weights at a time")
     search, rng = _WeightSearch(scores, wanted), np.random.default_rng(wanted.seed)
     best = search.run(rng, starts, sweeps)
-    honest, optimism = None, None
-    if wanted.correction is not Correction.NONE:
-        attempts = search.attempts(rng, starts=min(starts, 2), sweeps=sweeps)
-        honest = attempts.corrected(search.value(best), wanted.correction, wanted.seed)
-        optimism = attempts.optimism()
+    values = search.values(best)
+
+    def on(times: Array) -> _WeightSearch:
+        return _WeightSearch(scores.with_weights(scores.each * times), wanted)
+
+    def found_in(times: Array) -> tuple[Array, Array]:
+        there = on(times)
+        found = there.run(rng, min(starts, 2), sweeps)
+        return found, there.values(found)
+
+    def values_of(weights: Array, times: Array | None) -> Array:
+        return (search if times is None else on(times)).values(weights)
+
+    sides = [np.flatnonzero(scores.y == code) for code in range(scores.n_classes)]
     return WeightRule(
         weights=best,
-        objective=search.value(best),
+        values=values,
         counts=confusion(scores, decide(scores, best)),
-        corrected=honest,
-        optimism=optimism,
-        held=np.array(search.kept(best)),
+        again=search_again(wanted, float(values[0]), sides, rng, found_in, values_of),
     )
 
 
@@ -99,17 +96,12 @@ class _WeightSearch:
         predicted = decide(self.scores, weights)
         return lambda inside: confusion(self.scores, predicted, inside)[None]
 
-    def value(self, weights: Array) -> float:
-        """Objective of a rule."""
-        return float(self.wanted.objective.values(self._of(weights))[0])
-
-    def kept(self, weights: Array) -> list[float]:
-        """Values of the constraints under a rule."""
-        return [float(values[0]) for values in self.wanted.held(self._of(weights))]
+    def values(self, weights: Array) -> Array:
+        """Values (1 + c) of a rule."""
+        return self.wanted.values(self._of(weights))[:, 0]
 
     def _rated(self, counts_of: CountsOf) -> Array:
-        values = self.wanted.objective.values(counts_of)
-        return self.wanted.rated(values, self.wanted.feasible(self.wanted.held(counts_of), values))
+        return self.wanted.rated(self.wanted.values(counts_of))
 
     def run(self, rng: np.random.Generator, starts: int, sweeps: int) -> Array:
         """The best weights found from several starts."""
@@ -182,26 +174,6 @@ class _WeightSearch:
         changed[code] = _between(limits, ends, best)
         return float(ratings[best]), changed
 
-    def attempts(self, rng: np.random.Generator, *, starts: int, sweeps: int) -> Attempts:
-        """Performance of the rules found in resamples."""
-        base = self.scores.each
-        members = [np.flatnonzero(self.scores.y == code) for code in range(self.scores.n_classes)]
-        attempts = Attempts()
-        for _ in range(self.wanted.resamples):
-            times = bootstrap_counts(members, self.scores.n_samples, rng)
-            again = _WeightSearch(self.scores.with_weights(base * times), self.wanted)
-            try:
-                found = again.run(rng, starts, sweeps)
-            except NoFeasibleRule:
-                continue
-            attempts.gaps.append(again.value(found) - self.value(found))
-            kept = zip(again.kept(found), self.kept(found), strict=True)
-            attempts.kept.append([there - here for there, here in kept])
-            if self.wanted.correction is Correction.B632:
-                left = self.scores.with_weights(base * (times == 0))
-                attempts.outside.append(_WeightSearch(left, self.wanted).value(found))
-        return attempts
-
 
 def _between(limits: Array, ends: Positions, state: int) -> float:
     """Weight that takes over the samples up to ``ends[state - 1]`` and no other: the geometric mean of two limits."""
@@ -227,27 +199,6 @@ def _normalised(weights: Array) -> Array:
 _EQUAL = 1e-12
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightSurface:
-    """Rules at the P points of a grid of weights.
-
-    Attributes:
-        weights: (P, K), positive, with sum 1, in lexicographic order.
-        objectives: (P), NaN where there is no value.
-        feasible: (P), True if all constraints are met.
-        recalls: (P, K), NaN for a class without samples.
-        front: (P), True on the Pareto front of the recalls.
-        best: The feasible point with the best objective, the first of equal ones; None where there is none.
-    """
-
-    weights: Array
-    objectives: Array
-    feasible: Mask
-    recalls: Array
-    front: Mask
-    best: int | None
-
-
 def simplex_size(n_classes: int, steps: int) -> int:
     """Number of points of the grid: C(steps - 1, K - 1)."""
     return comb(steps - 1, n_classes - 1)
@@ -267,15 +218,14 @@ def simplex(n_classes: int, steps: int) -> Array:
     return weights
 
 
-def weight_surface(scores: Scores, wanted: Wanted, *, steps: int) -> WeightSurface:
-    """All rules of a grid.
+def rules_on_grid(scores: Scores, wanted: Wanted, weights: Array) -> tuple[Array, Array]:
+    """Values (1 + c, P) and recalls (P, K) of the rules with some weights (P, K); NaN where there is none.
 
     Args:
         scores: Probabilities of two classes or more, weights (n) or none.
-        wanted: What is searched for; constraints are those on the best point.
-        steps: Weights are multiples of 1 / steps.
+        wanted: What is searched for.
+        weights: Of the classes.
     """
-    weights = simplex(scores.n_classes, steps)
     smallest = np.min_scalar_type(scores.n_classes)
     predicted = [decide(scores, row).astype(smallest) for row in weights]
 
@@ -283,12 +233,7 @@ def weight_surface(scores: Scores, wanted: Wanted, *, steps: int) -> WeightSurfa
         return np.stack([confusion(scores, row, inside) for row in predicted])
 
     with silently():
-        objectives, recalls = wanted.objective.values(of), Table(of(None)).recall
-        allowed = wanted.feasible(wanted.held(of), objectives)
-    rated = wanted.rated(objectives, allowed)
-    place = int(rated.argmax())
-    best = None if rated[place] == -np.inf else place
-    return WeightSurface(weights, objectives, allowed, recalls, pareto_front(recalls), best)
+        return wanted.values(of), Table(of(None)).recall
 
 
 def pareto_front(values: Array) -> Mask:

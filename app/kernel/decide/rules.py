@@ -6,13 +6,14 @@ posterior of its matrix is shifted by the optimism.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Combination, Expression, OverSlices, compute, is_list, value_over_slices
+from app.kernel.metrics.expression import Combination, Expression, OverSlices, compute, value_over_slices
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.rankings import Positions
 from app.kernel.uncertainty.draws import Shares
@@ -22,6 +23,8 @@ from app.kernel.uncertainty.simulation import RowPosterior
 _BATCH = 1 << 16
 # Relative difference up to which values are equal.
 EQUAL = 1e-12
+# A threshold, or the weights of classes.
+Rule = TypeVar("Rule")
 
 
 class Correction(StrEnum):
@@ -71,16 +74,11 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Lower and upper limit of an expression; both are allowed values. ``placed``: where it is of slices."""
+    """Lower and upper limit of an expression; both are allowed values."""
 
-    expression: Expression
+    of: Placed
     minimum: float | None = None
     maximum: float | None = None
-    placed: Placed | None = None
-
-    def values(self, counts_of: CountsOf) -> Array:
-        """Values (m) of m rules."""
-        return (self.placed or Placed(self.expression)).values(counts_of)
 
     def keeps(self, values: Array) -> Mask:
         """Mask (...) of the allowed values; a matrix without a value has none."""
@@ -131,101 +129,133 @@ class Wanted:
     resamples: int = 20
     seed: int = 0
 
-    def held(self, counts_of: CountsOf) -> list[Array]:
-        """Values (m) of each constraint."""
-        return [constraint.values(counts_of) for constraint in self.constraints]
+    @property
+    def placed(self) -> Sequence[Placed]:
+        """The objective, then each of c constraints."""
+        return self.objective, *(one.of for one in self.constraints)
 
-    def feasible(self, held: Sequence[Array], objectives: Array) -> Mask:
-        """Mask (...) of the rules whose values of the constraints (each ...) meet all, beside objectives (...)."""
-        kept = np.ones(objectives.shape, dtype=bool)
-        for constraint, values in zip(self.constraints, held, strict=True):
-            kept &= constraint.keeps(values)
+    def values(self, counts_of: CountsOf) -> Array:
+        """Values (1 + c, m) of m rules: those of the objective, then those of the constraints."""
+        return np.array([one.values(counts_of) for one in self.placed])
+
+    def feasible(self, values: Array) -> Mask:
+        """Mask (m) of the rules with these values (1 + c, m) that meet all constraints."""
+        kept = np.ones(values.shape[1:], dtype=bool)
+        for constraint, own in zip(self.constraints, values[1:], strict=True):
+            kept &= constraint.keeps(own)
         return kept
 
-    def rated(self, objectives: Array, allowed: Mask) -> Array:
-        """Objectives (m) of which the highest is the best; -inf of rules that are not allowed or have no value."""
+    def rated(self, values: Array, allowed: Mask | None = None) -> Array:
+        """Objectives (m) of which the highest is the best; -inf of rules that are not allowed, which are those that
+        meet all constraints if nothing else is said, or have no value.
+        """
+        allowed, objectives = self.feasible(values) if allowed is None else allowed, values[0]
         signed = objectives if self.maximize else -objectives
         return np.where(allowed & ~np.isnan(objectives), signed, -np.inf)
 
+    def best(self, values: Array) -> int | None:
+        """Place of the best rule with these values (1 + c, m), the first of equal ones; None where there is none."""
+        rated = self.rated(values)
+        place = int(rated.argmax())
+        return None if rated[place] == -np.inf else place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchedAgain(Generic[Rule]):
+    """The rules that the same search found in resamples.
+
+    Attributes:
+        rules: Those of the resamples in which there is one.
+        corrected: Value on the data less the optimism of the search.
+        optimism: (c) mean excess of the constraints in resamples over the data, due to the search.
+    """
+
+    rules: Sequence[Rule]
+    corrected: Corrected
+    optimism: Array
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundRule:
+class FoundRule(Generic[Rule]):
     """The best rule that was found.
 
     Attributes:
-        objective: Its value.
+        values: (1 + c) of the objective, and of the constraints.
         counts: Its matrix.
-        corrected: The value less the optimism of the search; None without resamples.
-        optimism: (m) that of the constraints; None without resamples.
-        held: (m) values of the constraints.
+        again: The search in resamples; None without any.
     """
 
-    objective: float
+    values: Array
     counts: Array
-    corrected: Corrected | None
-    optimism: Array | None
-    held: Array
+    again: SearchedAgain[Rule] | None
 
+    @property
+    def objective(self) -> float:
+        """Its value."""
+        return float(self.values[0])
 
-def scalar(expression: Expression, table: Table) -> Array:
-    """Values (...) of an expression.
-
-    Raises:
-        ValueError: it has one value per class.
-    """
-    if is_list(expression):
-        raise ValueError("the expression gives one value per class: name a class, or take the mean or the minimum")
-    return compute(expression, table)
+    @property
+    def corrected(self) -> Corrected | None:
+        """The value less the optimism of the search; None without resamples."""
+        return None if self.again is None else self.again.corrected
 
 
 def evaluate(expression: Expression, counts: Array) -> Array:
-    """Values (m,) of an expression on matrices (m, K, K), in pieces."""
-    pieces = [scalar(expression, Table(counts[i : i + _BATCH])) for i in range(0, counts.shape[0], _BATCH)]
+    """Values (m,) of an expression with one value for each of matrices (m, K, K), in pieces."""
+    pieces = [compute(expression, Table(counts[i : i + _BATCH])) for i in range(0, counts.shape[0], _BATCH)]
     return np.concatenate(pieces)
 
 
-def bootstrap_counts(sides: Sequence[Positions], size: int, rng: np.random.Generator) -> Array:
-    """Multiplicity of each sample in a bootstrap sample, drawn within the classes, so that none is lost."""
-    times = np.zeros(size)
-    for side in sides:
-        if side.size:
-            times[side] = np.bincount(rng.integers(0, side.size, side.size), minlength=side.size)
-    return times
+def search_again(
+    wanted: Wanted,
+    apparent: float,
+    sides: Sequence[Positions],
+    random: np.random.Generator,
+    found_in: Callable[[Array], tuple[Rule, Array]],
+    values_of: Callable[[Rule, Array | None], Array],
+) -> SearchedAgain[Rule] | None:
+    """Repeat a search in bootstrap samples, drawn within the classes, so that none is lost; None where it is not to be
+    corrected.
 
+    Args:
+        wanted: What is searched for.
+        apparent: Value of the rule that was found on the data.
+        sides: Places of the samples of each class.
+        random: Random numbers.
+        found_in: Maps times (n) that each sample comes to the best rule and its values (1 + c) there. Raises
+            NoFeasibleRule if there is none.
+        values_of: Values (1 + c) of a rule where samples come so many times, and without these on the data.
 
-@dataclass(slots=True)
-class Attempts:
-    """Performance of the rules found in resamples, one entry per resample with a rule.
-
-    Attributes:
-        gaps: Objective in the resample less that on the data, for the same rule.
-        outside: Objective on the samples that were not drawn.
-        kept: The same difference for every constraint.
+    Raises:
+        NoFeasibleRule: no resample had a rule.
     """
+    method = wanted.correction
+    if method is Correction.NONE:
+        return None
+    rules, gaps, outside = list[Rule](), list[Array](), list[float]()
+    for _ in range(wanted.resamples):
+        times = np.zeros(sum(side.size for side in sides))
+        for side in sides:
+            if side.size:
+                times[side] = np.bincount(random.integers(0, side.size, side.size), minlength=side.size)
+        try:
+            rule, values = found_in(times)
+        except NoFeasibleRule:
+            continue
+        rules.append(rule)
+        gaps.append(values - values_of(rule, None))
+        if method is Correction.B632:
+            outside.append(float(values_of(rule, (times == 0).astype(np.float64))[0]))
+    if not rules:
+        raise NoFeasibleRule("no resample has a rule that meets the constraints")
+    optimism, *of_constraints = (_mean(gap) for gap in np.transpose(gaps))
+    value = 0.368 * apparent + 0.632 * _mean(np.array(outside)) if outside else apparent - optimism
+    corrected = Corrected(value, apparent - value, method, len(rules), wanted.seed)
+    return SearchedAgain(rules, corrected, np.array(of_constraints))
 
-    gaps: list[float] = field(default_factory=list)
-    outside: list[float] = field(default_factory=list)
-    kept: list[list[float]] = field(default_factory=list)
 
-    def corrected(self, apparent: float, method: Correction, seed: int) -> Corrected:
-        """Apparent value less the optimism: the mean gap or, for B632, the mixture with the samples outside.
-
-        Raises:
-            NoFeasibleRule: no resample had a rule.
-        """
-        if not self.gaps:
-            raise NoFeasibleRule("no resample has a rule that meets the constraints")
-        mean = _mean(self.outside if method is Correction.B632 else self.gaps)
-        value = 0.368 * apparent + 0.632 * mean if method is Correction.B632 else apparent - mean
-        return Corrected(value, apparent - value, method, len(self.gaps), seed)
-
-    def optimism(self) -> Array:
-        """Mean excess (m) of the constraints in resamples over the data, due to the search."""
-        return np.array([_mean(gaps) for gaps in zip(*self.kept, strict=True)])
-
-
-def _mean(values: Sequence[float]) -> float:
-    known = np.asarray(values)[~np.isnan(values)]
+def _mean(values: Array) -> float:
+    known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")
 
 
@@ -247,9 +277,8 @@ def constraint_probabilities(
     table = Table(RowPosterior(counts, shares=Shares.SAMPLED).matrices(_DRAWS, random))
     met = np.empty((len(constraints), _DRAWS), dtype=bool)
     for row, constraint, luck in zip(met, constraints, optimism.tolist(), strict=True):
-        drawn = scalar(constraint.expression, table)
-        present = drawn[~np.isnan(drawn)]
-        found = float(scalar(constraint.expression, Table(counts)))
+        drawn = compute(constraint.of.expression, table)
+        shift = float(compute(constraint.of.expression, Table(counts))) - luck - _mean(drawn)
         # The draws keep their spread; their mean is shifted by the optimism.
-        row[:] = constraint.keeps(drawn + (found - luck - float(present.mean()) if present.size else 0.0))
+        row[:] = constraint.keeps(drawn + shift)
     return tuple(met.mean(axis=1).tolist()), float(met.all(axis=0).mean())

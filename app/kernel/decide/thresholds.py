@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 
 from app.kernel.decide.rules import (
     EQUAL,
-    Attempts,
     Constraint,
-    Correction,
     CountsOf,
     FoundRule,
     NoFeasibleRule,
+    SearchedAgain,
     Wanted,
-    bootstrap_counts,
     evaluate,
+    search_again,
 )
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import Measure
@@ -43,16 +42,11 @@ _MOST_CUTS, _DRAWS = 200, 2000
 _DRAWN_AT_ONCE = 200
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Guaranteed:
-    """Mask (g) of the cuts that may be chosen, and the constraints as they must hold on the data."""
-
-    allowed: Mask
-    constraints: tuple[Constraint, ...]
-
-
-def guaranteed(counts: Array, constraints: Sequence[Constraint], error: float, seed: int) -> Guaranteed:
-    """Cuts of two classes at which all constraints are met in the population, up to an error probability.
+def guaranteed(
+    counts: Array, constraints: Sequence[Constraint], error: float, seed: int
+) -> tuple[Mask, tuple[Constraint, ...]]:
+    """Mask (g) of the cuts of two classes at which all constraints are met in the population, up to an error
+    probability, and the constraints as they must hold on the data.
 
     Args:
         counts: (g, 2, 2) of independent samples at every cut, from predicting nothing to predicting everything.
@@ -71,7 +65,7 @@ def guaranteed(counts: Array, constraints: Sequence[Constraint], error: float, s
                 "no rule meets the constraints with the wanted guarantee: there are too few samples to show it"
             )
         allowed &= kept
-        values = evaluate(constraint.expression, counts[kept])
+        values = evaluate(constraint.of.expression, counts[kept])
         needed.append(
             replace(
                 constraint,
@@ -81,27 +75,28 @@ def guaranteed(counts: Array, constraints: Sequence[Constraint], error: float, s
         )
     if not allowed.any():
         raise NoFeasibleRule("no rule meets all of the constraints with the wanted guarantee")
-    return Guaranteed(allowed, tuple(needed))
+    return allowed, tuple(needed)
 
 
 def _kept(counts: Array, constraint: Constraint, error: float, seed: int) -> Mask:
     """Mask (g) of the cuts at which one constraint is met, with the error for all of them together."""
     rate = _rate(constraint)
     one_sided = (constraint.minimum is None) != (constraint.maximum is None)
+    chosen, expression = np.arange(len(counts)), constraint.of.expression
     if rate is not None and one_sided and rate.by_truth and rate.among is not ConfusionCells.ALL:
         # Monotone in the threshold: test from the safer end until one cut fails.
-        met = _tested(counts, constraint, rate) <= error
-        values = rate.line(_share(counts[[0, -1]], rate))
-        rising = constraint.slack(values)[1] > constraint.slack(values)[0]
-        return np.logical_and.accumulate(met[::-1])[::-1] if rising else np.logical_and.accumulate(met)
-    chosen = np.unique(np.linspace(0, len(counts) - 1, min(_MOST_CUTS, len(counts))).astype(np.intp))
-    some = counts[chosen]
-    kept = np.zeros(len(counts), dtype=bool)
-    predicted, members = some.sum(axis=1), some[0].sum(axis=1)
-    # The class with more and more predictions from cut to cut.
-    positive = int(predicted[-1, 1] > predicted[0, 1])
-    starts = np.searchsorted(predicted[:, positive], members[positive] * np.array(_STARTS)).clip(max=len(some) - 1)
-    own = error / (2 * starts.size)
+        first, last = constraint.slack(evaluate(expression, counts[[0, -1]])).tolist()
+        starts, own = chosen[[-1 if last > first else 0]], error
+    else:
+        chosen = np.unique(np.linspace(0, len(counts) - 1, min(_MOST_CUTS, len(counts))).astype(np.intp))
+        predicted, members = counts[chosen].sum(axis=1), counts[0].sum(axis=1)
+        # The class with more and more predictions from cut to cut.
+        positive = int(predicted[-1, 1] > predicted[0, 1])
+        starts = np.searchsorted(predicted[:, positive], members[positive] * np.array(_STARTS)).clip(
+            max=len(chosen) - 1
+        )
+        own = error / (2 * starts.size)
+    some, kept = counts[chosen], np.zeros(len(counts), dtype=bool)
     met = _simulated(some, constraint, own, seed) if rate is None else _tested(some, constraint, rate) <= own
     kept[chosen[_connected(met, starts)]] = True
     return kept
@@ -109,17 +104,11 @@ def _kept(counts: Array, constraint: Constraint, error: float, seed: int) -> Mas
 
 def _rate(constraint: Constraint) -> Rate | None:
     """Rate of which a constraint is a bound, if it is one."""
-    expression = constraint.expression
+    expression = constraint.of.expression
     if not isinstance(expression, Measure) or (proportion := expression.metric.card.inference.proportion) is None:
         return None
     rate = proportion.at(2, expression.of if isinstance(expression.of, int) else None)
     return None if rate.counted else rate
-
-
-def _share(counts: Array, rate: Rate) -> Array:
-    hits, among = rate.counts(Table(counts))
-    found: Array = np.divide(hits, among, out=np.full(hits.shape, np.nan), where=among > 0)
-    return found
 
 
 def _tested(counts: Array, constraint: Constraint, rate: Rate) -> Array:
@@ -165,7 +154,7 @@ def _simulated(counts: Array, constraint: Constraint, error: float, seed: int) -
         for code, share in ((0, 1.0 - some), (1, some)):
             drawn[..., code, code] = share * recalls[:, code]
             drawn[..., code, 1 - code] = share * (1.0 - recalls[:, code])
-        values = evaluate(constraint.expression, (counts[0].sum() * drawn).reshape(-1, 2, 2))
+        values = evaluate(constraint.of.expression, (counts[0].sum() * drawn).reshape(-1, 2, 2))
         broken[open_] += np.count_nonzero(~constraint.keeps(values).reshape(open_.size, -1), axis=1)
         open_ = open_[broken[open_] <= most]
         if not open_.size:
@@ -183,7 +172,7 @@ def _better_with(counts: Array, code: int, constraint: Constraint) -> Mask:
         change = np.clip(moved[:, code, code] + sign * step, 0.0, moved[:, code].sum(axis=1)) - moved[:, code, code]
         moved[:, code, code] += change
         moved[:, code, 1 - code] -= change
-        found.append(constraint.slack(evaluate(constraint.expression, moved)))
+        found.append(constraint.slack(evaluate(constraint.of.expression, moved)))
     return ~(found[1] < found[0])
 
 
@@ -200,12 +189,11 @@ _CUTS_RESAMPLED = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThresholdRule(FoundRule):
+class ThresholdRule(FoundRule[int]):
     """Rule that predicts the positive class for scores of at least ``threshold``.
 
     ``thresholds``, ``objectives`` and ``feasible`` (g + 1,) are those of every distinct cut, falling, from predicting
-    nothing. ``low`` and ``high`` bound the middle 95 % of the thresholds found in resamples; None without any.
-    ``required`` are the constraints as they had to hold on the data, tightened for a guarantee.
+    nothing. ``required`` are the constraints as they had to hold on the data, tightened for a guarantee.
     """
 
     threshold: float
@@ -213,9 +201,15 @@ class ThresholdRule(FoundRule):
     thresholds: Array
     objectives: Array
     feasible: Mask
-    low: float | None
-    high: float | None
     required: tuple[Constraint, ...]
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """The middle 95 % of the thresholds found in resamples; None without any."""
+        if self.again is None:
+            return None, None
+        low, high = np.quantile(self.thresholds[[*self.again.rules]], (0.025, 0.975)).tolist()
+        return low, high
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +243,11 @@ class CutMatrices:
         return (
             self.counts if inside is None else self.at(self.bounds, inside.take(self.ranking.places).astype(np.float64))
         )
+
+    def drawn(self, times: Array, bounds: Positions) -> CountsOf:
+        """Matrices as by `at`, of some samples (n) alone, or of all."""
+        whole = self.at(bounds, times)
+        return lambda inside: whole if inside is None else self.at(bounds, times * inside.take(self.ranking.places))
 
 
 def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
@@ -310,81 +309,47 @@ def search_threshold(
 
     Raises:
         NoFeasibleRule: no cut is feasible.
-        ValueError: more than two classes, or an objective with a value per class.
+        ValueError: more than two classes.
     """
     if default_threshold is None and scores.are_probabilities:
         default_threshold = 0.5
     cuts = cut_matrices(scores, positive)
-    values, held = wanted.objective.values(cuts.of), wanted.held(cuts.of)
-    allowed, required = wanted.feasible(held, values), tuple(wanted.constraints)
+    values = wanted.values(cuts.of)
+    allowed, required = wanted.feasible(values), tuple(wanted.constraints)
     if guarantee is not None:
-        found = guaranteed(cuts.counts, wanted.constraints, 1.0 - guarantee, wanted.seed)
-        allowed, required = allowed & found.allowed, found.constraints
+        known, required = guaranteed(cuts.counts, wanted.constraints, 1.0 - guarantee, wanted.seed)
+        allowed = allowed & known
     middle = default_threshold if default_threshold is not None else float(np.median(cuts.thresholds))
     chosen = _best(wanted.rated(values, allowed), np.abs(cuts.thresholds - middle))
-    honest, low, high, optimism = None, None, None, None
-    if wanted.correction is not Correction.NONE:
-        search = _Resampled(replace(wanted, constraints=required), cuts, chosen, values, held)
-        attempts, thresholds = search.attempts()
-        honest = attempts.corrected(float(values[chosen]), wanted.correction, wanted.seed)
-        optimism = attempts.optimism()
-        low, high = (float(limit) for limit in np.quantile(thresholds, (0.025, 0.975)))
     return ThresholdRule(
         threshold=float(cuts.thresholds[chosen]),
-        objective=float(values[chosen]),
+        values=values[:, chosen],
         counts=cuts.counts[chosen],
         default_threshold=default_threshold,
         thresholds=cuts.thresholds,
-        objectives=values,
+        objectives=values[0],
         feasible=allowed,
-        corrected=honest,
-        low=low,
-        high=high,
-        optimism=optimism,
-        held=np.array([own[chosen] for own in held]),
+        again=_again(replace(wanted, constraints=required), cuts, chosen, values),
         required=required,
     )
 
 
-class _Resampled:
-    """Repeats the search in bootstrap samples, drawn within the classes so that none is lost."""
+def _again(wanted: Wanted, cuts: CutMatrices, chosen: int, values: Array) -> SearchedAgain[int] | None:
+    """Repeat the search among cuts, whose values (1 + c, g + 1) are known on the data, in resamples."""
+    states, members = np.arange(cuts.bounds.size), cuts.ranking.members
+    if states.size > _CUTS_RESAMPLED:
+        states = np.unique(np.append(np.linspace(0, states[-1], _CUTS_RESAMPLED).astype(np.intp), chosen))
+    # The kept cuts end with the one that predicts everything.
+    bounds, thresholds = cuts.bounds[states], cuts.thresholds[states]
+    middle = np.abs(thresholds - float(np.median(thresholds)))
 
-    def __init__(self, wanted: Wanted, cuts: CutMatrices, chosen: int, values: Array, held: Sequence[Array]) -> None:
-        self.wanted, self.cuts = wanted, cuts
-        states = np.arange(cuts.bounds.size)
-        if states.size > _CUTS_RESAMPLED:
-            states = np.unique(np.append(np.linspace(0, states[-1], _CUTS_RESAMPLED).astype(np.intp), chosen))
-        # The kept cuts end with the one that predicts everything.
-        self.bounds: Positions = cuts.bounds.take(states)
-        self.thresholds = cuts.thresholds.take(states)
-        self.original, self.kept = values[states], [own[states] for own in held]
+    def found_in(times: Array) -> tuple[int, Array]:
+        here = wanted.values(cuts.drawn(times, bounds))
+        place = _best(wanted.rated(here), middle)
+        return int(states[place]), here[:, place]
 
-    def _counts_of(self, times: Array, bounds: Positions) -> CountsOf:
-        """Matrices (b, 2, 2) at some cuts, and the last, for multiplicities (n) of the samples."""
-        whole = self.cuts.at(bounds, times)
-        return lambda inside: (
-            whole if inside is None else self.cuts.at(bounds, times * inside.take(self.cuts.ranking.places))
-        )
+    def values_of(cut: int, times: Array | None) -> Array:
+        return values[:, cut] if times is None else wanted.values(cuts.drawn(times, cuts.bounds[[cut, -1]]))[:, 0]
 
-    def attempts(self) -> tuple[Attempts, list[float]]:
-        """Performance of the rules found in resamples, and their thresholds."""
-        wanted, members = self.wanted, self.cuts.ranking.members
-        rng, sides = np.random.default_rng(wanted.seed), (np.flatnonzero(~members), np.flatnonzero(members))
-        middle = np.abs(self.thresholds - float(np.median(self.thresholds)))
-        found, thresholds = Attempts(), []
-        for _ in range(wanted.resamples):
-            times = bootstrap_counts(sides, members.size, rng)
-            counts_of = self._counts_of(times, self.bounds)
-            values, held = wanted.objective.values(counts_of), wanted.held(counts_of)
-            try:
-                best = _best(wanted.rated(values, wanted.feasible(held, values)), middle)
-            except NoFeasibleRule:
-                continue
-            thresholds.append(float(self.thresholds[best]))
-            found.gaps.append(float(values[best]) - float(self.original[best]))
-            found.kept.append([float(here[best]) - float(own[best]) for here, own in zip(held, self.kept, strict=True)])
-            if wanted.correction is Correction.B632:
-                left_out = (times == 0).astype(np.float64)
-                outside = wanted.objective.values(self._counts_of(left_out, self.bounds[[best, -1]]))
-                found.outside.append(float(outside[0]))
-        return found, thresholds
+    apparent, sides = float(values[0, chosen]), (np.flatnonzero(~members), np.flatnonzero(members))
+    return search_again(wanted, apparent, sides, np.random.default_rng(wanted.seed), found_in, values_of)

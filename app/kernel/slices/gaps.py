@@ -115,25 +115,10 @@ def half_counted(counts: Array) -> Array:
     return counts + more + errors[..., None] * (1.0 - np.eye(size))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AtShares:
-    """V values of two matrices at the class shares of the second.
-
-    Attributes:
-        first: (V) of the rows of the slice.
-        second: (V) of the other side as it is.
-        own: (V, K, K) what a sample of the slice in each cell adds to the differences, in its unit of weight.
-        others: (V, K, K) what a sample of the other side adds.
-    """
-
-    first: Array
-    second: Array
-    own: Array
-    others: Array
-
-
-def at_reference_shares(counts: Array, reference: Array, functional: Functional) -> AtShares | None:
-    """Values at the class prevalence of the reference; None where it has a class that the slice lacks.
+def at_reference_shares(counts: Array, reference: Array, functional: Functional) -> tuple[Array, Array] | None:
+    """Values (2, V) of the rows of a slice at the class prevalence of its reference and of that as it is, and what a
+    sample of each in each cell adds to them (2, V, K, K), in its unit of weight; None where the reference has a class
+    that the slice lacks.
 
     With pi the shares, g the derivatives there, g_ their means by row and h = g_ of the slice less g_ of the reference:
     a sample of the slice of class k in cell j adds pi_k / n_k (g_kj - g_k), one of the reference the same of its own
@@ -155,10 +140,12 @@ def at_reference_shares(counts: Array, reference: Array, functional: Functional)
         by_row = np.where(wanted > 0, moves.sum(axis=-1) / wanted, 0.0)
         each = np.where(wanted > 0, shares / np.stack([actual, wanted]), 0.0)
         slopes = each[..., None] * np.where(both > 0, moves / both - by_row[..., None], 0.0)
-        first, second = functional(Table(both)).reshape(2, -1)
+        values = functional(Table(both)).reshape(2, -1)
     h = by_row[:, 0] - by_row[:, 1]
     of_shares = (h - (h @ shares)[:, None]) / total
-    return AtShares(first, second, slopes[:, 0], np.where(reference > 0, of_shares[..., None] - slopes[:, 1], 0.0))
+    # The shares move the slice, with those of the reference.
+    others = np.where(reference > 0, slopes[:, 1] - of_shares[..., None], 0.0)
+    return values, np.stack([slopes[:, 0], others])
 
 
 def drawn_at_reference_shares(

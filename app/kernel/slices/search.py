@@ -25,40 +25,14 @@ _SPARSE = 4
 _FEWEST_UNITS = 100
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SampleLosses:
-    """Losses of n samples, of which slices have means.
+class SampleLosses(ABC):
+    """Losses of n samples, of which slices have means."""
 
-    Attributes:
-        values: (n) 0 or 1, or numbers.
-        weights: (n) of the samples; None is 1 each.
-        groups: (n) codes of groups of dependent samples; None where they are independent.
-    """
+    size: int
 
-    values: Array
-    weights: Array | None = None
-    groups: Codes | None = None
-
-    @property
-    def are_events(self) -> bool:
-        """Are they 0 or 1 of independent samples of one weight, so that tails are exact?"""
-        return self.weights is None and self.groups is None and bool(np.isin(self.values, (0.0, 1.0)).all())
-
+    @abstractmethod
     def taken(self, mask: Mask) -> "SampleLosses":
-        """Return those of some samples."""
-        return SampleLosses(
-            self.values[mask],
-            None if self.weights is None else self.weights[mask],
-            None if self.groups is None else self.groups[mask],
-        )
-
-    def counts(self) -> "SliceTables":
-        """Return what is counted of slices."""
-        return EventCounts(self.values) if self.are_events else MeanCounts.of(self)
-
-
-class SliceTables(ABC):
-    """Tables of slices of the same samples."""
+        """Return the losses of some samples."""
 
     @abstractmethod
     def table(self, rows: Codes, cells: Codes, size: int) -> Array:
@@ -74,11 +48,28 @@ class SliceTables(ABC):
         """One-sided p (S) that no more is lost in them than in all other samples."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EventCounts(SliceTables):
-    """Events (n) in independent samples: samples and events of each slice, exact tails."""
+def sample_losses(values: Array, weights: Array | None = None, groups: Codes | None = None) -> SampleLosses:
+    """Losses of samples.
 
-    events: Array
+    Args:
+        values: (n) 0 or 1, or numbers.
+        weights: (n) of the samples; None is 1 each.
+        groups: (n) codes of groups of dependent samples; None where they are independent.
+    """
+    if weights is None and groups is None and bool(np.isin(values, (0.0, 1.0)).all()):
+        return EventLosses(values)
+    return MeanLosses(values, weights, groups)
+
+
+class EventLosses(SampleLosses):
+    """Events (n) in independent samples of one weight: samples and events of each slice, exact tails."""
+
+    def __init__(self, events: Array) -> None:
+        self.events, self.size = events, events.size
+
+    def taken(self, mask: Mask) -> SampleLosses:
+        """Return the losses of some samples."""
+        return EventLosses(self.events[mask])
 
     def table(self, rows: Codes, cells: Codes, size: int) -> Array:
         """Samples and events (size, 2)."""
@@ -87,49 +78,43 @@ class EventCounts(SliceTables):
 
     def p(self, table: Array) -> Array:
         """Hypergeometric tails."""
-        total = np.asarray(float(self.events.size)), np.asarray(float(self.events.sum()))
+        total = np.asarray(float(self.size)), np.asarray(float(self.events.sum()))
         return hypergeometric_tails(table[:, 1], table[:, 0], total[1], total[0])[0]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MeanCounts(SliceTables):
+class MeanLosses(SampleLosses):
     """Weighted means of losses of groups, each of which may be a single sample: Welch's t against all other samples.
 
     The variance in a slice is at least what the variance of all makes of it: a slice of few different losses, such as
-    of misses alone, knows its own too little.
-
-    Attributes:
-        units: (n) group of each sample; None where each is one of its own.
-        losses: (n) weights times losses.
-        weights: (n).
-        sums: (2, G) losses and weights of each group.
-        between: Variance of a sample of weight 1 that its group has, by the moments of samples and of groups.
-        within: Variance of it beside that.
+    of misses alone, knows its own too little. It has two parts, by the moments of samples and of groups: ``between``
+    and ``within`` are the variance of a sample of weight 1 that its group has, and what it has beside that.
     """
 
-    units: Codes | None
-    losses: Array
-    weights: Array
-    sums: Array
-    between: float
-    within: float
-
-    @classmethod
-    def of(cls, losses: SampleLosses) -> "MeanCounts":
-        """Add them up."""
-        weights = np.ones(losses.values.size) if losses.weights is None else losses.weights
-        units = None if losses.groups is None else np.unique(losses.groups, return_inverse=True)[1]
-        lost = weights * losses.values
-        sums = np.stack([lost, weights])
-        if units is not None:
-            sums = sums_by_code(units, sums, int(units.max(initial=-1)) + 1)
-        mean = lost.sum() / weights.sum()
-        own, moves, alone = lost - mean * weights, sums[0] - mean * sums[1], weights @ weights
+    def __init__(self, values: Array, weights: Array | None = None, groups: Codes | None = None) -> None:
+        self._given, self.size = (values, weights, groups), values.size
+        self.weights = np.ones(values.size) if weights is None else weights
+        self.units = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        self.losses = self.weights * values
+        sums = np.stack([self.losses, self.weights])
+        if self.units is not None:
+            sums = sums_by_code(self.units, sums, int(self.units.max(initial=-1)) + 1)
+        alone = self.weights @ self.weights
         with silently():
+            mean = self.losses.sum() / self.weights.sum()
+            own, moves = self.losses - mean * self.weights, sums[0] - mean * sums[1]
             variance, more = (own @ own) / alone, sums[1] @ sums[1] - alone
             part = ((moves @ moves) / variance - alone) / more if more > 0 and variance > 0 else 0.0
-        between = variance * min(max(float(part), 0.0), 1.0)
-        return cls(units, lost, weights, sums, between, variance - between)
+        self.sums, self.between = sums, variance * min(max(float(part), 0.0), 1.0)
+        self.within = variance - self.between
+
+    def taken(self, mask: Mask) -> SampleLosses:
+        """Return the losses of some samples."""
+        values, weights, groups = self._given
+        return sample_losses(
+            values[mask],
+            None if weights is None else weights[mask],
+            None if groups is None else groups[mask],
+        )
 
     def table(self, rows: Codes, cells: Codes, size: int) -> Array:
         """Samples, weighted losses, t, and units of one weight that the slices are worth (size, 4)."""
@@ -192,19 +177,6 @@ class WeakSlice:
     p_adjusted: float
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """Weak slices that a search found.
-
-    Attributes:
-        found: The weak slices, in the order in which they were found: the clearest first.
-        looked_at: Slices with enough samples, by the number of their conditions.
-    """
-
-    found: tuple[WeakSlice, ...]
-    looked_at: tuple[int, ...]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
     """Slices of so many conditions with enough samples.
@@ -222,8 +194,9 @@ class _Table:
 
 def find_weak(
     columns: Sequence[Codes], losses: SampleLosses, *, depth: int = 3, fewest: int = 30, level: float = 0.05
-) -> Search:
-    """Find slices in which more is lost than by chance.
+) -> tuple[list[WeakSlice], tuple[int, ...]]:
+    """Find slices in which more is lost than by chance, the clearest first, and how many slices with enough samples
+    were looked at, by the number of their conditions.
 
     The clearest slice is taken first. A condition is dropped while the wider slice is a find itself and the narrower is
     not worse within it. Then the samples of the slice are taken out, and the rest is looked through again.
@@ -235,22 +208,21 @@ def find_weak(
         fewest: Samples of the smallest slice.
         level: Chance of any false find, at most.
     """
-    left = np.ones(losses.values.size, dtype=np.bool_)
+    left = np.ones(losses.size, dtype=np.bool_)
     numbers: tuple[int, ...] = ()
     found: list[WeakSlice] = []
     while left.any():
         some, own = [column[left] for column in columns], losses.taken(left)
-        counts = own.counts()
-        tables = [_joined(parts, size) for size, parts in enumerate(_slices(some, counts, depth, fewest), start=1)]
+        tables = [_joined(parts, size) for size, parts in enumerate(_slices(some, own, depth, fewest), start=1)]
         # What is left holds fewer slices; those looked at first count throughout.
         numbers = numbers or tuple(len(table.facts) for table in tables)
-        best = _clearest(tables, numbers, counts)
+        best = _clearest(tables, numbers, own)
         if best is None or best.p_adjusted > level:
             break
         best = _widened(best, some, own, numbers, level)
         found.append(best)
         left &= ~_members(best.conditions, columns)
-    return Search(tuple(found), numbers)
+    return found, numbers
 
 
 def _members(conditions: Sequence[Condition], columns: Sequence[Codes]) -> Mask:
@@ -259,13 +231,13 @@ def _members(conditions: Sequence[Condition], columns: Sequence[Codes]) -> Mask:
     return members
 
 
-def _clearest(tables: Sequence[_Table], numbers: Sequence[int], counts: SliceTables) -> WeakSlice | None:
+def _clearest(tables: Sequence[_Table], numbers: Sequence[int], losses: SampleLosses) -> WeakSlice | None:
     """The slice with the smallest adjusted p; None where there is none."""
     best: WeakSlice | None = None
     for table, number in zip(tables, numbers, strict=True):
         if not len(table.facts):
             continue
-        p = counts.p(table.facts)
+        p = losses.p(table.facts)
         place = int(p.argmin())
         adjusted = min(float(p[place]) * len(numbers) * number, 1.0)
         if best is None or adjusted < best.p_adjusted:
@@ -277,9 +249,8 @@ def _clearest(tables: Sequence[_Table], numbers: Sequence[int], counts: SliceTab
 
 def _slice(conditions: tuple[Condition, ...], members: Mask, losses: SampleLosses, numbers: Sequence[int]) -> WeakSlice:
     """A slice of some samples (n), as one of so many by the number of their conditions."""
-    counts = losses.counts()
-    facts = counts.table(np.arange(members.size), members.astype(np.intp), 2)[1:]
-    p = float(counts.p(facts)[0])
+    facts = losses.table(np.arange(members.size), members.astype(np.intp), 2)[1:]
+    p = float(losses.p(facts)[0])
     adjusted = min(p * len(numbers) * numbers[len(conditions) - 1], 1.0)
     return WeakSlice(conditions, int(facts[0, 0]), float(facts[0, 1]), p, adjusted)
 
@@ -311,7 +282,7 @@ def _joined(parts: Sequence[_Table], conditions: int) -> _Table:
     return _Table(*(np.concatenate([getattr(one, name) for one in parts]) for name in ("columns", "values", "facts")))
 
 
-def _slices(columns: Sequence[Codes], counts: SliceTables, depth: int, fewest: int) -> list[list[_Table]]:
+def _slices(columns: Sequence[Codes], losses: SampleLosses, depth: int, fewest: int) -> list[list[_Table]]:
     """Slices with enough samples, by the number of their conditions. Smaller ones hold no larger ones, so nothing is
     made of them.
     """
@@ -331,8 +302,8 @@ def _slices(columns: Sequence[Codes], counts: SliceTables, depth: int, fewest: i
                 names, cells = np.unique(cells, return_inverse=True)
             else:
                 names = np.arange(len(values) * n_values)
-            facts = counts.table(here, cells, names.size)
-            kept = np.flatnonzero(counts.enough(facts, fewest))
+            facts = losses.table(here, cells, names.size)
+            kept = np.flatnonzero(losses.enough(facts, fewest))
             if not kept.size:
                 continue
             of_cells = np.column_stack([values[names[kept] // n_values], names[kept] % n_values])

@@ -8,11 +8,10 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.errors import CurveUndefined, Fault, NoSamples, OutOfReach, UnknownClass
-from app.domain.inputs.labels import listed, shown
+from app.domain.inputs.labels import listed, place_in
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
 from app.domain.members import LEFT_OUT, SPREAD, named, typed
-from app.domain.wording import nearest_labels
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.curves import (
@@ -455,11 +454,7 @@ def _weights(question: CurveQuestion, view: _View, grouping: Grouping | None, ma
 def _class(source: MatrixInput, name: CurveName, label: str | None) -> int | None:
     labels: Sequence[str] = source.labels
     if label is not None:
-        if label not in labels:
-            raise UnknownClass(
-                f"expected one of {listed(labels)}, got {shown(label)}", suggestions=nearest_labels(label, labels)
-            )
-        return labels.index(label)
+        return place_in(labels, label)
     if name is CurveName.CALIBRATION:
         return source.positive
     if name in OVERALL_CURVES:

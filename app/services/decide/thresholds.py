@@ -18,8 +18,16 @@ from app.domain.inputs.samples import DecidedBy
 from app.domain.members import LEFT_OUT, numbers, typed
 from app.domain.slices import Places, places_of, refuse_unknown_slices, restricted
 from app.domain.wording import chance, number, percent
-from app.kernel.decide.class_weights import WeightRule, search_weights, simplex_size, weight_surface
-from app.kernel.decide.rules import Constraint, Corrected, NoFeasibleRule, Placed, Wanted, constraint_probabilities
+from app.kernel.decide.class_weights import pareto_front, rules_on_grid, search_weights, simplex, simplex_size
+from app.kernel.decide.rules import (
+    Constraint,
+    Corrected,
+    FoundRule,
+    NoFeasibleRule,
+    Placed,
+    Wanted,
+    constraint_probabilities,
+)
 from app.kernel.decide.rules import Correction as Correction
 from app.kernel.decide.thresholds import ThresholdRule, search_threshold
 from app.kernel.metrics.expression import Combination, Expression, OverSlices, Sliced, is_list, is_of_slices
@@ -140,18 +148,18 @@ class DecisionRule:
 
     evaluation_id: UUID | None
     rule: DecidedBy
-    threshold: float | None
-    low: float | None
-    high: float | None
-    default_threshold: float | None
-    weights: Mapping[str, float] | None
+    threshold: float | None = None
+    low: float | None = None
+    high: float | None = None
+    default_threshold: float | None = None
+    weights: Mapping[str, float] | None = None
     objective: RuleObjective
     constraints: Sequence[RuleConstraint]
     constraints_probability: float | None
     guarantee: float | None = field(default=None, metadata=LEFT_OUT)
     confusion_matrix: Array = field(metadata=_MATRIX)
     default_confusion_matrix: NDArray[Any] = field(metadata=_MATRIX)
-    curve: RuleCurve | None
+    curve: RuleCurve | None = None
     surface: RuleSurface | None = field(default=None, metadata=LEFT_OUT)
     note: str
 
@@ -242,9 +250,19 @@ def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuesti
     limits = [_scalar(limit.metric, source, f"/constraints/{i}/metric") for i, limit in enumerate(question.limits)]
     _check_guarantee(source, question, limits)
     _check_surface(source, question)
-    search = _Search(source, question, objective, limits, better.better)
+    wanted = Wanted(
+        objective=_placed(objective, source, "/objective"),
+        constraints=[
+            Constraint(_placed(expression, source, f"/constraints/{i}/metric"), limit.minimum, limit.maximum)
+            for i, (expression, limit) in enumerate(zip(limits, question.limits, strict=True))
+        ],
+        maximize=better.better is Better.HIGHER,
+        correction=question.correction,
+        seed=question.seed,
+    )
+    search = _Search(identifier, source, question, (objective, *limits), wanted)
     try:
-        return search.by_threshold(identifier) if len(source.labels) == 2 else search.by_weights(identifier)
+        return search.by_threshold() if len(source.labels) == 2 else search.by_weights()
     except NoFeasibleRule as error:
         raise NoRule(str(error)) from error
 
@@ -300,47 +318,36 @@ def _independent(source: MatrixInput) -> bool:
     return source.content is Content.counts and not source.is_grouped
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class _Search:
-    def __init__(
-        self,
-        source: MatrixInput,
-        question: RuleQuestion,
-        objective: Expression,
-        limits: Sequence[Expression],
-        better: Better,
-    ) -> None:
-        self.source, self.question, self.objective, self.better = source, question, objective, better
-        self.constraints = [
-            Constraint(
-                expression, limit.minimum, limit.maximum, _placed(expression, source, f"/constraints/{i}/metric")
-            )
-            for i, (expression, limit) in enumerate(zip(limits, question.limits, strict=True))
-        ]
-        self.wanted = Wanted(
-            objective=_placed(objective, source, "/objective") or Placed(objective),
-            constraints=self.constraints,
-            maximize=better is Better.HIGHER,
-            correction=question.correction,
-            seed=question.seed,
-        )
-        self.scores: Scores = scores_of(source)
-        self.run = RunData(source)
+    identifier: UUID | None
+    source: MatrixInput
+    question: RuleQuestion
+    expressions: Sequence[Expression]
+    wanted: Wanted
 
-    def by_threshold(self, identifier: UUID | None) -> DecisionRule:
-        question, source = self.question, self.source
+    def by_threshold(self) -> DecisionRule:
+        question, source, scores = self.question, self.source, scores_of(self.source)
         given = source.facts.get("threshold")
         # Folds may have had a threshold each.
-        default = given if isinstance(given, int | float) else 0.5 if self.scores.are_probabilities else None
+        default = given if isinstance(given, int | float) else 0.5 if scores.are_probabilities else None
         found = search_threshold(
-            self.scores,
+            scores,
             replace(self.wanted, resamples=question.resamples or _RESAMPLES),
             positive=1 if source.positive is None else source.positive,
             default_threshold=default,
             guarantee=question.guarantee,
         )
-        guaranteed = found.required if question.guarantee is not None else ()
-        required = [one.maximum if one.minimum is None else one.minimum for one in guaranteed]
-        return self._answer(identifier, found, required=required, curve=self._curve(found))
+        low, high = found.limits
+        answer = self._answer(found, DecidedBy.THRESHOLD, found.required if question.guarantee is not None else ())
+        return replace(
+            answer,
+            threshold=found.threshold,
+            low=low,
+            high=high,
+            default_threshold=found.default_threshold,
+            curve=self._curve(found),
+        )
 
     def _curve(self, found: ThresholdRule) -> RuleCurve:
         defined = np.isfinite(found.objectives)
@@ -355,98 +362,79 @@ class _Search:
         curve = thin(whole, self.question.max_points)
         return RuleCurve(curve.x, curve.y, curve.references[0][1] > 0)
 
-    def by_weights(self, identifier: UUID | None) -> DecisionRule:
-        question = self.question
-        if not self.scores.are_probabilities:
+    def by_weights(self) -> DecisionRule:
+        question, scores = self.question, scores_of(self.source)
+        if not scores.are_probabilities:
             raise NoRule("class weights multiply probabilities, and the input holds scores that are no probabilities")
-        placed = [self.wanted.objective, *(one.placed for one in self.constraints)]
-        slices = max(1 if one is None else one.size for one in placed)
-        small = self.scores.n_samples * self.scores.n_classes * slices <= MOST_RESAMPLED
+        slices = max(one.size for one in self.wanted.placed)
+        small = scores.n_samples * scores.n_classes * slices <= MOST_RESAMPLED
         wanted = replace(
             self.wanted,
             correction=question.correction if small else Correction.NONE,
             resamples=min(question.resamples or _WEIGHT_RESAMPLES, 5 * _WEIGHT_RESAMPLES),
         )
         starts, sweeps = (_STARTS, 20) if small else (_FEW_STARTS, 5)
-        found = search_weights(self.scores, wanted, starts=starts, sweeps=sweeps)
-        return replace(self._answer(identifier, found), surface=self._surface())
+        found = search_weights(scores, wanted, starts=starts, sweeps=sweeps)
+        weights = dict(zip(self.source.labels, found.weights.tolist(), strict=True))
+        return replace(self._answer(found, DecidedBy.ARGMAX), weights=weights, surface=self._surface(scores))
 
-    def _surface(self) -> RuleSurface | None:
+    def _surface(self, scores: Scores) -> RuleSurface | None:
         steps = self.question.surface_steps
         if steps is None:
             return None
-        found = weight_surface(self.scores, self.wanted, steps=steps)
+        weights = simplex(scores.n_classes, steps)
+        values, recalls = rules_on_grid(scores, self.wanted, weights)
         return RuleSurface(
             steps=steps,
             labels=self.source.labels,
-            weights=found.weights,
-            objective=numbers(found.objectives),
-            feasible=found.feasible,
-            recalls=numbers(found.recalls),
-            front=np.flatnonzero(found.front).tolist(),
-            best_index=found.best,
+            weights=weights,
+            objective=numbers(values[0]),
+            feasible=self.wanted.feasible(values),
+            recalls=numbers(recalls),
+            front=np.flatnonzero(pareto_front(recalls)).tolist(),
+            best_index=self.wanted.best(values),
         )
 
-    def _answer(
-        self,
-        identifier: UUID | None,
-        found: ThresholdRule | WeightRule,
-        *,
-        required: Sequence[float | None] = (),
-        curve: RuleCurve | None = None,
-    ) -> DecisionRule:
+    def _answer(self, found: FoundRule[Any], rule: DecidedBy, required: Sequence[Constraint] = ()) -> DecisionRule:
+        """Return what every rule has, of either kind."""
+        question, wanted, run = self.question, self.wanted, RunData(self.source)
+        (value, *held), (default, *others) = (
+            numbers(np.array(values)) for values in (found.values, [run.of(one)[0] for one in self.expressions])
+        )
         each, together = self._chances(found)
-        cut = found if isinstance(found, ThresholdRule) else None
-        weights = None if isinstance(found, ThresholdRule) else found.weights.tolist()
+        gain = None if value is None or default is None else (value - default) * (1.0 if wanted.maximize else -1.0)
+        shown = [one.maximum if one.minimum is None else one.minimum for one in required]
         return DecisionRule(
-            evaluation_id=identifier,
-            rule=DecidedBy.ARGMAX if cut is None else DecidedBy.THRESHOLD,
-            threshold=None if cut is None else cut.threshold,
-            low=None if cut is None else cut.low,
-            high=None if cut is None else cut.high,
-            default_threshold=None if cut is None else cut.default_threshold,
-            weights=None if weights is None else dict(zip(self.source.labels, weights, strict=True)),
-            objective=self._objective(found),
+            evaluation_id=self.identifier,
+            rule=rule,
+            objective=RuleObjective(
+                expression=question.objective,
+                value=value,
+                default=default,
+                better=Better.HIGHER if wanted.maximize else Better.LOWER,
+                gain=gain,
+                corrected=found.corrected,
+            ),
             constraints=[
-                RuleConstraint(
-                    metric=limit.metric,
-                    value=value,
-                    default=numbers(self.run.of(constraint.expression))[0],
-                    probability=chance,
-                    required=required[index] if required else None,
-                )
-                for index, (limit, constraint, value, chance) in enumerate(
-                    zip(self.question.limits, self.constraints, numbers(found.held), each, strict=True)
+                RuleConstraint(metric=limit.metric, value=value, default=other, probability=chance, required=needed)
+                for limit, value, other, chance, needed in zip(
+                    question.limits, held, others, each, shown or [None] * len(held), strict=True
                 )
             ],
             constraints_probability=together,
-            guarantee=self.question.guarantee,
+            guarantee=question.guarantee,
             confusion_matrix=found.counts,
             default_confusion_matrix=self.source.counts,
-            curve=curve,
             note=" ".join(self._notes(found.corrected, together)),
         )
 
-    def _objective(self, found: ThresholdRule | WeightRule) -> RuleObjective:
-        value, default = numbers(np.array([found.objective, self.run.of(self.objective)[0]]))
-        gain = None
-        if value is not None and default is not None:
-            gain = value - default if self.better is Better.HIGHER else default - value
-        return RuleObjective(
-            expression=self.question.objective,
-            value=value,
-            default=default,
-            better=self.better,
-            gain=gain,
-            corrected=found.corrected,
-        )
-
-    def _chances(self, found: ThresholdRule | WeightRule) -> tuple[Sequence[float | None], float | None]:
+    def _chances(self, found: FoundRule[Any]) -> tuple[Sequence[float | None], float | None]:
         """Return the probabilities that the population meets each constraint, and all of them."""
-        placed = any(one.placed is not None for one in self.constraints)
-        if not self.constraints or placed or found.optimism is None or not _independent(self.source):
-            return [None] * len(self.constraints), None
-        return constraint_probabilities(found.counts, self.constraints, found.optimism, self.question.seed)
+        constraints, again = self.wanted.constraints, found.again
+        sliced = any(map(is_of_slices, self.expressions[1:]))
+        if not constraints or sliced or again is None or not _independent(self.source):
+            return [None] * len(constraints), None
+        return constraint_probabilities(found.counts, constraints, again.optimism, self.question.seed)
 
     def _notes(self, corrected: Corrected | None, together: float | None) -> list[str]:
         notes = ["The rule was chosen on the samples that its value is computed from, so the value is optimistic."]
@@ -468,7 +456,7 @@ class _Search:
                 "The constraints are met on these samples; that they are in the population has a probability of about "
                 f"{chance(together)}. A guarantee can be asked for."
             )
-        elif self.constraints:
+        elif self.wanted.constraints:
             notes.append(
                 "The constraints are met on these samples; how likely they are in the population is not known."
             )
@@ -500,8 +488,8 @@ def _scalar(text: str, source: MatrixInput, pointer: str) -> Expression:
     return expression
 
 
-def _placed(expression: Expression, source: MatrixInput, pointer: str) -> Placed | None:
-    """An expression of slices with the samples of each; None of all samples.
+def _placed(expression: Expression, source: MatrixInput, pointer: str) -> Placed:
+    """An expression with the samples that it, or each of its slices, is of.
 
     Raises:
         InvalidInput: a slice has no samples.
@@ -509,7 +497,7 @@ def _placed(expression: Expression, source: MatrixInput, pointer: str) -> Placed
     """
     samples = source.samples
     if not is_of_slices(expression) or samples is None:
-        return None
+        return Placed(expression)
 
     def place(expression: Expression, places: Places) -> Placed:
         some = restricted(source, places)

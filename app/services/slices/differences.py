@@ -118,6 +118,16 @@ class Held:
         """Is it itself what the others are held against?"""
         return np.array_equal(self.own.places, self.other.places)
 
+    @property
+    def against(self) -> Side:
+        """The side that rates are held against: of all samples those outside of the slice."""
+        return self.rest if self.contained else self.other
+
+    @property
+    def apart(self) -> bool:
+        """Are none of these in the slice?"""
+        return self.disjoint or self.contained
+
 
 class RateFacts(NamedTuple):
     """Facts of which the difference of a rate is made; see `RateDifferences`.
@@ -179,14 +189,19 @@ class Whole:
 
     def rate_facts(self, rate: Rate, held: Held) -> RateFacts:
         """Facts of a rate of one slice, of which its difference is made."""
+        part = 0.0
         with silently():
-            counts = [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, self._against(held))]
+            counts = [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, held.against)]
+            if held.contained:
+                # That of the slice in the denominator of all samples.
+                own, whole = (rate.counts(side.run.table)[1] for side in (held.own, held.other))
+                part = float(own / whole)
         return RateFacts(
             hits=(float(counts[0][0]), float(counts[1][0])),
             among=(float(counts[0][1]), float(counts[1][1])),
-            factor=1.0 - self._part(rate, held) if held.contained else 1.0,
+            factor=1.0 - part,
             correlation=self._correlation(rate, held),
-            exact=self.plain and (held.disjoint or held.contained),
+            exact=self.plain and held.apart,
         )
 
     def rate_gaps(self, rate: Rate, bounds: Bounds, facts: Sequence[RateFacts]) -> list[SliceDifference]:
@@ -206,52 +221,30 @@ class Whole:
         gaps = _differences(columns, [bounds] * len(facts), method=name, reasons=[None] * len(facts))
         return [SliceDifference(value=None, reason=_UNDEFINED) if one.value is None else one for one in gaps]
 
-    @staticmethod
-    def _against(held: Held) -> Side:
-        """Against all samples a rate is held against those outside of the slice."""
-        return held.rest if held.contained else held.other
-
-    @staticmethod
-    def _part(rate: Rate, held: Held) -> float:
-        """Part of the slice in the denominator of all samples."""
-        own, whole = (float(rate.counts(side.run.table)[1]) for side in (held.own, held.other))
-        return own / whole if whole else nan
-
     def _correlation(self, rate: Rate, held: Held) -> float:
         """Correlation of the rates of both sides, by samples or groups that both have."""
-        against = self._against(held)
-        if self.grouping is None and (held.disjoint or held.contained):
+        if self.grouping is None and held.apart:
             return 0.0
-        first, second = (self._of_rate(rate, side) for side in (held.own, against))
+        first, second = (self._of_rate(rate, side) for side in (held.own, held.against))
         size = float(np.sqrt((first @ first) * (second @ second)))
         return float(first @ second) / size if size > 0.0 else 0.0
 
     def _of_rate(self, rate: Rate, side: Side) -> Array:
         """Influence of the groups, or of the entries as roots of sums of squares, on a rate, up to a factor."""
-        truth, predicted = self._codes
-        among = rate.among.hold(truth, predicted, rate.of) & side.mask
-        hits = rate.hits.hold(truth, predicted, rate.of)
-        weights = np.where(among, self.weights, 0.0)
-        total = float(weights.sum())
-        if not total:
-            return self._summed(weights)
-        own = np.where(among, np.sqrt(self.squares), 0.0) if self.grouping is None else weights
-        return self._summed(own * (hits - float(weights @ hits) / total) / total)
+        samples = side.source.known_samples
+        among, hits = (cells.hold(samples.truth, samples.predicted, rate.of) for cells in (rate.among, rate.hits))
+        weights, roots = self.weights[side.places] * among, np.sqrt(self.squares[side.places]) * among
+        share = float(weights @ hits) / (float(weights.sum()) or 1.0)
+        return self._added((roots if self.grouping is None else weights) * (hits - share), side)
 
-    @property
-    def _codes(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        samples = self.source.known_samples
-        return samples.truth.astype(np.intp), samples.predicted.astype(np.intp)
-
-    def _summed(self, influences: Array) -> Array:
-        """Influences (..., n) summed by group, where samples come in groups."""
-        grouping = self.grouping
+    def _added(self, influences: Array, side: Side) -> Array:
+        """Return what entries of the whole, or groups of them, add to values (..., n), by the influences of a side."""
+        placed, grouping = np.zeros((*influences.shape[:-1], side.total)), self.grouping
+        placed[..., side.places] = influences
         if grouping is None:
-            return influences
-        rows = influences.reshape(-1, influences.shape[-1])
-        sums = [sums_by_code(grouping.codes, row, grouping.n_groups) for row in rows]
+            return placed
         few = (grouping.n_groups / max(grouping.n_groups - 1.0, 1.0)) ** 0.5
-        summed: Array = few * np.array(sums).reshape(*influences.shape[:-1], grouping.n_groups)
+        summed: Array = few * sums_by_code(grouping.codes, placed, grouping.n_groups)
         return summed
 
     # --- what has derivatives by the cells ---------------------------------------------------------------------------
@@ -273,6 +266,8 @@ class Whole:
         found = at_reference_shares(own, other, functional)
         if found is None:
             return _lacking(estimands)
+        values, influences = found
+        moved = values[0] - values[1]
         if self._drawn(held):
             differences: Differences = drawn_at_reference_shares(
                 own,
@@ -283,15 +278,13 @@ class Whole:
                 seed=chosen_seed(None, own, other),
                 squares=(held.own.run.squares, held.rest.run.squares),
             )
-            gaps = self._read_off(estimands, found.first - found.second, differences, held, "posterior")
+            gaps = self._read_off(estimands, moved, differences, held, "posterior")
         else:
-            influences = np.stack([found.own, -found.others])
-            moved = found.first - found.second
             of_moved = self._of_cells(moved, influences, np.stack([own, other]), held)
             gaps = self._read_off(estimands, moved, of_moved, held, "influence")
         return {
             name: AtReferencePrevalence(value=number(value), difference=replace(gap, p_value=None, p_of_many=None))
-            for value, (name, gap) in zip(found.first.tolist(), gaps.items(), strict=True)
+            for value, (name, gap) in zip(values[0].tolist(), gaps.items(), strict=True)
         }
 
     def causes(self, values: Sequence[tuple[Estimand, int]], held: Held) -> list[Causes]:
@@ -333,12 +326,9 @@ class Whole:
         return causes_of_counts(counts, self.source.labels, values, limits, side_by_side=True)
 
     def _limits_of_losses(self, found: LossSplit, held: Held) -> tuple[Array, Array]:
-        first, second = (
-            self._summed(np.stack([self._placed(sign * one, side) for one in influences]))
-            for sign, influences, side in zip((1.0, -1.0), found.influences, (held.own, held.other), strict=True)
-        )
-        freedom = np.array([[self._freedom(side)] for side in (held.own, held.other)])
-        return of_influences(np.array(found.values), first, second, freedom).limits(self.level)
+        first, second = found.influences
+        added = self._added(first, held.own), self._added(-second, held.other)
+        return of_influences(np.array(found.values), *added, self._freedom(held)).limits(self.level)
 
     def _drawn(self, held: Held) -> bool:
         """Are there few members of a class, and samples whose draws are known?"""
@@ -366,34 +356,35 @@ class Whole:
         roots = np.stack([np.multiply.outer(of, root) for root, of in parts], axis=1)
         columns = (influences[:, :, None] * roots[:, None]).reshape(*influences.shape[:2], -1)
         if self.grouping is not None:
-            truth, predicted = self._codes
-            by_sample = [
-                np.where(side.mask, self.weights * influence[:, truth, predicted], 0.0)
-                for influence, side in zip(influences, sides, strict=True)
+            samples = [side.source.known_samples for side in sides]
+            by_group = [
+                self._added(influence[:, one.truth, one.predicted] * self.weights[side.places], side)
+                for influence, one, side in zip(influences, samples, sides, strict=True)
             ]
-            columns = np.concatenate([self._summed(np.stack(by_sample)), columns], axis=-1)
-        freedom = np.array([[self._freedom(side)] for side in sides])
+            columns = np.concatenate([by_group, columns], axis=-1)
         first, second = columns
-        return of_influences(gaps, first, second, freedom)
+        return of_influences(gaps, first, second, self._freedom(held))
 
     def _squares(self, mask: Mask) -> Array:
         """Sums of squared weights (K, K) of some samples."""
-        truth, predicted = self._codes
-        size = len(self.source.labels)
-        cells = (truth * size + predicted)[mask]
+        samples, size = self.source.known_samples, len(self.source.labels)
+        cells = (samples.truth.astype(np.intp) * size + samples.predicted)[mask]
         squares: Array = np.bincount(cells, self.squares[mask], size * size).reshape(size, size).astype(np.float64)
         return squares
 
-    def _freedom(self, side: Side) -> float:
-        """Degrees of freedom of a variance: the effective number of samples, or groups, less 1."""
-        if self.plain:
-            return max(side.size - 1.0, 1.0)
-        weights, squares = self.weights[side.places], self.squares[side.places]
-        if self.grouping is not None:
-            weights = sums_by_code(self.grouping.codes[side.places], weights, self.grouping.n_groups)
-            squares = weights**2
-        total = float(squares.sum())
-        return max(float(weights.sum()) ** 2 / total - 1.0, 1.0) if total else 1.0
+    def _freedom(self, held: Held) -> Array:
+        """Degrees of freedom (2, 1) of the variances of both sides: the effective number of samples, or groups, less
+        1.
+        """
+        found = []
+        for side in (held.own, held.other):
+            weights, squares = self.weights[side.places], self.squares[side.places]
+            if self.grouping is not None:
+                weights = sums_by_code(self.grouping.codes[side.places], weights, self.grouping.n_groups)
+                squares = weights**2
+            total = float(squares.sum())
+            found.append([max(float(weights.sum()) ** 2 / total - 1.0, 1.0) if total else 1.0])
+        return np.array(found)
 
     # --- sums over the samples ---------------------------------------------------------------------------------------
 
@@ -405,17 +396,16 @@ class Whole:
         parts = [one for side in sides if (one := side.run.linear(estimand)) is not None]
         if len(parts) < len(sides):
             return dict(zip(estimand.names, map(_alone, gaps.tolist()), strict=True))
-        rows = [
-            np.stack([self._placed(one.influence, side) for one in part])
+        first, second = (
+            self._added(np.stack([one.influence for one in part]), side)
             for part, side in zip(parts, sides, strict=True)
-        ]
+        )
         guards = np.array([[one.guard for one in part] for part in parts])
         empty = np.zeros(gaps.size)
-        first = np.column_stack([self._summed(rows[0]), guards[0], empty])
-        second = np.column_stack([self._summed(rows[1]), empty, guards[1]])
+        first, second = np.column_stack([first, guards[0], empty]), np.column_stack([second, empty, guards[1]])
         freedom = np.array([[one.freedom for one in part] for part in parts])
         if self.grouping is not None:
-            freedom = np.minimum(freedom, [[self._freedom(side)] for side in sides])
+            freedom = np.minimum(freedom, self._freedom(held))
         return self._read_off([estimand], gaps, of_influences(gaps, first, second, freedom), held, _name(parts[0]))
 
     def mean_of_samples(self, estimand: Estimand, side: Side) -> Array | None:
@@ -426,13 +416,6 @@ class Whole:
         with silently():
             found: Array = parts[0].influence * self.weights.sum() / self.weights
         return found
-
-    @staticmethod
-    def _placed(influence: Array, side: Side) -> Array:
-        """Influences (n) at the places of the samples in the whole."""
-        placed = np.zeros(side.total)
-        placed[side.places] = influence
-        return placed
 
     def value_at_shares(self, estimand: Estimand, held: Held) -> dict[str, AtReferencePrevalence]:
         """Values of a metric of probabilities at the class shares of the other side, where they have no limits."""

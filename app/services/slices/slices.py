@@ -24,7 +24,7 @@ from app.kernel.metrics.expression import OverSlices, is_smooth, needs_counts, o
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.slices.extremes import level_of_pairs
-from app.kernel.slices.search import SampleLosses, WeakSlice, find_weak
+from app.kernel.slices.search import SampleLosses, WeakSlice, find_weak, sample_losses
 from app.services.estimands import Better, Estimand, estimand_of, parse_estimands, usual_metrics
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, limits_of_many, picked_of, values_alone, work_of
@@ -472,7 +472,7 @@ class _Judgement:
     def _searched(self, columns: Sequence[Column], search: SearchQuestion, reference: Places | None) -> Slices:
         """The slices that are worse than chance."""
         value, among, losses = self._losses()
-        found = find_weak(
+        found, looked_at = find_weak(
             [column.codes[among] for column in columns],
             losses.taken(among),
             depth=min(search.depth, len(columns)),
@@ -487,12 +487,12 @@ class _Judgement:
                     np.logical_and.reduce([columns[column].codes == code for column, code in one.conditions])
                 ),
             )
-            for one in found.found
+            for one in found
         ]
         slices, _, left_out = self._slices(parts, reference)
-        weak = {slice_text(part.where): one for part, one in zip(parts, found.found, strict=True)}
+        weak = {slice_text(part.where): one for part, one in zip(parts, found, strict=True)}
         slices = [_with_search(one, value.name, weak[slice_text(one.where)]) for one in slices]
-        return self._answer(slices, [], left_out, SlicesSearched(sum(found.looked_at), search.depth))
+        return self._answer(slices, [], left_out, SlicesSearched(sum(looked_at), search.depth))
 
     def _losses(self) -> tuple[_Value, Mask, SampleLosses]:
         """The value of a search, the samples that it is of, and what is lost to it in each.
@@ -514,10 +514,10 @@ class _Judgement:
                 truth, predicted = samples.truth.astype(np.intp), samples.predicted.astype(np.intp)
                 among, hits = (cells.hold(truth, predicted, rate.of) for cells in (rate.among, rate.hits))
                 lost = hits if sign * rate.line.slope > 0 else ~hits
-                return value, among & (whole.weights > 0), SampleLosses(lost.astype(np.float64), weights, groups)
+                return value, among & (whole.weights > 0), sample_losses(lost.astype(np.float64), weights, groups)
             each = whole.mean_of_samples(value.estimand, self.overall)
             if each is not None:
-                return value, whole.weights > 0, SampleLosses(sign * each, weights, groups)
+                return value, whole.weights > 0, sample_losses(sign * each, weights, groups)
         raise InvalidInput.at(
             "/search/metric",
             "not_a_mean",

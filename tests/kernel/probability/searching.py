@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.kernel.decide.class_weights import WeightRule, WeightSurface, search_weights, weight_surface
+from app.kernel.decide.class_weights import WeightRule, search_weights
 from app.kernel.decide.rules import Correction, Placed, Wanted
 from app.kernel.decide.thresholds import ThresholdRule, search_threshold
 from app.kernel.metrics.expression import Expression
@@ -20,7 +20,3 @@ def by_threshold(
 
 def by_weights(scores: Scores, objective: Expression, *, starts: int = 8, sweeps: int = 20, **facts: Any) -> WeightRule:
     return search_weights(scores, Wanted(objective=Placed(objective), **facts), starts=starts, sweeps=sweeps)
-
-
-def on_grid(scores: Scores, objective: Expression, *, steps: int, **facts: Any) -> WeightSurface:
-    return weight_surface(scores, Wanted(objective=Placed(objective), **facts), steps=steps)

@@ -5,9 +5,10 @@ import pytest
 from scipy.stats import beta, binom, norm
 
 from app.domain.expressions.expressions import parse
-from app.kernel.decide.rules import Constraint, NoFeasibleRule, constraint_probabilities, evaluate, scalar
+from app.kernel.decide.rules import Constraint, NoFeasibleRule, Placed, constraint_probabilities, evaluate
 from app.kernel.decide.thresholds import cut_matrices, guaranteed
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.expression import compute
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
 from tests.kernel.probability.searching import by_threshold
@@ -17,7 +18,7 @@ LABELS = ("0", "1")
 
 
 def constraint(text: str, minimum: float | None = None, maximum: float | None = None) -> Constraint:
-    return Constraint(parse(text, LABELS, 1), minimum, maximum)
+    return Constraint(Placed(parse(text, LABELS, 1)), minimum, maximum)
 
 
 def sample(size: int, share: float, random: np.random.Generator) -> Scores:
@@ -52,9 +53,8 @@ def test_a_rate_needs_the_rank_of_neyman_and_pearson(text: str, minimum: float |
     counts = cuts_of(scores)
     negatives = int(counts[0, 0].sum())
     rank = next(k for k in range(negatives + 1) if binom.sf(k - 1, negatives, 0.9) <= 0.05)
-    found = guaranteed(counts, [constraint(text, minimum, maximum)], 0.05, 0)
-    np.testing.assert_array_equal(found.allowed, counts[:, 0, 0] >= rank)
-    (needed,) = found.constraints
+    allowed, (needed,) = guaranteed(counts, [constraint(text, minimum, maximum)], 0.05, 0)
+    np.testing.assert_array_equal(allowed, counts[:, 0, 0] >= rank)
     limit = needed.minimum if needed.maximum is None else 1.0 - needed.maximum
     assert limit == pytest.approx(rank / negatives)
 
@@ -62,24 +62,24 @@ def test_a_rate_needs_the_rank_of_neyman_and_pearson(text: str, minimum: float |
 def test_recalls_are_taken_from_the_other_end() -> None:
     scores = sample(200, 0.5, np.random.default_rng(2))
     counts = cuts_of(scores)
-    found = guaranteed(counts, [constraint("recall", 0.8)], 0.1, 0)
+    allowed, _ = guaranteed(counts, [constraint("recall", 0.8)], 0.1, 0)
     positives = counts[0, 1].sum()
-    np.testing.assert_array_equal(found.allowed, binom.sf(counts[:, 1, 1] - 1, positives, 0.8) <= 0.1)
+    np.testing.assert_array_equal(allowed, binom.sf(counts[:, 1, 1] - 1, positives, 0.8) <= 0.1)
     # Two constraints share the error, and both must be kept.
-    both = guaranteed(counts, [constraint("recall", 0.8), constraint("specificity", 0.2)], 0.1, 0)
+    both, _ = guaranteed(counts, [constraint("recall", 0.8), constraint("specificity", 0.2)], 0.1, 0)
     half = binom.sf(counts[:, 1, 1] - 1, positives, 0.8) <= 0.05
-    assert not (both.allowed & ~half).any()
+    assert not (both & ~half).any()
 
 
 def test_expressions_are_tested_as_rates_are() -> None:
     """The mean of one recall is that recall: the simulated test is the exact binomial one."""
     counts = cuts_of(sample(150, 0.5, np.random.default_rng(3)))
-    found = guaranteed(counts, [constraint("mean(specificity, specificity)", 0.6)], 0.05, 0)
+    allowed, _ = guaranteed(counts, [constraint("mean(specificity, specificity)", 0.6)], 0.05, 0)
     negatives = counts[0, 0].sum()
     exact = binom.sf(counts[:, 0, 0] - 1, negatives, 0.6)
     # Three starts with two sequences each share the error.
-    assert (exact[found.allowed] <= 1.3 * 0.05 / 6).all()
-    assert found.allowed.sum() >= 0.9 * (exact <= 0.7 * 0.05 / 6).sum()
+    assert (exact[allowed] <= 1.3 * 0.05 / 6).all()
+    assert allowed.sum() >= 0.9 * (exact <= 0.7 * 0.05 / 6).sum()
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_the_population_keeps_what_was_guaranteed(text: str, least: float, share
         except NoFeasibleRule:
             continue
         found += 1
-        kept += bool(one.keeps(scalar(one.expression, population(rule.threshold, share))))
+        kept += bool(one.keeps(compute(one.of.expression, population(rule.threshold, share))))
     assert found > 20
     assert found - kept <= binom.ppf(0.99, found, 0.1)
 
@@ -118,9 +118,9 @@ def test_too_few_samples_guarantee_nothing() -> None:
     with pytest.raises(NoFeasibleRule, match="too few samples"):
         guaranteed(cuts_of(few), [constraint("specificity", 0.9)], 0.05, 0)
     enough = Scores.of_scores(np.repeat([0, 1], [29, 20]), np.arange(49.0))
-    assert guaranteed(cuts_of(enough), [constraint("specificity", 0.9)], 0.05, 0).allowed.any()
+    assert guaranteed(cuts_of(enough), [constraint("specificity", 0.9)], 0.05, 0)[0].any()
     # What always holds is no condition.
-    assert guaranteed(cuts_of(few), [constraint("specificity", 0.0)], 0.05, 0).allowed.all()
+    assert guaranteed(cuts_of(few), [constraint("specificity", 0.0)], 0.05, 0)[0].all()
     crossed = Scores.of_scores(np.tile([0, 1], 200), np.arange(400.0))
     with pytest.raises(NoFeasibleRule, match="all of the constraints"):
         guaranteed(cuts_of(crossed), [constraint("recall", 0.8), constraint("specificity", 0.8)], 0.1, 0)
@@ -152,9 +152,9 @@ def test_stated_chances_are_right_on_average() -> None:
         rule = by_threshold(
             sample(80, 0.5, random), parse("balanced_accuracy", LABELS, 1), constraints=[one], resamples=30, seed=seed
         )
-        assert rule.optimism is not None
-        stated.append(constraint_probabilities(rule.counts, [one], rule.optimism, seed)[1])
-        kept.append(bool(one.keeps(scalar(one.expression, population(rule.threshold, 0.5)))))
+        assert rule.again is not None
+        stated.append(constraint_probabilities(rule.counts, [one], rule.again.optimism, seed)[1])
+        kept.append(bool(one.keeps(compute(one.of.expression, population(rule.threshold, 0.5)))))
     assert float(np.mean(kept)) < 0.7
     assert float(np.mean(stated)) == pytest.approx(float(np.mean(kept)), abs=0.1)
 
@@ -164,4 +164,4 @@ def test_slack_and_limits() -> None:
     np.testing.assert_allclose(one.slack(np.array([0.2, 0.5, 0.9])), [-0.1, 0.2, -0.1])
     np.testing.assert_array_equal(one.keeps(np.array([0.2, 0.3, 0.8, np.nan])), [False, True, True, False])
     counts = cuts_of(sample(60, 0.5, np.random.default_rng(4)))
-    assert evaluate(one.expression, counts).shape == (len(counts),)
+    assert evaluate(one.of.expression, counts).shape == (len(counts),)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.kernel.decide.class_weights import confusion, decide
-from app.kernel.decide.rules import Constraint, Correction, NoFeasibleRule
+from app.kernel.decide.rules import Constraint, Correction, NoFeasibleRule, Placed
 from app.kernel.decide.thresholds import cut_matrices
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
@@ -106,17 +106,17 @@ def test_smaller_can_be_better() -> None:
 
 def test_constraints() -> None:
     y, p = softmax_problem(200, 2, 6)
-    recall = Constraint(measure("recall", 1), minimum=0.9)
+    recall = Constraint(Placed(measure("recall", 1)), minimum=0.9)
     rule = by_threshold(Scores(y, p), measure("precision", 1), constraints=[recall], correction=Correction.NONE)
     cuts = np.array(all_cuts(y, p[:, 1], 1, None))
     found = compute(measure("recall", 1), Table(cuts))
     precision = compute(measure("precision", 1), Table(cuts))
     assert rule.objective == pytest.approx(np.nanmax(precision[found >= 0.9]), rel=1e-12)
     np.testing.assert_array_equal(rule.feasible, found >= 0.9)
-    both = [recall, Constraint(measure("specificity", 1), minimum=0.999)]
+    both = [recall, Constraint(Placed(measure("specificity", 1)), minimum=0.999)]
     with pytest.raises(NoFeasibleRule):
         by_threshold(Scores(y, p), measure("precision", 1), constraints=both)
-    upper = [Constraint(measure("fpr", 1), maximum=0.2)]
+    upper = [Constraint(Placed(measure("fpr", 1)), maximum=0.2)]
     capped = by_threshold(Scores(y, p), measure("recall", 1), constraints=upper, correction=Correction.NONE)
     false = compute(measure("fpr", 1), Table(cuts))
     assert capped.objective == pytest.approx(found[false <= 0.2].max())
@@ -131,15 +131,10 @@ def test_of_equal_thresholds_the_one_nearest_the_default_is_taken() -> None:
     assert constant.threshold == pytest.approx(0.45)
 
 
-def test_a_list_is_no_objective() -> None:
-    y, p = softmax_problem(30, 2, 1)
-    with pytest.raises(ValueError, match="per class"):
-        by_threshold(Scores(y, p), measure("recall", Every.CLASS))
+def test_more_classes_have_no_threshold() -> None:
     y, p = softmax_problem(30, 3, 1)
     with pytest.raises(ValueError, match="two classes"):
         by_threshold(Scores(y, p), measure("accuracy"))
-    with pytest.raises(ValueError, match="per class"):
-        by_weights(Scores(y, p), measure("recall", Every.CLASS))
 
 
 @pytest.mark.parametrize("method", [Correction.OPTIMISM, Correction.B632])
@@ -154,9 +149,10 @@ def test_optimism_of_pure_noise(method: Correction) -> None:
         rule = by_threshold(scores, measure("balanced_accuracy"), correction=method, resamples=40, seed=seed)
         assert rule.corrected is not None
         assert rule.corrected.optimism == pytest.approx(rule.objective - rule.corrected.value)
-        assert rule.low is not None
-        assert rule.high is not None
-        assert rule.low <= rule.high
+        low, high = rule.limits
+        assert low is not None
+        assert high is not None
+        assert low <= high
         apparent.append(rule.objective)
         corrected.append(rule.corrected.value)
     assert np.mean(apparent) > 0.55
@@ -218,11 +214,11 @@ def test_two_classes_by_weights_are_a_threshold(weighted: bool) -> None:
 def test_weights_with_constraints_ties_and_zeros() -> None:
     y, p = tied_problem(120, 4, 3)
     scores = Scores(y, p)
-    constraint = Constraint(measure("recall", 0), minimum=0.5)
+    constraint = Constraint(Placed(measure("recall", 0)), minimum=0.5)
     rule = by_weights(scores, measure("macro_f1"), constraints=[constraint])
     assert float(compute(measure("recall", 0), Table(rule.counts))) >= 0.5
     np.testing.assert_array_equal(rule.counts, confusion(scores, decide(scores, rule.weights)))
-    impossible = [Constraint(measure("accuracy"), minimum=1.1)]
+    impossible = [Constraint(Placed(measure("accuracy")), minimum=1.1)]
     with pytest.raises(NoFeasibleRule):
         by_weights(scores, measure("macro_f1"), constraints=impossible, starts=2)
 
@@ -241,5 +237,3 @@ def test_optimism_of_weights(method: Correction) -> None:
 def test_weights_need_probabilities() -> None:
     with pytest.raises(ValueError, match="probabilities"):
         by_weights(Scores.of_scores([0, 1], [1.0, 2.0]), measure("accuracy"))
-    with pytest.raises(ValueError, match="one vector"):
-        by_weights(Scores([0, 1], [[0.5, 0.5], [0.4, 0.6]], np.ones((2, 2))), measure("accuracy"))

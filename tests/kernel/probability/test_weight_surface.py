@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from app.domain.expressions.expressions import parse
-from app.kernel.decide.class_weights import pareto_front, simplex, simplex_size
-from app.kernel.decide.rules import Constraint
+from app.kernel.decide.class_weights import pareto_front, rules_on_grid, simplex, simplex_size
+from app.kernel.decide.rules import Constraint, Placed, Wanted
 from app.kernel.samples.scores import Scores
-from tests.kernel.probability.searching import on_grid
 
 
 @pytest.mark.parametrize(("n_classes", "steps"), [(2, 5), (3, 3), (3, 12), (4, 9)])
@@ -35,33 +34,39 @@ def test_points_are_the_rules_decided_one_by_one(n_classes: int, weighted: bool)
     truth = np.array([random.integers(0, n_classes) if random.random() < 0.4 else row.argmax() for row in sixteenths])
     each = random.integers(1, 4, 40) if weighted else np.ones(40, dtype=int)
     scores = Scores(truth, sixteenths / 16.0, each.astype(float) if weighted else None)
-    limit = Constraint(parse("recall@0", labels, None), 0.3, None)
-    found = on_grid(scores, parse("h_mean", labels, None), steps=steps, constraints=[limit])
-    best = Fraction(-1)
-    for place, row in enumerate(np.round(found.weights * steps).astype(int).tolist()):
+    limit = Constraint(Placed(parse("recall@0", labels, None)), 0.3, None)
+    wanted, weights = (
+        Wanted(objective=Placed(parse("h_mean", labels, None)), constraints=[limit]),
+        simplex(n_classes, steps),
+    )
+    values, found = rules_on_grid(scores, wanted, weights)
+    feasible, best = wanted.feasible(values), Fraction(-1)
+    for place, row in enumerate(np.round(weights * steps).astype(int).tolist()):
         right, whole = [0] * n_classes, [0] * n_classes
         for code, parts, weight in zip(truth.tolist(), sixteenths.tolist(), each.tolist(), strict=True):
             products = [share * part for share, part in zip(row, parts, strict=True)]
             whole[code] += weight
             right[code] += weight * (products.index(max(products)) == code)
         recalls = [Fraction(hits, total) for hits, total in zip(right, whole, strict=True)]
-        np.testing.assert_allclose(found.recalls[place], [float(recall) for recall in recalls], rtol=1e-12)
+        np.testing.assert_allclose(found[place], [float(recall) for recall in recalls], rtol=1e-12)
         mean = n_classes / sum((1 / recall for recall in recalls), Fraction(0)) if all(recalls) else Fraction(0)
-        assert found.objectives[place] == pytest.approx(float(mean), rel=1e-12)
-        assert found.feasible[place] == (recalls[0] >= Fraction(3, 10))
+        assert values[0, place] == pytest.approx(float(mean), rel=1e-12)
+        assert feasible[place] == (recalls[0] >= Fraction(3, 10))
         if recalls[0] >= Fraction(3, 10):
             best = max(best, mean)
-    assert found.best is not None
-    assert found.objectives[found.best] == pytest.approx(float(best), rel=1e-12)
+    chosen = wanted.best(values)
+    assert chosen is not None
+    assert values[0, chosen] == pytest.approx(float(best), rel=1e-12)
 
 
 def test_no_feasible_point_is_no_best_one() -> None:
     scores = Scores(np.array([0, 1, 2, 0]), np.full((4, 3), 1.0 / 3.0))
     labels = ["0", "1", "2"]
-    limit = Constraint(parse("min(recall@*)", labels, None), 0.9, None)
-    found = on_grid(scores, parse("accuracy", labels, None), steps=5, constraints=[limit])
-    assert found.best is None
-    assert not found.feasible.any()
+    limit = Constraint(Placed(parse("min(recall@*)", labels, None)), 0.9, None)
+    wanted = Wanted(objective=Placed(parse("accuracy", labels, None)), constraints=[limit])
+    values, _ = rules_on_grid(scores, wanted, simplex(3, 5))
+    assert wanted.best(values) is None
+    assert not wanted.feasible(values).any()
 
 
 @pytest.mark.parametrize("seed", range(5))

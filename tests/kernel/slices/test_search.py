@@ -11,7 +11,7 @@ from scipy.stats import t as student
 
 from app.kernel.numerics.arrays import Mask
 from app.kernel.numerics.hypergeometric import hypergeometric_mid_p, hypergeometric_tails
-from app.kernel.slices.search import Codes, Condition, MeanCounts, SampleLosses, Search, find_weak
+from app.kernel.slices.search import Codes, Condition, MeanLosses, SampleLosses, WeakSlice, find_weak, sample_losses
 
 
 def _exact_tail(events: int, size: int, all_events: int, total: int) -> Fraction:
@@ -58,11 +58,11 @@ def test_the_mid_p_is_the_same_from_both_sides() -> None:
 
 
 def lost(events: Mask) -> SampleLosses:
-    return SampleLosses(events.astype(float))
+    return sample_losses(events.astype(float))
 
 
-def _found(columns: list[Codes], events: Mask) -> Search:
-    return find_weak(columns, lost(events))
+def _found(columns: list[Codes], events: Mask) -> list[WeakSlice]:
+    return find_weak(columns, lost(events))[0]
 
 
 def _samples(seed: int, size: int, add: float, n_columns: int = 6) -> tuple[list[Codes], Mask, Mask]:
@@ -96,43 +96,43 @@ def test_the_first_find_is_the_clearest_of_all_slices(seed: int) -> None:
     columns[2] = np.where(np.arange(600) % 9 == 0, -1, columns[2])
     columns[3] = np.arange(600) % 40 * (np.arange(600) % 3)
     expected = _all_slices(columns, events, 3, 12)
-    found = find_weak(columns, lost(events), depth=3, fewest=12)
-    assert found.looked_at == tuple(len(own) for own in expected)
+    found, looked_at = find_weak(columns, lost(events), depth=3, fewest=12)
+    assert looked_at == tuple(len(own) for own in expected)
     adjusted = min(p * 3 * len(own) for own in expected for p, _ in own)
-    first = found.found[0]
+    first = found[0]
     assert first.conditions == ((0, 0), (1, 1))
     assert (first.size, first.lost) == (int(weak.sum()), int(events[weak].sum()))
     assert first.p == pytest.approx({c: p for p, c in expected[1]}[first.conditions], rel=1e-9)
     assert first.p_adjusted >= adjusted * (1.0 - 1e-9)
-    assert len(found.found) == 1
+    assert len(found) == 1
 
 
 def test_a_condition_that_adds_nothing_is_dropped() -> None:
     random = np.random.default_rng(5)
     bad, other = random.random(4000) < 0.1, random.integers(0, 2, 4000)
     events = random.random(4000) < np.where(bad, 0.4, 0.1)
-    found = find_weak([bad.astype(int), other, random.integers(0, 3, 4000)], lost(events))
-    assert [one.conditions for one in found.found] == [((0, 1),)]
+    found, _ = find_weak([bad.astype(int), other, random.integers(0, 3, 4000)], lost(events))
+    assert [one.conditions for one in found] == [((0, 1),)]
 
 
 def test_samples_of_a_find_are_taken_out_before_the_next() -> None:
     random = np.random.default_rng(6)
     columns = [random.integers(0, 4, 6000), random.integers(0, 4, 6000)]
     events = random.random(6000) < np.where((columns[0] == 0) | (columns[1] == 0), 0.3, 0.05)
-    found = find_weak(columns, lost(events))
-    assert {one.conditions for one in found.found} == {((0, 0),), ((1, 0),)}
-    first, second = (columns[one.conditions[0][0]] == 0 for one in found.found)
-    assert found.found[1].size == int((second & ~first).sum())
+    found, _ = find_weak(columns, lost(events))
+    assert {one.conditions for one in found} == {((0, 0),), ((1, 0),)}
+    first, second = (columns[one.conditions[0][0]] == 0 for one in found)
+    assert found[1].size == int((second & ~first).sum())
 
 
 @pytest.mark.parametrize("events", [np.zeros(100, dtype=bool), np.ones(100, dtype=bool)])
 def test_where_all_samples_are_alike_nothing_is_weak(events: Mask) -> None:
-    assert find_weak([np.arange(100) % 2], lost(events)) == Search((), (2, 0, 0))
+    assert find_weak([np.arange(100) % 2], lost(events)) == ([], (2, 0, 0))
 
 
 def test_slices_too_small_are_not_looked_at() -> None:
-    assert find_weak([np.arange(100) % 10], lost(np.arange(100) % 10 == 0)).looked_at == (0, 0, 0)
-    assert find_weak([], lost(np.zeros(10, dtype=bool)), depth=1) == Search((), (0,))
+    assert find_weak([np.arange(100) % 10], lost(np.arange(100) % 10 == 0))[1] == (0, 0, 0)
+    assert find_weak([], lost(np.zeros(10, dtype=bool)), depth=1) == ([], (0,))
 
 
 def test_means_are_compared_as_scipy_does_by_welch() -> None:
@@ -140,7 +140,7 @@ def test_means_are_compared_as_scipy_does_by_welch() -> None:
     inside = np.arange(400) < 120
     # The slice varies more than all others, so that its own variance counts.
     losses = np.where(inside, random.exponential(1.6, 400), random.exponential(1.0, 400))
-    counts = MeanCounts.of(SampleLosses(losses))
+    counts = MeanLosses(losses)
     p = counts.p(counts.table(np.arange(400), inside.astype(np.intp), 2))[1]
     expected = ttest_ind(losses[inside], losses[~inside], equal_var=False, alternative="greater")
     t = counts.table(np.arange(400), inside.astype(np.intp), 2)[1, 2]
@@ -152,7 +152,7 @@ def test_groups_and_weights_are_added_up_as_by_hand() -> None:
     random = np.random.default_rng(4)
     groups, weights = np.repeat(np.arange(300), 4), random.lognormal(0, 0.3, 1200)
     losses, inside = random.normal(0, 1, 1200) + random.normal(0, 1, 300)[groups], random.random(1200) < 0.6
-    counts = MeanCounts.of(SampleLosses(losses, weights, groups))
+    counts = MeanLosses(losses, weights, groups)
     table = counts.table(np.arange(1200), inside.astype(np.intp), 2)[1]
     mean, rest = (np.average(losses[some], weights=weights[some]) for some in (inside, ~inside))
     w, other = weights[inside].sum(), weights[~inside].sum()
@@ -184,23 +184,23 @@ def test_noise_in_means_has_a_weak_slice_at_most_as_often_as_the_level_says(kind
         columns = [random.integers(0, 3, 2000) for _ in range(8)]
         rates = random.beta(4.5, 0.5, 500)[groups]
         some = {
-            "losses": SampleLosses(random.exponential(size=2000)),
-            "weights": SampleLosses((random.random(2000) < 0.9).astype(float), random.lognormal(0, 0.5, 2000)),
-            "groups": SampleLosses((random.random(2000) < rates).astype(float), None, groups),
+            "losses": sample_losses(random.exponential(size=2000)),
+            "weights": sample_losses((random.random(2000) < 0.9).astype(float), random.lognormal(0, 0.5, 2000)),
+            "groups": sample_losses((random.random(2000) < rates).astype(float), None, groups),
         }[kind]
-        named.append(bool(find_weak(columns, some, fewest=100).found))
+        named.append(bool(find_weak(columns, some, fewest=100)[0]))
     assert np.mean(named) <= 0.1
 
 
 @pytest.mark.slow
 def test_noise_has_a_weak_slice_at_most_as_often_as_the_level_says() -> None:
-    named = [bool(_found(*_samples(seed, 1000, 0.0, 10)[:2]).found) for seed in range(200)]
+    named = [bool(_found(*_samples(seed, 1000, 0.0, 10)[:2])) for seed in range(200)]
     assert np.mean(named) < 0.06
 
 
 @pytest.mark.slow
 def test_a_weak_slice_is_found_and_named_exactly() -> None:
-    found = [_found(*_samples(seed, 2000, 0.3, 10)[:2]).found for seed in range(40)]
+    found = [_found(*_samples(seed, 2000, 0.3, 10)[:2]) for seed in range(40)]
     exact = [bool(one) and one[0].conditions == ((0, 0), (1, 1)) for one in found]
     assert np.mean(exact) > 0.85
     assert np.mean([len(one) > 1 for one in found]) < 0.1
