@@ -36,11 +36,10 @@ def no_metrics() -> GroupedMetrics:
 
 def merged_metrics(first: GroupedMetrics, second: GroupedMetrics) -> GroupedMetrics:
     """Return the values of both."""
-    return {
-        "prevalence_insensitive": {**first["prevalence_insensitive"], **second["prevalence_insensitive"]},
-        "prevalence_sensitive": {**first["prevalence_sensitive"], **second["prevalence_sensitive"]},
-        "at_balanced_prevalence": {**first["at_balanced_prevalence"], **second["at_balanced_prevalence"]},
-    }
+    merged = no_metrics()
+    for group in Group:
+        merged[group.value] = {**first[group.value], **second[group.value]}
+    return merged
 
 
 @dataclass(frozen=True, slots=True)

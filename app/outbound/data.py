@@ -182,18 +182,10 @@ class HttpFile(io.RawIOBase):
         """Return True."""
         return True
 
-    def tell(self) -> int:
-        """The place of the next byte."""
-        return self._place
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to another place."""
         self._place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
         return self._place
-
-    def size(self) -> int:
-        """Return the size of the file in bytes."""
-        return self._size
 
     def read(self, size: int | None = -1) -> bytes:
         """The next bytes; fewer at the end only."""
@@ -480,22 +472,16 @@ def _fits(path: str, pattern: Sequence[str]) -> bool:
 
     Part by part, so that no pattern takes long.
     """
-    parts = (*pattern, "*") if pattern[-1] == _DEEP else tuple(pattern)
-    reached = _beyond_deep({0}, parts)
-    for name in path.split("/"):
-        stay = {place for place in reached if parts[place : place + 1] == (_DEEP,)}
-        go = {place + 1 for place in reached - stay if place < len(parts) and _alike(name, parts[place])}
-        reached = _beyond_deep(stay | go, parts)
-    return len(parts) in reached
-
-
-def _beyond_deep(reached: set[int], parts: tuple[str, ...]) -> set[int]:
-    """Places in a pattern, and those that `**` without a part of the path leads to."""
-    found = set(reached)
-    for place in range(len(parts)):
-        if place in found and parts[place] == _DEEP:
-            found.add(place + 1)
-    return found
+    names, parts = path.split("/"), (*pattern, "*") if pattern[-1] == _DEEP else pattern
+    size = len(names)
+    # How many names the parts so far can be like.
+    reached = {0}
+    for part in parts:
+        if part == _DEEP:
+            reached = set(range(min(reached, default=size + 1), size + 1))
+        else:
+            reached = {place + 1 for place in reached if place < size and _alike(names[place], part)}
+    return size in reached
 
 
 def _alike(name: str, part: str) -> bool:

@@ -13,6 +13,7 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.sets import Sets
 from app.domain.options import IntervalChoice, IntervalMethod, Options, Sampling
+from app.domain.report import Group
 from app.kernel.uncertainty import groups
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import evaluate, report_alone, sections_as_json, sections_from_json
@@ -39,6 +40,15 @@ def test_a_report_is_made_again_from_what_was_said(options: Options) -> None:
     assert again.groups == report.groups
     assert report.groups is not None
     assert report.groups["n_groups"] == 35
+
+
+def test_what_only_balanced_values_lack_is_said_of_these_again() -> None:
+    """A label that all samples have cannot be balanced with its absence."""
+    truth = np.column_stack([np.ones(6, dtype=np.int64), np.tile([0, 1], 3)])
+    report = evaluate(Multilabel(y_true=truth, y_pred=truth, labels=["a", "b"]).read("/input"), Options())
+    assert any(gap.group is Group.BALANCED for gap in report.undefined)
+    (again,) = sections_from_json(sections_as_json(report.of_samples)).values()
+    assert again.undefined == report.undefined
 
 
 def test_without_its_samples_and_what_was_said_of_them_there_is_no_report() -> None:

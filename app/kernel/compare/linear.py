@@ -20,7 +20,6 @@ from app.kernel.samples.influence import AreaOf, LinearMethod, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.influences import Leaf, RowSums, RunInfluences
-from app.kernel.streamed.metrics import StreamedInfluences
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
 from app.kernel.uncertainty.groups import Grouping
@@ -34,7 +33,7 @@ _NO_DIFFERENCE = 1e-12
 
 
 # Metrics of something as sums over its units.
-Linear = Influences | UnitInfluences | RunInfluences | StreamedInfluences
+Linear = Influences | UnitInfluences
 
 
 def linearised(expression: Expression, of: Linear) -> list[Linearisation] | None:

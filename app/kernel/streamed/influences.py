@@ -14,7 +14,7 @@ from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores, key_of_rows
 from app.kernel.streamed.moments import ClassMoments, Moments
 from app.kernel.streamed.rows import NotStreamed, Table, side_by_side
-from app.kernel.uncertainty.influence import Linearisation
+from app.kernel.uncertainty.influence import Influences, Linearisation
 
 if TYPE_CHECKING:
     from app.kernel.streamed.scores import StreamedScores
@@ -160,14 +160,16 @@ class Read(NamedTuple):
         return replace(part, influence=influence, about=about, n_samples=n_samples)
 
 
-class RunInfluences:
+class RunInfluences(Influences):
     """Metrics of one run as coefficients of what sums are known of."""
 
+    scores: "StreamedScores"
+
     def __init__(self, read: Read, run: int) -> None:
-        self._read, self._run = read, read.sums.runs[run]
+        super().__init__(read.sums.runs[run])
+        self._read = read
         keys, size = [*read.sums.leaves], len(read.sums.leaves)
         self._places = {keys[one % size]: at for at, one in enumerate(read.places) if one // size == run}
-        self.n_classes = self._run.n_classes
 
     @property
     def n_units(self) -> int:
@@ -183,9 +185,9 @@ class RunInfluences:
             return None
         at = self._places[leaf.key]
         if leaf.form.area is not None:
-            known, slope = self._run.made(leaf), leaf.form.area.slope
+            known, slope = self.scores.made(leaf), leaf.form.area.slope
             slopes = np.full(len(moments.sides), slope)
-            made = Made(self._run.value(leaf), slopes, slope * np.nan_to_num(moments.means[:, at]), known.freedom)
+            made = Made(self.scores.value(leaf), slopes, slope * np.nan_to_num(moments.means[:, at]), known.freedom)
         elif leaf.form.of_rows is not None:
             known = Influence(np.zeros(0), leaf.form.method, leaf.form.of_rows.strata)
             made = leaf.form.of_rows.linear(moments.of(at), leaf.of)
@@ -193,6 +195,6 @@ class RunInfluences:
         coefficients[:, at], coefficients[:, -1] = made.slopes, made.levels
         if not np.isfinite(made.value):
             coefficients[:] = np.nan
-        card, worth = leaf.metric.card, self._run.worth
+        card, worth = leaf.metric.card, self.scores.worth
         found = made.value, coefficients.ravel(), card.inference.scale, known.strata, known.method, card.range
         return Linearisation(*found, made.freedom, known.sizes, worth)

@@ -22,12 +22,12 @@ from app.kernel.samples.label_units import CELLS, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores, Side
 from app.kernel.streamed.along import Along
-from app.kernel.streamed.metrics import linearised
+from app.kernel.streamed.metrics import StreamedInfluences
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.streamed.together import joined
 from app.kernel.uncertainty.designs import DesignedSums
-from app.kernel.uncertainty.influence import LabelInfluences, Linearisation
+from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation
 from app.kernel.uncertainty.units import Units
 
 # Cells from this one on are those of samples that have the label.
@@ -348,7 +348,7 @@ class StreamedLabels(Units):
         return StreamedLabelInfluences(*given, moments=moments, groups=groups)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class StreamedLabelInfluences(LabelInfluences):
     """Metrics of streamed samples with labels: what these add to sampling errors is added up, within
     groups if any.
@@ -365,11 +365,11 @@ class StreamedLabelInfluences(LabelInfluences):
         data = self.subject.parts.get(metric.card.inputs)
         if isinstance(data, SampleMeans):
             return self._mean(metric, data)
-        if not isinstance(data, StreamedLabelScores):
-            return None
-        if {**metric.card.defaults, **(parameters or {})} != metric.card.defaults:
-            return None
-        return linearised(data, metric, class_index)
+        return super().of(metric, class_index, parameters=parameters)
+
+    @cached_property
+    def _of_scores(self) -> Influences:
+        return StreamedInfluences(self.subject.parts[Inputs.PROBABILITIES])
 
     def _mean(self, metric: Metric[Any], means: SampleMeans) -> Linearisation:
         (total, _, known), slope, place = self.moments.whole, np.ones(1), means.places[metric.key]
@@ -388,7 +388,7 @@ class StreamedLabelInfluences(LabelInfluences):
 
     def of_tables(self, expression: Expression) -> Linearisation | None:
         """An expression of the tables of the labels, with the samples of each group where there are some."""
-        found = super(StreamedLabelInfluences, self).of_tables(expression)
+        found = super().of_tables(expression)
         return found if found is None or self.groups is None else replace(found, about=self.groups.used)
 
     def _design(self, by_cell: Array) -> float | None:

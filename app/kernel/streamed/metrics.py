@@ -1,7 +1,7 @@
 """Metrics of streamed probabilities, and the source of their limits: sampling errors or resampled cells."""
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from app.kernel.streamed.cells import cells_of, simulated_by_chance
 from app.kernel.streamed.influences import Leaf, RunInfluences
 from app.kernel.streamed.rows import NotStreamed
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
-from app.kernel.uncertainty.influence import Linearisation
+from app.kernel.uncertainty.influence import Influences, Linearisation
 
 _LINES = (calibration.calibration_intercept, calibration.calibration_slope)
 
@@ -121,21 +121,10 @@ def error_of_chance(scores: StreamedScores, metric: Metric[Scores], draws: int, 
     return simulated_by_chance(metric, float(metric.compute(scores)), cells, draws, seed)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StreamedInfluences:
+class StreamedInfluences(Influences):
     """Metrics of streamed samples as sums over these."""
 
     scores: StreamedScores
-
-    @property
-    def n_units(self) -> int:
-        """Number of samples."""
-        return self.scores.n_samples
-
-    @property
-    def n_classes(self) -> int:
-        """K."""
-        return self.scores.n_classes
 
     def of(
         self, metric: Metric[Any], class_index: int | None = None, *, parameters: Mapping[str, Any] | None = None

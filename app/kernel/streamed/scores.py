@@ -232,7 +232,7 @@ class StreamedScores(Scores):
         """One threshold for all classes; their orders are gone along once more, beside each other."""
         if not self.in_one_order:
             raise NotStreamed(f"the probabilities of more than {MOST_CLASSES} classes are not put in one order")
-        found = AllClasses(*self._of_all, weighted=self._weighted, threads=self.threads)
+        found = AllClasses(*self._of_all, self.threads)
         if not self.mirrored:
             self._written.clear()
         np.fill_diagonal(found.precision, [float(ranking.precision_sum) for ranking in self.rankings])

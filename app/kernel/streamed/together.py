@@ -23,9 +23,9 @@ class AllClasses:
         precision: Entry [k, l] (K, K) is the precision of class l along the members of class k, by trapezoids.
     """
 
-    def __init__(self, curve: Along, orders: Sequence[Iterable[Table]], *, weighted: bool, threads: int) -> None:
+    def __init__(self, curve: Along, orders: Sequence[Iterable[Table]], threads: int) -> None:
         self.curve, self.precision = curve, np.zeros((len(orders), len(orders)))
-        self._weighted, self._threads = weighted, threads
+        self._threads = threads
         # Of each class so far: weight of others, the squares of it, and weight of members.
         self._above = np.zeros((len(orders), 3))
         # The first two of all classes with the score of the last member, and that score; none is below the lowest.
@@ -61,18 +61,15 @@ class AllClasses:
         def along(code: int) -> Array:
             """Weight and squares of others before each score and with it (2, 2, c)."""
             cuts, above = some[code], self._above[code]
-            # Without weights squares are the same.
-            columns = [cuts.others, cuts.squares[1], cuts.members] if self._weighted else [cuts.others, cuts.members]
-            begun = above if self._weighted else above[::2]
-            sums = [start + np.concatenate([[0.0], np.cumsum(one)]) for start, one in zip(begun, columns, strict=True)]
-            self._above[code] = sums[0][-1], sums[-2][-1], sums[-1][-1]
+            columns = cuts.others, cuts.squares[1], cuts.members
+            sums = [start + np.concatenate([[0.0], np.cumsum(one)]) for start, one in zip(above, columns, strict=True)]
+            self._above[code] = [one[-1] for one in sums]
             below = cuts.scores.size - np.searchsorted(cuts.scores[::-1], scores, side="left")
             before = below - (np.append(cuts.scores, np.nan).take(below - 1) == scores)
             made, heights = np.empty((2, 2, scores.size)), np.zeros(scores.size)
             for into, at in zip(made, (before, below), strict=True):
-                others, tp = sums[0].take(at), sums[-1].take(at)
-                into[0], into[1] = others, sums[1].take(at) if self._weighted else others
-                heights += precision_at(tp, others)
+                into[0], into[1], tp = (one.take(at) for one in sums)
+                heights += precision_at(tp, into[0])
             self.precision[:, code] += np.bincount(held, halves * heights.take(places), len(some))
             return made
 

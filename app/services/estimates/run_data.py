@@ -275,7 +275,7 @@ class RunData:
         return self._divided[asked]
 
     @cached_property
-    def influences(self) -> Influences | UnitInfluences | StreamedInfluences:
+    def influences(self) -> Influences | UnitInfluences:
         """Influences of samples, or other units, on metrics."""
         if self.streamed is not None:
             return StreamedInfluences(self.streamed)

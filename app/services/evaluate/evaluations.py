@@ -41,7 +41,6 @@ from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import (
     Kept,
     Reports,
-    briefs,
     is_light,
     is_quick,
     matrix_reports,
@@ -130,18 +129,15 @@ def by_name(tags: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted(tags.items()))
 
 
-def findings_by_id(records: Sequence[EvaluationRecord]) -> dict[UUID, tuple[Finding, ...]]:
-    """Return findings on the matrix of each evaluation of classes; findings on samples, which would have to be read,
-    are left out.
+def _findings_on_matrix(record: EvaluationRecord) -> tuple[Finding, ...] | None:
+    """Return findings without those on samples, which would have to be read; None for an evaluation of more than
+    classes.
     """
-    return {
-        record.id: findings_of(ask(*stored_request(record)), record.values) for record in records if record.task is None
-    }
+    return None if record.task is not None else findings_of(ask(*stored_request(record)), record.values)
 
 
-def tables_of(records: Sequence[EvaluationRecord], chosen: tuple[str, ...]) -> dict[UUID, Any]:
-    """Return the values of each evaluation of a list."""
-    return {record.id: listed_values(record, chosen) for record in records}
+def _by_id(made: Callable[[EvaluationRecord], Result], records: Sequence[EvaluationRecord]) -> dict[UUID, Result]:
+    return {record.id: made(record) for record in records}
 
 
 # Matrices of a list that are in memory together: one alone can have a million cells.
@@ -260,7 +256,7 @@ class EvaluationService:
 
     async def compute(self, new: NewEvaluation) -> Evaluation:
         """Compute and save nothing."""
-        return _answer(new, new, await self._reports.make(new.source, new.asked, brief=new.brief))
+        return _made(new, None, await self._reports.make(new.source, new.asked, brief=new.brief))[0]
 
     async def to_merge(self, project: str, asked: Merge) -> Merge:
         """Return a request for one evaluation of the data of several, with these. Raises NotFound where one does not
@@ -279,10 +275,9 @@ class EvaluationService:
         """
         parts = []
         for record in merge.records:
-            source, options = stored_request(record)
-            if options.retain is Retain.FULL:
-                source = replace(source, samples=await self._store.read_samples(project, record.id))
-            parts.append(source)
+            full = stored_request(record)[1].retain is Retain.FULL
+            samples = await self._store.read_samples(project, record.id) if full else None
+            parts.append(replace(record, samples=samples))
         return merge.evaluation(await self._compute.run(partial(merged, parts, as_folds=merge.as_folds)))
 
     async def create(self, project: str, new: NewEvaluation) -> tuple[Evaluation, "asyncio.Task[None]"]:
@@ -291,10 +286,10 @@ class EvaluationService:
         """
         brief = new.brief and not _needs_samples(new.source, new.options)
         report = await self._reports.make(new.source, new.asked, brief=brief)
-        record = _record(new, made_id(), report)
+        evaluation, record = _made(new, made_id(), report)
         if record is None:
             raise ValueError("expected names of the model and of the dataset")
-        return _answer(record, new, report), asyncio.create_task(self.keep(project, record))
+        return evaluation, asyncio.create_task(self.keep(project, record))
 
     async def keep(self, project: str, record: EvaluationRecord) -> None:
         """Make a record durable. Raises as the task of `create` does."""
@@ -334,13 +329,12 @@ class EvaluationService:
         """One evaluation, its report computed again from what is stored; ``chosen`` and ``brief`` as in
         `NewEvaluation`.
         """
-        record = _found(await self._store.get(project, identifier), identifier)
+        record = await self._get(project, identifier)
         source, options = stored_request(record)
         if chosen:
             options = with_chosen(source, options, chosen, samples=options.retain is Retain.FULL)
-        kept: Kept = None
-        if not (brief and is_quick(ask(source, options))):
-            source, options, kept = await self._asked_again(project, record, options)
+        at_once = brief and is_quick(ask(source, options))
+        kept = None if at_once else await self._kept(project, record, options)
         report = await self._reports.make(source, options, kept, brief=brief)
         return Evaluation(**_names(record), report=report, values=_values(report, source, options, chosen))
 
@@ -350,10 +344,10 @@ class EvaluationService:
         """Result of a function of one evaluation as pages show it, without limits and details of the probabilities of
         each class; ``first`` as in `Options`. It is called in the process that computes the report.
         """
-        record = _found(await self._store.get(project, identifier), identifier)
+        record = await self._get(project, identifier)
         options = replace(stored_request(record)[1], details=False, first=first)
-        source, options, kept = await self._asked_again(project, record, options)
-        return await self._compute.run(partial(_read_by, read, record, ask(source, options), kept))
+        kept = await self._kept(project, record, options)
+        return await self._compute.run(partial(_read_by, read, record, ask(record, options), kept))
 
     async def read_matrices(
         self, project: str, identifiers: Sequence[UUID], *, limits: bool = True
@@ -365,22 +359,23 @@ class EvaluationService:
 
     async def _with_matrix(self, project: str, record: EvaluationRecord, *, limits: bool) -> Evaluation:
         source, options = stored_request(record)
+        kept: Kept = {}
         intervals = IntervalChoice.HEADLINE if limits else IntervalChoice.NONE
         if source.task is not None or source.is_grouped or source.is_weighted:
             # Limits of these need the samples.
             options = options if limits else replace(options, intervals=intervals)
-            again = await self._asked_again(project, record, options)
-            return Evaluation(**_names(record), report=await self._reports.make(*again))
-        options = Options(level=options.level, intervals=intervals)
-        return Evaluation(**_names(record), report=await self._reports.make(source, options, kept={}))
+            kept = await self._kept(project, record, options)
+        else:
+            options = Options(level=options.level, intervals=intervals)
+        return Evaluation(**_names(record), report=await self._reports.make(source, options, kept))
 
     async def names(self, project: str, identifier: UUID) -> dict[str, Any]:
         """Return the id, model, dataset and tags of an evaluation."""
-        return _names(_found(await self._store.get(project, identifier), identifier))
+        return _names(await self._get(project, identifier))
 
     async def matrix(self, project: str, identifier: UUID, normalized: Normalized) -> MatrixShown:
         """The confusion matrix alone, perhaps as shares."""
-        record = _found(await self._store.get(project, identifier), identifier)
+        record = await self._get(project, identifier)
         refuse_kind(record, "a confusion matrix")
         counts = record.counts.astype(np.float64)
         if normalized is not Normalized.FALSE:
@@ -396,42 +391,41 @@ class EvaluationService:
         """The input of an evaluation with the probabilities or scores of its samples, of classes or of labels. Raises
         NotFound, NeedsScores where it came without these, and NoSamples where they were not saved.
         """
-        record = _found(await self._store.get(project, identifier), identifier)
-        source, options = stored_request(record)
+        return await self._ordered(project, await self._get(project, identifier))
+
+    async def _ordered(self, project: str, record: EvaluationRecord) -> MatrixInput:
         if record.task is not Task.MULTILABEL:
             refuse_kind(record, "a curve or decision rule of this form")
-        if not source.is_ordered:
+        if not record.is_ordered:
             raise NeedsScores(
-                f"expected an evaluation of probabilities or scores, {identifier} came as {source.kind}: curves and "
+                f"expected an evaluation of probabilities or scores, {record.id} came as {record.kind}: curves and "
                 "thresholds need the scores of the samples"
             )
-        return await self._kept(project, source, options, identifier)
+        return await self._with_samples(project, record)
 
     async def with_curves(self, project: str, identifier: UUID) -> MatrixInput:
         """Return the samples of an evaluation for curves, of streamed ones their stored curves; raises as `samples`."""
-        record = _found(await self._store.get(project, identifier), identifier)
+        record = await self._get(project, identifier)
         if record.facts.keys() & {DATA_FACT, MERGED_FACT} and record.task is None:
             stored = await self._store.read_part(project, identifier)
             if stored is not None and "curves" in stored:
                 return StreamedInput.of(record, stored["curves"])
-        return await self.samples(project, identifier)
+        return await self._ordered(project, record)
 
     async def units(self, project: str, identifier: UUID) -> MatrixInput:
         """The input of an evaluation of more than classes, with its samples or queries. Raises NotFound, NotForKind for
         one of classes, and NoSamples where they were not saved.
         """
-        record = _found(await self._store.get(project, identifier), identifier)
+        record = await self._get(project, identifier)
         if record.task is None:
             raise NotForKind(f"expected an evaluation of more than classes, {identifier} came as {record.kind}")
-        source, options = stored_request(record)
-        return await self._kept(project, source, options, identifier)
+        return await self._with_samples(project, record)
 
     async def sliced_elsewhere(self, project: str, identifier: UUID) -> EvaluationRecord | None:
         """The evaluation if its samples and attributes lie where its data, or that of all parts, was named; else None.
         Raises NotFound.
         """
-        record = _found(await self._store.get(project, identifier), identifier)
-        (record,) = await with_parts(self._store, project, [record])
+        (record,) = await with_parts(self._store, project, [await self._get(project, identifier)])
         columns = [part.data.get("columns", {}) for part in record.elsewhere if part.data is not None]
         named = [{*own.get("attributes", ())} for own in columns]
         return record if named and named[0] and all(one == named[0] for one in named) else None
@@ -444,37 +438,28 @@ class EvaluationService:
         """The input of an evaluation with its samples and their attributes. Raises NotFound, and NoSamples where they
         were not saved.
         """
-        source, _ = stored_request(_found(await self._store.get(project, identifier), identifier))
+        record = await self._get(project, identifier)
         samples = await self._store.read_samples(project, identifier)
         if samples is None or samples.attributes is None:
-            parts = ", or named alike by all its parts" if MERGED_FACT in source.facts else ""
+            parts = ", or named alike by all its parts" if MERGED_FACT in record.facts else ""
             raise NoSamples(f"no samples of {identifier} with attributes were saved{parts}, which slices are made of")
-        return replace(source, samples=samples)
+        return replace(record, samples=samples)
 
-    async def _kept(self, project: str, source: MatrixInput, options: Options, identifier: UUID) -> MatrixInput:
-        if options.retain is Retain.NONE:
-            raise NoSamples(f"the samples of {identifier} were not saved: {why_not_saved(source.facts)}")
-        samples = await self._store.read_samples(project, identifier)
-        if samples is None:
-            raise _missing(identifier)
-        return replace(source, samples=samples)
+    async def _get(self, project: str, identifier: UUID) -> EvaluationRecord:
+        return _found(await self._store.get(project, identifier), identifier)
 
-    async def _asked_again(
-        self, project: str, record: EvaluationRecord, options: Options
-    ) -> tuple[MatrixInput, Options, Kept]:
-        source, _ = stored_request(record)
-        if not _needs_samples(source, options):
-            return source, options, None
+    async def _with_samples(self, project: str, record: EvaluationRecord) -> MatrixInput:
+        if stored_request(record)[1].retain is Retain.NONE:
+            raise NoSamples(f"the samples of {record.id} were not saved: {why_not_saved(record.facts)}")
+        return replace(record, samples=_found(await self._store.read_samples(project, record.id), record.id))
+
+    async def _kept(self, project: str, record: EvaluationRecord, options: Options) -> Kept:
+        """Return all that a report needs of the samples; raises NotFound if the evaluation was deleted meanwhile."""
+        if not _needs_samples(record, options):
+            return None
         if options.retain is Retain.FULL:
-            unpack = await self._store.read_packed(project, record.id)
-            if unpack is None:
-                # Deleted since the evaluation was read.
-                raise _missing(record.id)
-            return source, options, unpack
-        stored = await self._store.read_part(project, record.id)
-        if stored is None:
-            raise _missing(record.id)
-        return source, options, sections_from_json(stored)
+            return _found(await self._store.read_packed(project, record.id), record.id)
+        return sections_from_json(_found(await self._store.read_part(project, record.id), record.id))
 
     async def change_tags(self, project: str, identifier: UUID, tags: Mapping[str, str | None]) -> None:
         """Set tags, and remove those that are None; raises InvalidInput where there would be too many."""
@@ -484,8 +469,7 @@ class EvaluationService:
     async def delete(self, project: str, identifier: UUID) -> None:
         """Remove an evaluation for good."""
         async with self._admission:
-            if not await self._store.delete(project, identifier):
-                raise _missing(identifier)
+            _found(await self._store.delete(project, identifier) or None, identifier)
 
     async def latest(self, project: str, query: EvaluationQuery) -> UUID:
         """The id of the newest evaluation that matches; raises NotFound where none does."""
@@ -500,31 +484,31 @@ class EvaluationService:
 
     async def with_findings(self, project: str, items: Sequence[EvaluationSummary]) -> list[EvaluationSummary]:
         """Evaluations of a list with what there is to say of each matrix."""
-        found = await self._of_each(project, items, findings_by_id)
-        marks = {identifier: [one.mark for one in some] for identifier, some in found.items()}
+        found = await self._of_each(project, items, _findings_on_matrix)
+        marks = {key: [one.mark for one in some] for key, some in found.items() if some is not None}
         return [replace(item, findings=marks.get(item.id)) for item in items]
 
     async def gravest_findings(self, project: str, items: Sequence[EvaluationSummary]) -> Mapping[UUID, Finding]:
         """The gravest finding on the matrix of each evaluation of a list, where there is one."""
-        found, order = await self._of_each(project, items, findings_by_id), [*Severity]
+        found, order = await self._of_each(project, items, _findings_on_matrix), [*Severity]
         return {key: min(some, key=lambda one: order.index(one.severity)) for key, some in found.items() if some}
 
     async def with_values(
         self, project: str, items: Sequence[EvaluationSummary], chosen: tuple[str, ...]
     ) -> list[EvaluationSummary]:
         """Evaluations of a list with the values of each, with limits as far as these follow from its matrix."""
-        values = await self._of_each(project, items, partial(tables_of, chosen=chosen))
+        values = await self._of_each(project, items, partial(listed_values, chosen=chosen))
         return [replace(item, values=values.get(item.id)) for item in items]
 
     async def _of_each(
-        self, project: str, items: Sequence[EvaluationSummary], made: Callable[[Sequence[EvaluationRecord]], Any]
-    ) -> dict[UUID, Any]:
+        self, project: str, items: Sequence[EvaluationSummary], made: Callable[[EvaluationRecord], Result]
+    ) -> dict[UUID, Result]:
         """Return the results of a function of the records of a list, by id."""
-        found: dict[UUID, Any] = {}
+        found: dict[UUID, Result] = {}
         for start in range(0, len(items), _READ_AT_ONCE):
             some = [item.id for item in items[start : start + _READ_AT_ONCE]]
             records = await self._store.get_many(project, some)
-            found |= await self._compute.run(partial(made, list(records.values())))
+            found |= await self._compute.run(partial(_by_id, made, list(records.values())))
         return found
 
     async def models(self, project: str, limit: int, after: ModelRef | None) -> Page[ModelRef, ModelRef]:
@@ -554,14 +538,11 @@ def _only(names: set[Item], what: str) -> Item:
     return next(iter(names))
 
 
-def _found(record: EvaluationRecord | None, identifier: UUID) -> EvaluationRecord:
-    if record is None:
-        raise _missing(identifier)
-    return record
-
-
-def _missing(identifier: UUID) -> NotFound:
-    return NotFound(f"there is no evaluation {identifier}")
+def _found(what: Item | None, identifier: UUID) -> Item:
+    """Return a stored part of an evaluation; raises NotFound if there is no such evaluation."""
+    if what is None:
+        raise NotFound(f"there is no evaluation {identifier}")
+    return what
 
 
 def _count_kept() -> None:
@@ -571,11 +552,6 @@ def _count_kept() -> None:
         own.evaluations += 1
 
 
-def _answer(of: EvaluationRecord | NewEvaluation, new: NewEvaluation, report: Report) -> Evaluation:
-    """The answer to a request, about its record where it is kept."""
-    return Evaluation(**_names(of), report=report, values=_values(report, new.source, new.asked, new.chosen))
-
-
 def _values(
     report: Report, source: MatrixInput, options: Options, chosen: tuple[str, ...] | None
 ) -> dict[str, ShownValue] | None:
@@ -583,30 +559,33 @@ def _values(
     return None if chosen is None else shown_values(report, ask(source, options), chosen)
 
 
-def _record(new: NewEvaluation, identifier: UUID | None, report: Report) -> EvaluationRecord | None:
-    """The record of an evaluation under an id, where there is one; what was said of samples that are not kept is."""
-    if identifier is None or new.model is None or new.dataset is None:
-        return None
-    kept, needed = new.options.retain is Retain.FULL, _needs_samples(new.source, new.options)
-    source = new.source if kept else replace(new.source, samples=None)
-    return EvaluationRecord(
-        **source.as_input,
-        id=new.identifier(identifier),
-        model=new.model,
-        dataset=new.dataset,
-        tags=new.tags,
-        options=options_as_json(new.options),
-        revision=(catalogue() if source.is_scored or source.task is not None else catalogue().of_matrices).revision,
-        values=report.values,
-        part=sections_as_json(report.of_samples) if needed and not kept else None,
-    )
+def _made(new: NewEvaluation, identifier: UUID | None, report: Report) -> tuple[Evaluation, EvaluationRecord | None]:
+    """The answer to a request, and the record that keeps it under an id, where it has one and names; what was said of
+    samples that are not kept is.
+    """
+    record = None
+    if identifier is not None and new.model is not None and new.dataset is not None:
+        kept, needed = new.options.retain is Retain.FULL, _needs_samples(new.source, new.options)
+        source = new.source if kept else replace(new.source, samples=None)
+        metrics = catalogue() if source.is_scored or source.task is not None else catalogue().of_matrices
+        record = EvaluationRecord(
+            **source.as_input,
+            id=new.identifier(identifier),
+            model=new.model,
+            dataset=new.dataset,
+            tags=new.tags,
+            options=options_as_json(new.options),
+            revision=metrics.revision,
+            values=report.values,
+            part=sections_as_json(report.of_samples) if needed and not kept else None,
+        )
+    values = _values(report, new.source, new.asked, new.chosen)
+    return Evaluation(**_names(record or new), report=report, values=values), record
 
 
 def evaluate_alone(new: NewEvaluation, identifier: UUID | None) -> tuple[Evaluation, EvaluationRecord | None]:
     """An evaluation and the record that keeps it under an id, in one piece: for what a process computes by itself."""
-    report = new.report or report_of(new.source, new.asked)
-    record = _record(new, identifier, report)
-    return _answer(record or new, new, report), record
+    return _made(new, identifier, new.report or report_of(new.source, new.asked))
 
 
 def evaluate_together(
@@ -627,8 +606,6 @@ def evaluate_together(
     for those in passes(list(questions.values())):
         places = [waiting[index] for index in those]
         found = batch_values([questions[place] for place in places])
-        for place, report in zip(places, briefs(found) if briefly else matrix_reports(found), strict=True):
-            new, identifier = asked[place]
-            record = _record(new, identifier, report)
-            answers[place] = _answer(record or new, new, report), record
+        for place, report in zip(places, matrix_reports(found, brief=briefly), strict=True):
+            answers[place] = _made(*asked[place], report)
     return answers

@@ -176,15 +176,14 @@ class Question:
     @property
     def has_slow_intervals(self) -> bool:
         """Are there intervals of a matrix of independent samples that are not the quick ones?"""
-        return self.has_intervals and self.quick_level is None and not self.by_units
+        more = self.quick_level is None or bool(self.limits_beyond)
+        return self.has_intervals and not self.by_units and more
 
     @property
     def limits_beyond(self) -> list[tuple[str, Expression]]:
-        """The expressions of a matrix of independent samples whose limits the quick intervals have not, at least not
-        under this name.
-        """
+        """The expressions of a matrix whose limits the quick intervals have not, at least not under this name."""
         if self.quick_level is None:
-            return []
+            return self.of_matrix
         labels = self.source.labels
         return [
             (text, expression)

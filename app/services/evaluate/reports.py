@@ -8,7 +8,7 @@ store.
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from app.domain.named_metrics import HEADLINE
 from app.domain.options import Options
 from app.domain.report import (
     FoldValues,
+    Group,
     GroupedMetrics,
     Headline,
     HeadlineValue,
@@ -58,7 +59,6 @@ from app.services.evaluate.sections.matrix import (
     batch_values,
     brief_sections,
     sections,
-    with_limits_beyond,
     with_slow_intervals,
 )
 from app.services.evaluate.sections.probability import probability_section
@@ -103,12 +103,7 @@ def is_quick(question: Question) -> bool:
     """Is the headline less work than the report?"""
     source = question.source
     beyond = source.task is not None or question.by_units or question.of_probabilities or question.of_slices
-    return not (beyond or question.has_slow_intervals or question.limits_beyond)
-
-
-def briefs(found: BatchValues) -> list[Report]:
-    """Reports of questions of one family that are all quick, with no more than the headline, values and limits."""
-    return [build_report(*each, {}) for each in zip(found.questions, brief_sections(found), strict=True)]
+    return not (beyond or question.has_slow_intervals)
 
 
 def why_without_limits(content: Content, facts: Mapping[str, Any]) -> str:
@@ -148,18 +143,10 @@ def _weakest(summary: InputSummary, whole: Section) -> WeakestClass | None:
         return None
     value, place = min(known)
     label = [*whole.per_class][place]
+    members = whole.per_class[label]["prevalence_sensitive"][support.key] or 0.0
     # Rates say nothing of how many samples there are.
-    n = None if summary.n_samples is None else _members(summary, place, whole.per_class[label])
+    n = None if summary.n_samples is None else int(members) if summary.content is Content.counts else members
     return WeakestClass(label, value, n)
-
-
-def _members(summary: InputSummary, place: int, groups: GroupedMetrics) -> float:
-    """Samples of a class, or with a label."""
-    if summary.confusion_matrix is not None:
-        members: float = summary.confusion_matrix[place].sum().item()
-        return members
-    counted = groups["prevalence_sensitive"][support.key] or 0.0
-    return int(counted) if summary.content is Content.counts else counted
 
 
 # Beyond this many entries in its matrices a report takes long enough to be noticed by other requests.
@@ -190,8 +177,6 @@ def report_alone(question: Question, kept: Kept = None, run: RunData | None = No
     of_matrix = None if source.task is not None else sections(batch_values([question]))[0]
     if of_matrix is not None and question.has_slow_intervals:
         of_matrix = with_slow_intervals(of_matrix, question, run)
-    elif of_matrix is not None and question.limits_beyond:
-        of_matrix = with_limits_beyond(of_matrix, question, run)
     if kept is None:
         kept = {}
         if source.task is not None:
@@ -207,9 +192,12 @@ def report_alone(question: Question, kept: Kept = None, run: RunData | None = No
     return build_report(question, of_matrix, kept)
 
 
-def matrix_reports(found: BatchValues) -> list[Report]:
-    """The reports of questions that ask for no more than what follows quickly from their matrices."""
-    return [build_report(*each, {}) for each in zip(found.questions, sections(found), strict=True)]
+def matrix_reports(found: BatchValues, *, brief: bool = False) -> list[Report]:
+    """The reports of questions that ask for no more than what follows quickly from their matrices; ``brief``: of
+    questions that are all quick no more than the headline, values and limits.
+    """
+    made = brief_sections(found) if brief else sections(found)
+    return [build_report(*each, {}) for each in zip(found.questions, made, strict=True)]
 
 
 def is_light(question: Question, kept: Kept = None) -> bool:
@@ -221,7 +209,7 @@ def is_light(question: Question, kept: Kept = None) -> bool:
     source = question.source
     entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
     of_samples = kept is None and (source.is_scored or source.is_grouped or source.is_weighted)
-    slow = question.has_slow_intervals or bool(question.limits_beyond or question.of_slices)
+    slow = question.has_slow_intervals or bool(question.of_slices)
     return not (of_samples or source.task is not None or slow or entries > HEAVY_ENTRIES)
 
 
@@ -316,16 +304,13 @@ class _Waiting:
     tally: Tally | None
 
 
-# Reports of values that were computed together: whole, or no more than their headlines.
-Made = Callable[[BatchValues], list[Report]]
-
-
 class Reports:
     """Makes reports on one event loop."""
 
     def __init__(self, compute: ComputePool) -> None:
         self._compute = compute
-        self._waiting: dict[Made, list[_Waiting]] = {}
+        # Those of which the headline is enough, and the others.
+        self._waiting: dict[bool, list[_Waiting]] = {}
 
     async def make(self, source: MatrixInput, options: Options, kept: Kept = None, *, brief: bool = False) -> Report:
         """The report of an input; ``brief``: no more than its headline and values where that spares work.
@@ -339,29 +324,29 @@ class Reports:
         # A quick headline follows from the matrix alone.
         kept = {} if brief else kept
         if is_light(question, kept):
-            return await self._together(question, briefs if brief else matrix_reports)
+            return await self._together(question, brief=brief)
         return await self._compute.run(partial(report_alone, question, kept))
 
-    async def _together(self, question: Question, made: Made) -> Report:
+    async def _together(self, question: Question, *, brief: bool) -> Report:
         """The answer to a light question, in one pass with all that arrive during the next turns."""
-        waiting = self._waiting.setdefault(made, [])
+        waiting = self._waiting.setdefault(brief, [])
         if not waiting:
-            _after(_TURNS_TO_GATHER, lambda: self._answer_all(made))
+            _after(_TURNS_TO_GATHER, lambda: self._answer_all(brief=brief))
         one = _Waiting(question, asyncio.get_running_loop().create_future(), tally())
         waiting.append(one)
         return await one.answer
 
-    def _answer_all(self, made: Made) -> None:
-        still = [one for one in self._waiting.pop(made) if not one.answer.done()]
+    def _answer_all(self, *, brief: bool) -> None:
+        still = [one for one in self._waiting.pop(brief) if not one.answer.done()]
         for places in passes([one.question for one in still]):
-            _answer_group([still[place] for place in places], self._compute.observers, made)
+            _answer_group([still[place] for place in places], self._compute.observers, brief=brief)
 
 
-def _answer_group(group: Sequence[_Waiting], observers: Observers, made: Made) -> None:
+def _answer_group(group: Sequence[_Waiting], observers: Observers, *, brief: bool) -> None:
     """Answer a group, one by one if it fails as a whole: what cannot be computed spoils no other."""
     begin, failed = time.perf_counter(), None
     try:
-        answers = made(batch_values([one.question for one in group]))
+        answers = matrix_reports(batch_values([one.question for one in group]), brief=brief)
     except Exception as error:  # noqa: BLE001 - it belongs to the caller
         answers, failed = [], error
     seconds = time.perf_counter() - begin
@@ -374,7 +359,7 @@ def _answer_group(group: Sequence[_Waiting], observers: Observers, made: Made) -
         group[0].answer.set_exception(failed)
     else:
         for one in group:
-            _answer_group([one], observers, made)
+            _answer_group([one], observers, brief=brief)
 
 
 def _after(turns: int, function: Callable[[], None]) -> None:
@@ -413,7 +398,7 @@ def _as_json(section: Section) -> dict[str, Any]:
     folds = section.folds
     return {
         **{name: getattr(section, name) for name in _PLAIN},
-        "undefined": [[gap.metric, gap.code, gap.reason, gap.label] for gap in section.undefined],
+        "undefined": [[*astuple(gap)] for gap in section.undefined],
         "findings": [[one.code, one.severity.value, one.message, one.evidence] for one in section.findings],
         "folds": None if folds is None else {key: [fold.values, fold.mean, fold.sd] for key, fold in folds.items()},
         **({} if section.curves is None else {"curves": section.curves}),
@@ -421,23 +406,23 @@ def _as_json(section: Section) -> dict[str, Any]:
 
 
 def _from_json(stored: Mapping[str, Any]) -> Section:
+    # Sections of groups that were stored before sections were of one kind have less, and call the details a design.
+    plain: dict[str, Any] = {name: stored[name] for name in (*_PLAIN, "curves") if name in stored}
+    plain.setdefault("details", stored.get("design"))
     folds = stored.get("folds")
-    return Section(
-        # Sections of groups that were stored before sections were of one kind have less, and call the details a design.
+    return replace(
+        Section(**plain),
         metrics=_metrics(stored.get("metrics", {})),
         per_class={label: _metrics(groups) for label, groups in stored.get("per_class", {}).items()},
-        values=stored.get("values", {}),
-        requested=stored.get("requested", {}),
-        undefined=tuple(Undefined(*entry) for entry in stored.get("undefined", ())),
+        undefined=tuple(_undefined(*entry) for entry in stored.get("undefined", ())),
         findings=tuple(Finding(code, Severity(how), text, facts) for code, how, text, facts in stored["findings"]),
-        folds=None
-        if folds is None
-        else {key: FoldValues.of(values, mean, sd) for key, (values, mean, sd) in folds.items()},
-        intervals=stored.get("intervals", {}),
-        balanced_intervals=stored.get("balanced_intervals", {}),
-        details=stored["details"] if "details" in stored else stored["design"],
-        curves=stored.get("curves"),
+        folds=None if folds is None else {key: FoldValues.of(*of_metric) for key, of_metric in folds.items()},
     )
+
+
+def _undefined(metric: str, code: str, reason: str, label: str | None, group: str | None = None) -> Undefined:
+    # Older versions stored no group.
+    return Undefined(metric, code, reason, label, None if group is None else Group(group))
 
 
 def _metrics(stored: Mapping[str, Any]) -> GroupedMetrics:

@@ -6,6 +6,7 @@ import numpy as np
 
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
+from app.domain.inputs.content import WEIGHTS_FACT
 from app.domain.members import numbers
 from app.domain.options import FEWEST_DRAWS, IntervalChoice, Options
 from app.domain.report import GroupDesign, Section, Value, WeightDesign
@@ -14,7 +15,7 @@ from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.averages import accuracy
 from app.kernel.numerics.arrays import Array, kish_effective_n
-from app.kernel.streamed.labels import StreamedLabelInfluences
+from app.kernel.streamed.labels import StreamedLabels
 from app.kernel.uncertainty.designs import NoLimits, design_effects
 from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.kernel.uncertainty.influence import LabelInfluences, UnitInfluences
@@ -41,28 +42,13 @@ def design_section(question: Question, run: RunData) -> Section:
             _check_reach(run, question.options)
         design, findings = groups_of(question, run, "samples")
     else:
-        design, findings = _matrix_weights(question, run)
+        design, findings = weights_of(question, run, design_effects(run.design))
     section = Section(details={**design}, findings=tuple(findings))
     return with_slow_intervals(section, question, run) if question.has_intervals else section
 
 
-def _matrix_weights(question: Question, run: RunData) -> tuple[WeightDesign, list[Finding]]:
-    weighted, samples = run.weighted, run.source.samples
-    if weighted is None or samples is None or samples.weights is None:
-        raise ValueError("expected weighted samples")
-    effects, effective = design_effects(run.design), weighted.effective_samples
-    if samples.tally is None or samples.tally.weights is None:
-        return _weights(question, samples.weights, effective, effects)
-    # Of entries these sums tell.
-    sums = samples.tally.weights
-    ends = float(np.nanmin(sums.lightest)), float(np.nanmax(sums.heaviest))
-    return _designed(question, int(sums.used.sum()), *ends, effective, effects)
-
-
-def unit_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric]) -> tuple[WeightDesign, list[Finding]]:
-    """Return the design of weighted samples with labels or clusters, with the design effects of these overall metrics,
-    and its findings.
-    """
+def effects_on_units(run: RunData, metrics: Sequence[AnyMetric]) -> dict[str, float]:
+    """Return the design effects of the weights of samples with labels or clusters on overall metrics."""
     influences, effects = run.influences, {}
     if not isinstance(influences, UnitInfluences):
         raise ValueError("expected weighted samples with labels or clusters")
@@ -72,30 +58,19 @@ def unit_weights(question: Question, run: RunData, metrics: Sequence[AnyMetric])
             linear = influences.of_tables(Measure(metric, metric.card.defaults, None))
         if linear is not None:
             effects[metric.key] = influences.design_effect(linear)
-    if isinstance(influences, StreamedLabelInfluences):
-        moments = influences.moments
-        return _designed(question, moments.whole.used, *moments.ends, moments.whole.effective, effects)
-    if run.weights is None:
-        raise ValueError("expected weighted samples")
-    return _weights(question, run.weights, kish_effective_n(run.weights), effects)
+    return effects
 
 
-def _weights(
-    question: Question, weights: Array, effective: float, effects: Mapping[str, float]
-) -> tuple[WeightDesign, list[Finding]]:
-    used = weights[weights > 0]
-    return _designed(question, used.size, float(used.min()), float(used.max()), effective, effects)
-
-
-def _designed(
-    question: Question, size: int, smallest: float, largest: float, effective: float, known: Mapping[str, float]
-) -> tuple[WeightDesign, list[Finding]]:
+def weights_of(question: Question, run: RunData, effects: Mapping[str, float]) -> tuple[WeightDesign, list[Finding]]:
+    """Return the design of weighted samples with its effects by metric, and its findings."""
+    size, smallest, largest = _used(run)
+    effective = question.source.facts[WEIGHTS_FACT]
     design: WeightDesign = {
         "n_samples": size,
         "smallest": smallest,
         "largest": largest,
         "effective_samples": effective,
-        "design_effects": dict(zip(known, numbers(np.array(list(known.values()))), strict=True)),
+        "design_effects": dict(zip(effects, numbers(np.array(list(effects.values()))), strict=True)),
     }
     found = [_worth(design)]
     if question.has_intervals and effective < max(FEW_EFFECTIVE, min(FEW_OF_MANY, size / 2)):
@@ -107,6 +82,21 @@ def _designed(
         )
         found.append(few)
     return design, found
+
+
+def _used(run: RunData) -> tuple[int, float, float]:
+    """Number of samples with a weight above 0, and the smallest and largest of these weights."""
+    samples = run.source.samples
+    if run.source.task is not None and isinstance(run.units, StreamedLabels):
+        moments = run.units.sums.moments
+        return moments.whole.used, *moments.ends
+    if samples is not None and samples.tally is not None and samples.tally.weights is not None:
+        sums = samples.tally.weights
+        return int(sums.used.sum()), float(np.nanmin(sums.lightest)), float(np.nanmax(sums.heaviest))
+    if run.weights is None:
+        raise ValueError("expected weighted samples")
+    used = run.weights[run.weights > 0]
+    return used.size, float(used.min()), float(used.max())
 
 
 def _worth(design: WeightDesign) -> Finding:

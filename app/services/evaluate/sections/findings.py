@@ -1,7 +1,7 @@
 """Findings: sentences on what the numbers of a matrix and of probabilities mean, each with its evidence."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 from typing import Any, Final, NamedTuple
@@ -115,34 +115,29 @@ def tie_finding(ties: int, n_samples: int, of: str = "probability") -> Finding |
     )
 
 
-def ignored_findings(source: MatrixInput) -> list[Finding]:
-    """Return findings on samples of ignored classes, and on predictions of these classes."""
+def ignored_findings(source: MatrixInput) -> Iterator[Finding]:
+    """Yield findings on samples of ignored classes, and on predictions of these classes."""
     ignored = source.facts.get(IGNORED_FACT)
     if not ignored:
-        return []
+        return
     whole = source.content is Content.counts or source.kind != "confusion_matrix"
-    found = [
-        Finding.note(
-            "ignored_classes",
-            f"Left out because their actual class is ignored: {_amounts(ignored, whole=whole)}.",
-            classes=[*ignored],
-            n=[*ignored.values()],
-        )
-    ]
+    yield Finding.note(
+        "ignored_classes",
+        f"Left out because their actual class is ignored: {_amounts(ignored, whole=whole)}.",
+        classes=[*ignored],
+        n=[*ignored.values()],
+    )
     columns = dict(zip(source.labels, source.counts.sum(axis=0).tolist(), strict=True))
     wrong = {label: columns[label] for label in ignored if columns.get(label)}
     if wrong:
-        found.append(
-            Finding.warning(
-                "ignored_but_predicted",
-                "Samples of other classes are predicted as a class that is ignored: "
-                f"{_amounts(wrong, whole=source.content is Content.counts)}. These are errors, so the class stays. It "
-                "has no actual samples, so means of the recalls have no value.",
-                classes=[*wrong],
-                n=[*wrong.values()],
-            )
+        yield Finding.warning(
+            "ignored_but_predicted",
+            "Samples of other classes are predicted as a class that is ignored: "
+            f"{_amounts(wrong, whole=source.content is Content.counts)}. These are errors, so the class stays. It "
+            "has no actual samples, so means of the recalls have no value.",
+            classes=[*wrong],
+            n=[*wrong.values()],
         )
-    return found
 
 
 def _amounts(by_label: Mapping[str, float], *, whole: bool) -> str:
@@ -402,10 +397,7 @@ def probability_findings(
     """
     source, scores = run.source, run.scores
     ties = source.facts.get("ties", 0)
-    found = [
-        _hidden_by_auc(run, by_class[roc_auc.key]),
-        tie_finding(ties, scores.n_samples, "probability" if scores.are_probabilities else "score"),
-    ]
+    found: list[Finding | None] = []
     if scores.are_probabilities:
         found = [
             _columns_in_another_order(source),
@@ -413,8 +405,9 @@ def probability_findings(
             _confident_mistakes(scores),
             _miscalibrated(details["calibration"], scores, grouped=source.is_grouped),
             _unsure_classes(source, scores, by_class[median_phi.key]),
-            *found,
         ]
+    found.append(_hidden_by_auc(run, by_class[roc_auc.key]))
+    found.append(tie_finding(ties, scores.n_samples, "probability" if scores.are_probabilities else "score"))
     return [*(finding for finding in found if finding is not None), *threshold_findings(source)]
 
 
@@ -636,31 +629,25 @@ def _hidden_class(run: RunData, code: int) -> _Hidden | None:
     return found._replace(area_low=ends.low, share_high=float(high))
 
 
-def threshold_findings(source: MatrixInput) -> list[Finding]:
-    """Return findings on a threshold that nobody gave."""
-    if not source.facts.get("threshold_assumed"):
-        return []
-    threshold = source.facts["threshold"]
-    return [
-        Finding.note(
+def threshold_findings(source: MatrixInput) -> Iterator[Finding]:
+    """Yield a finding on a threshold that nobody gave."""
+    if source.facts.get("threshold_assumed"):
+        threshold = source.facts["threshold"]
+        yield Finding.note(
             "threshold_assumed",
             f"No threshold came with the scores, so the confusion matrix is that of {threshold}. What follows from the "
             "order of the scores, such as AUC, does not depend on it.",
             threshold=threshold,
         )
-    ]
 
 
-def data_findings(source: MatrixInput) -> list[Finding]:
-    """Return findings on columns of referenced data that were not read."""
+def data_findings(source: MatrixInput) -> Iterator[Finding]:
+    """Yield a finding on columns of referenced data that were not read."""
     facts = source.facts.get(DATA_FACT, {})
-    if not facts.get("sample_ids_unchecked"):
-        return []
-    return [
-        Finding.note(
+    if facts.get("sample_ids_unchecked"):
+        yield Finding.note(
             "sample_ids_unchecked",
             "There are more rows than were held in memory, so their sample ids were not read. A sample that is there "
             "twice counts twice.",
             rows=facts["rows"],
-        ),
-    ]
+        )

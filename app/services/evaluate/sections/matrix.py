@@ -1,6 +1,6 @@
 """Section of a report on a confusion matrix, for one matrix or many at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -19,7 +19,7 @@ from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Explainer, Gap, Metric, Scope, evaluate_table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Expression, measures
-from app.kernel.metrics.families.rates import prevalence, recall
+from app.kernel.metrics.families.rates import prevalence, recall, support
 from app.kernel.numerics.arrays import Array, silently
 from app.services.estimates.report_intervals import (
     balanced_for_report,
@@ -91,9 +91,6 @@ class MetricOrder:
     overall_keys: tuple[str, ...]
     per_class: GroupedOrder
     overall: GroupedOrder
-    needs_counts: NDArray[np.intp]
-    recall: int
-    prevalence: int
 
 
 @cache
@@ -108,9 +105,6 @@ def metric_order(*, binary: bool) -> MetricOrder:
         overall_keys=tuple(metric.key for metric in overall),
         per_class=_block(by_class, n_classes),
         overall=_block((*overall, *by_class) if binary else overall, n_classes),
-        recall=by_class.index(recall),
-        prevalence=by_class.index(prevalence),
-        needs_counts=np.array([i for i, metric in enumerate(overall) if metric.card.needs_counts], dtype=np.intp),
     )
 
 
@@ -149,9 +143,10 @@ def batch_values(questions: Sequence[Question]) -> BatchValues:
         table = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
     by_class = evaluate_table(table, order.class_metrics)
     overall = evaluate_table(table, order.overall_metrics)
-    for index, question in enumerate(questions):
-        if question.source.content is not Content.counts:
-            overall[order.needs_counts, index] = np.nan
+    uncounted = [place for place, question in enumerate(questions) if question.source.content is not Content.counts]
+    if uncounted:
+        needing = [place for place, metric in enumerate(order.overall_metrics) if metric.card.needs_counts]
+        overall[np.ix_(needing, uncounted)] = np.nan
     values = [dict(zip(order.overall_keys, row, strict=True)) for row in numbers(overall[:, :, 0].T)]
     requested = []
     for question in questions:
@@ -170,7 +165,8 @@ def brief_sections(found: BatchValues) -> list[Section]:
         # Of classes only where they are asked for.
         limits = overall_intervals(found.table, level)
     order = metric_order(binary=len(labels[0]) == 2)
-    leading = numbers(found.by_class[[order.recall, order.prevalence], :, 0].transpose(1, 0, 2))
+    places = [order.class_metrics.index(metric) for metric in (recall, prevalence, support)]
+    leading = numbers(found.by_class[places, :, 0].transpose(1, 0, 2))
     each = zip(labels, leading, found.values, found.requested, limits, strict=True)
     return [
         Section(per_class=_leading(of, *rates), values=values, requested=requested, intervals=intervals)
@@ -227,16 +223,16 @@ def sections(found: BatchValues) -> list[Section]:
 
 
 def _leading(
-    labels: Sequence[str], recalls: Sequence[Value], prevalences: Sequence[Value]
+    labels: Sequence[str], recalls: Sequence[Value], prevalences: Sequence[Value], sizes: Sequence[Value]
 ) -> dict[str, GroupedMetrics]:
-    """Return recall and prevalence of each class, which headlines and summaries need."""
+    """Return recall, prevalence and size of each class, which headlines and summaries need."""
     return {
         label: {
             "prevalence_insensitive": {recall.key: found},
-            "prevalence_sensitive": {prevalence.key: share},
+            "prevalence_sensitive": {prevalence.key: share, support.key: size},
             "at_balanced_prevalence": {},
         }
-        for label, found, share in zip(labels, recalls, prevalences, strict=True)
+        for label, found, share, size in zip(labels, recalls, prevalences, sizes, strict=True)
     }
 
 
@@ -253,53 +249,39 @@ def findings_of(question: Question, values: Mapping[str, Value]) -> tuple[Findin
 
 
 def with_slow_intervals(section: Section, question: Question, run: RunData) -> Section:
-    """The section of a matrix, or of its design, with intervals that are not the quick ones."""
-    found = estimate_for_report(matrix_metrics(question.options), question.of_matrix, run, question.options)
-    everything = question.options.intervals is IntervalChoice.ALL
-    more = everything_findings(found, run, question.options) if everything else ()
+    """The section of a matrix, or of its design, with the intervals that are not the quick ones."""
+    options, quick = question.options, question.quick_level is not None
+    found = estimate_for_report([] if quick else matrix_metrics(options), question.limits_beyond, run, options)
+    everything = options.intervals is IntervalChoice.ALL
+    more = everything_findings(found, run, options) if everything else ()
+    # A rate has one interval, whatever name it was asked by.
+    new = {text: one for text, one in found.intervals().items() if text not in section.intervals}
     return replace(
         section,
-        intervals=found.intervals(),
-        balanced_intervals=balanced_for_report(run, question.options),
+        intervals={**section.intervals, **new},
+        balanced_intervals=section.balanced_intervals if quick else balanced_for_report(run, options),
         findings=(*section.findings, *more),
     )
 
 
-def with_limits_beyond(section: Section, question: Question, run: RunData) -> Section:
-    """The section of a matrix of independent samples with the limits of what was asked beside the quick ones."""
-    asked = estimate_for_report([], question.limits_beyond, run, question.options).intervals()
-    # A rate has one interval, whatever name it was asked by.
-    known = {text: section.intervals[text] for text in asked if text in section.intervals}
-    return replace(section, intervals={**section.intervals, **asked, **known})
-
-
-def _undefined(order: MetricOrder, source: MatrixInput, by_class: Array, overall: Array) -> list[Undefined]:
+def _undefined(order: MetricOrder, source: MatrixInput, by_class: Array, overall: Array) -> Iterator[Undefined]:
     """Why each value (M, 2, K) and (M, 2) that is missing is missing."""
     observed = Table(source.counts)
-    entries: list[Undefined] = []
-    explainer = Explainer(observed)
-    for metrics, values in ((order.overall_metrics, overall), (order.class_metrics, by_class)):
-        entries.extend(_entry(gap, source, None) for gap in explainer.gaps(metrics, values[:, 0]))
+    explainer, of_each = Explainer(observed), ((order.overall_metrics, overall), (order.class_metrics, by_class))
+    for metrics, values in of_each:
+        yield from (_entry(gap, source, None) for gap in explainer.gaps(metrics, values[:, 0]))
     empty = [label for label, total in zip(source.labels, observed.actual, strict=True) if total == 0]
     if empty:
-        entries.append(
-            Undefined(
-                "*",
-                "no_actual_samples",
-                f"{_quoted(empty)} no actual samples, so the rows cannot be brought to equal totals",
-                group=Group.BALANCED,
-            )
-        )
-        return entries
+        why = f"{_quoted(empty)} no actual samples, so the rows cannot be brought to equal totals"
+        yield Undefined("*", "no_actual_samples", why, group=Group.BALANCED)
+        return
     balanced = Explainer(Table(at_equal_prevalence(observed.counts)))
-    for metrics, values in ((order.overall_metrics, overall), (order.class_metrics, by_class)):
+    for metrics, values in of_each:
         twins = [i for i, m in enumerate(metrics) if m.card.has_twin(observed.n_classes)]
         # What has no value in the matrix as it is has none in its twin either, for the same reason: said once.
         missing = np.where(np.isfinite(values[twins, 0]), values[twins, 1], 0.0)
-        entries.extend(
-            _entry(gap, source, Group.BALANCED) for gap in balanced.gaps([metrics[i] for i in twins], missing)
-        )
-    return entries
+        gaps = balanced.gaps([metrics[i] for i in twins], missing)
+        yield from (_entry(gap, source, Group.BALANCED) for gap in gaps)
 
 
 def _quoted(labels: Sequence[str]) -> str:
@@ -319,14 +301,12 @@ def _uncounted(source: MatrixInput) -> str | None:
     return None if held is Content.counts else f"needs numbers of samples, and the matrix holds {held}"
 
 
-def _cautions(expressions: Sequence[Expression]) -> list[Finding]:
-    found = []
+def _cautions(expressions: Sequence[Expression]) -> Iterator[Finding]:
     for leaf in (leaf for expression in expressions for leaf in measures(expression)):
         card = leaf.metric.card
         text = card.caution(**{**card.defaults, **leaf.parameters}) if card.caution else None
         if text:
-            found.append(Finding.warning("not_monotone", text, metric=card.key, parameters=dict(leaf.parameters)))
-    return found
+            yield Finding.warning("not_monotone", text, metric=card.key, parameters=dict(leaf.parameters))
 
 
 def _interpretation(

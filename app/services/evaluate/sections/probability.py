@@ -1,6 +1,6 @@
 """Section of a report on probabilities and scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any, Final
@@ -27,15 +27,14 @@ from app.kernel.streamed.metrics import is_dear, streamed_values
 from app.kernel.uncertainty.draws import chosen_seed
 from app.services.estimates.report_intervals import (
     cautions_of_samples,
-    estimate_for_report,
     probability_metrics,
 )
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question, decided
 from app.services.evaluate.sections.findings import OF_FINDINGS, probability_findings
 from app.services.evaluate.sections.matrix import over_folds
-from app.services.evaluate.sections.unit import Found
-from app.services.reasons import ALL_AT_ONCE, IF_ASKED, NOT_FOLDED, requested_values
+from app.services.evaluate.sections.unit import Found, asked_of
+from app.services.reasons import ALL_AT_ONCE, IF_ASKED
 
 
 def probability_section(question: Question, run: RunData) -> Section:
@@ -57,25 +56,17 @@ def probability_section(question: Question, run: RunData) -> Section:
     metrics, per_class = found.overall(), found.per_class()
     if source.positive is not None:
         metrics = merged_metrics(metrics, per_class[labels[source.positive]])
-    requested, gaps = requested_values(question.of_probabilities, labels, run.subject)
+    every = probability_metrics(scores, question.options)
+    limited = [metric for metric in every if known is None or metric.key in known]
+    requested, gaps, estimates = asked_of(question, run, question.of_probabilities, limited)
     details = _details(run, chosen_seed(question.options.seed, source.counts), whole=question.options.details)
     if scores.are_probabilities and question.options.details:
         _add_details_of_classes(details["per_class"], source, scores)
     if question.options.costs is not None and scores.are_probabilities:
         details["costs"] = decided(question.options.costs, scores, labels)
     class_values = {one.name: numbers(own) for one, own in zip(of_classes, found.values(of_classes), strict=True)}
-    findings = [*probability_findings(run, class_values, details), *chance_of_groups(source, scores)]
-    intervals = {}
+    findings = [*probability_findings(run, class_values, details), *_chance_of_groups(source, scores)]
     if question.has_intervals:
-        missing = {gap.metric for gap in gaps if gap.code == NOT_FOLDED}
-        every = probability_metrics(scores, question.options)
-        estimates = estimate_for_report(
-            [metric for metric in every if known is None or metric.key in known],
-            [(text, expression) for text, expression in question.of_probabilities if text not in missing],
-            run,
-            question.options,
-        )
-        intervals = estimates.intervals()
         findings += cautions_of_samples(estimates, run, question.options)
     if run.streamed is not None:
         findings.append(_STREAMED(n_samples=scores.n_samples))
@@ -88,7 +79,7 @@ def probability_section(question: Question, run: RunData) -> Section:
         undefined=(*found.undefined(), *gaps),
         findings=tuple(findings),
         folds=over_folds([one.key for one in overall_metrics], np.stack(rows, axis=1)) if rows else None,
-        intervals=intervals,
+        intervals=estimates.intervals(),
         details=details,
         curves=None if run.streamed is None else run.streamed.curves_as_json(),
     )
@@ -196,12 +187,12 @@ def calibration_by_chance(run: RunData, asked: Sequence[Metric[Scores]], seed: i
     return found
 
 
-def chance_of_groups(source: MatrixInput, scores: Scores) -> list[Finding]:
-    """Return a caution about calibration errors expected by chance, where samples come in groups."""
-    found = Finding.note(
-        "chance_of_independent_samples",
-        "What perfect probabilities would show as calibration errors is simulated for independent samples. Samples in "
-        "groups show more by chance, so the p values of calibration are too small.",
-        n_groups=source.facts.get(GROUPS_FACT),
-    )
-    return [found] if source.is_grouped and scores.are_probabilities else []
+def _chance_of_groups(source: MatrixInput, scores: Scores) -> Iterator[Finding]:
+    """Yield a caution about calibration errors expected by chance, where samples come in groups."""
+    if source.is_grouped and scores.are_probabilities:
+        yield Finding.note(
+            "chance_of_independent_samples",
+            "What perfect probabilities would show as calibration errors is simulated for independent samples. Samples "
+            "in groups show more by chance, so the p values of calibration are too small.",
+            n_groups=source.facts[GROUPS_FACT],
+        )

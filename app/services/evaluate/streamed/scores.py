@@ -45,8 +45,8 @@ def streamed_scores(read: StreamedParts) -> NewEvaluation:
     if whole.facts.get("threshold_assumed"):
         rows, whole = _with_threshold(rows, whole)
     if grouped or weighted:
-        whole = replace(whole, samples=_decided(rows, weighted=weighted, grouped=grouped))
-        whole = replace(whole, facts={**whole.facts, **({GROUPS_FACT: n_groups} if grouped else {})})
+        facts = {**whole.facts, **({GROUPS_FACT: n_groups} if grouped else {})}
+        whole = replace(whole, samples=_decided(rows, weighted=weighted, grouped=grouped), facts=facts)
         whole = _weighed(whole) if weighted else whole
     scores = StreamedScores(
         rows.where("w > 0") if weighted else rows,
@@ -79,9 +79,7 @@ class _Summed:
 
     def columns(self, source: MatrixInput, samples: Samples) -> pa.RecordBatch:
         """One row for each sample: its class, its scores, its group, its weight and what was decided."""
-        outputs = samples.outputs
-        if outputs is None:
-            raise ValueError("expected parts with probabilities or scores")
+        outputs = samples.known_outputs
         self.n_samples += samples.size
         self._counts = self._counts + source.counts
         self._counted.update({name: source.facts[name] for name in _COUNTED if name in source.facts})
@@ -127,8 +125,7 @@ def _weighed(whole: MatrixInput) -> MatrixInput:
     """The input with the sums of the weights, and what these are worth. Raises InvalidInput as of weights that are
     sent.
     """
-    samples = whole.samples
-    assert samples is not None  # noqa: S101 - they were decided
+    samples = whole.known_samples
     counts = confusion_counts(samples.truth, samples.predicted, len(whole.labels), samples.weights)
     check_weights(counts)
     # Parts are worth something else.

@@ -139,10 +139,7 @@ class StreamedParts:
 
     def inputs(self) -> Iterator[tuple[MatrixInput, Samples]]:
         """The inputs of all parts and their samples, to be gone through once."""
-        for part in self._parts:
-            if part.source.samples is None:
-                raise ValueError("expected parts with samples")
-            yield part.source, part.source.samples
+        return ((part.source, part.source.known_samples) for part in self._parts)
 
     def samples(self) -> Iterator[Samples]:
         """Samples of all parts, to be gone through once."""
