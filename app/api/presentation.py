@@ -27,8 +27,9 @@ from app.api.documents.leaderboard import leaderboard_document
 from app.api.documents.markdown import write_csv, write_markdown
 from app.api.documents.slices import slices_document
 from app.api.documents.text import NARROWEST, USUAL, WIDEST, Style, write_text
+from app.api.plots.look import Theme
 from app.api.problems import InvalidQuery, NotAcceptable, near
-from app.api.report import HEADERS, write_page
+from app.api.report import HEADERS, Picture, write_page
 from app.domain.errors import Fault
 from app.domain.members import members
 from app.services.compare.answers import ModelComparison, RunComparison
@@ -76,6 +77,10 @@ class AnswerKind:
     def members(self) -> list[str]:
         """The names of the members it may have."""
         return list(dict.fromkeys(name for shape in self.shapes for name in member_names(shape)))
+
+    def page(self, answer: Written, pictures: Sequence[Picture] = (), theme: Theme | None = None) -> bytes:
+        """An answer as a page in one file."""
+        return write_page(self.document(answer), pictures, theme)
 
 
 EVALUATION = AnswerKind((Evaluation,), evaluation_document, ("id", "headline"))

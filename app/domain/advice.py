@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from app.domain.errors import Fault, InvalidInput
 from app.domain.members import HIDDEN
-from app.kernel.metrics.card import Inputs, Task
+from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.references import REFERENCES
 
 
@@ -73,6 +73,11 @@ class Branch:
     reason: str
     next: "Fork | Leaf"
 
+    @property
+    def said(self) -> str:
+        """The answer as a text."""
+        return ("no", "yes")[self.answer] if isinstance(self.answer, bool) else str(self.answer)
+
 
 @dataclass(frozen=True, slots=True)
 class Fork:
@@ -88,17 +93,12 @@ class Fork:
         for branch in self.branches:
             if answer == branch.answer:
                 return branch
-        known = ", ".join(str(branch.answer) for branch in self.branches)
+        known = ", ".join(branch.said for branch in self.branches)
         raise InvalidInput.at(f"/{self.about}", "unknown_answer", f"expected one of {known}, got {answer!r}")
 
-    @property
-    def choices(self) -> list[tuple[str, str, str]]:
-        """Each answer, what it is called, and what follows from it."""
-        found = []
-        for branch in self.branches:
-            answer = ("no", "yes")[branch.answer] if isinstance(branch.answer, bool) else str(branch.answer)
-            found.append((answer, _words(self.about, answer), branch.reason))
-        return found
+    def words(self, branch: Branch) -> str:
+        """The answer of a branch in words."""
+        return trees().words.get(self.about, {}).get(branch.said, branch.said.capitalize())
 
 
 Node = Fork | Leaf
@@ -111,13 +111,19 @@ class Trees:
 
     Attributes:
         by_task: By task and name, in the order in which they are walked.
+        asked: Further questions of pages, by task: inputs that only decide which of the advised metrics can be had.
         assumed: By task, what is assumed where a question is not answered; None has to be answered.
         advice: By name.
+        words: What answers are called, by what they are about; those of yes and no are called so.
+        texts: By name.
     """
 
     by_task: Mapping[str, Mapping[str, Node]]
+    asked: Mapping[str, Node]
     assumed: Mapping[str, Mapping[str, object]]
     advice: Mapping[str, Advice]
+    words: Mapping[str, Mapping[str, str]]
+    texts: Mapping[str, str]
 
 
 @cache
@@ -132,7 +138,8 @@ def trees() -> Trees:
         task: {about: None if usual == "" else usual for about, usual in usuals.items()}
         for task, usuals in told["assumed"].items()
     }
-    return Trees(by_task, assumed, advice)
+    asked = {task: _node(one, told, advice) for task, one in told["asked"].items()}
+    return Trees(by_task, asked, assumed, advice, told["words"], told["texts"])
 
 
 def _advice(name: str, told: Mapping[str, Any]) -> Advice:
@@ -169,22 +176,10 @@ def _node(said: Mapping[str, Any], told: Mapping[str, Any], advice: Mapping[str,
     return Fork(question.get("about", said["ask"]), question["text"], source, branches)
 
 
-NO_PROBABILITIES = (
-    "Some metrics need predicted probabilities, which are not among the inputs: from labels alone a "
-    "curve is one point. "
-    "Metrics of that point are given instead."
-)
-NO_LABEL_PROBABILITIES = (
-    "Metrics of the order of the labels need the probability of each, which are not among the inputs: they are left "
-    "out."
-)
-NOT_ALONE = "No single number settles it: read the per-class recalls beside whatever is chosen."
-
-
 CLASSIFICATION: Final = "classification"
 _PROBABILITIES: Final = "has_probabilities"
-# Notes on inputs of advice that are not there without probabilities.
-_LACKING: Final = {Inputs.PROBABILITIES: NO_PROBABILITIES, Inputs.LABEL_SCORES: NO_LABEL_PROBABILITIES}
+# Texts on inputs of advice that are not there without probabilities.
+_LACKING: Final = {Inputs.PROBABILITIES: "no_probabilities", Inputs.LABEL_SCORES: "no_label_probabilities"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,14 +270,14 @@ def recommend(request: Request) -> Recommendation:
         for advice in leaf.advice:
             lacking = None if request.has_probabilities else _LACKING.get(advice.inputs)
             if lacking is not None:
-                notes.append(lacking)
+                notes.append(trees().texts[lacking])
             # What would take its place is of no interest where it is not needed.
             usable = replace(advice, instead=None) if lacking is None else advice.instead
             if usable is not None:
                 advised.setdefault(usable.metric, usable)
         notes.extend(leaf.notes)
     if request.task == CLASSIFICATION:
-        notes.append(NOT_ALONE)
+        notes.append(trees().texts["not_alone"])
     sources = [step.source for step in path] + [advice.source for advice in advised.values()]
     return Recommendation(
         metrics=tuple(advised.values()),
@@ -302,64 +297,18 @@ def _way(node: Node, answers: Mapping[str, Any]) -> tuple[list[tuple[Fork, Branc
     return taken, node
 
 
-# What answers are called, by what they are about; those of yes and no are called so.
-WORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "task": {
-        CLASSIFICATION: "One class of two or more",
-        "multilabel": "Labels, of which a sample can have several",
-        "clustering": "Clusters",
-        "ranking": "An order, as of search results",
-        "sets": "Sets: regions of a picture, parts of a text",
-    },
-    "classes": {"binary": "Two", "multiclass": "More than two"},
-    "error_priority": {
-        "type1": "False alarms",
-        "type2": "Misses",
-        "both": "Both alike",
-        "costs": "What they cost",
-        "first": "How early the first relevant one comes",
-        "order": "The whole order",
-    },
-    "judged": {
-        "labels": "Every label",
-        "samples": "Every sample",
-        "items": "Every item",
-        "pixels": "Every pixel or token",
-        "classes": "Every class",
-        "whole_sets": "The whole set",
-    },
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """A question that was answered, and what the answer is called."""
-
-    about: str
-    text: str
-    answer: str
-    words: str
-
-
-def walk(task: str, given: Mapping[str, str]) -> tuple[list[Answered], Fork | None]:
-    """Follow the answers through the trees as far as they go: the questions that were answered, and the next one, if
-    there is one.
+def walk(task: str, given: Mapping[str, str]) -> tuple[list[tuple[Fork, Branch]], Fork | None]:
+    """Follow the answers through the trees as far as they go: the questions that were answered, each with its branch,
+    and the next one, if there is one.
 
     Raises:
         InvalidInput: one is none of those that its question knows.
     """
-    path: dict[str, Answered] = {}
-    # Of labels the last question is not in the tree: it only says which of the metrics there can be had.
-    for tree in (*trees().by_task[task].values(), *((_OF_LABELS,) if task == Task.MULTILABEL else ())):
-        try:
-            taken, end = _way(tree, _understood(given))
-        except InvalidInput as error:
-            (fault,) = error.faults
-            detail = f"expected an answer that the question knows, got {given[fault.pointer[1:]]!r}"
-            raise InvalidInput([replace(fault, detail=detail)]) from None
-        for fork, _ in taken:
-            answer = given[fork.about]
-            path.setdefault(fork.about, Answered(fork.about, fork.text, answer, _words(fork.about, answer)))
+    path: dict[str, tuple[Fork, Branch]] = {}
+    for tree in (*trees().by_task[task].values(), *(one for of, one in trees().asked.items() if of == task)):
+        taken, end = _way(tree, _understood(given))
+        for fork, branch in taken:
+            path.setdefault(fork.about, (fork, branch))
         if isinstance(end, Fork):
             return list(path.values()), end
     return list(path.values()), None
@@ -378,18 +327,3 @@ def recommended(task: str, given: Mapping[str, str]) -> Recommendation:
 
 def _understood(given: Mapping[str, str]) -> dict[str, Any]:
     return {about: YES_NO.get(answer, answer) for about, answer in given.items()}
-
-
-def _words(about: str, answer: str) -> str:
-    return WORDS.get(about, {}).get(answer, answer.capitalize())
-
-
-_OF_LABELS: Final = Fork(
-    _PROBABILITIES,
-    "Are there predicted probabilities of the labels?",
-    Source("", ""),
-    (
-        Branch(answer=True, reason="Metrics of their order can be had too.", next=Leaf(())),
-        Branch(answer=False, reason="Only decisions can be judged.", next=Leaf(())),
-    ),
-)

@@ -60,7 +60,8 @@ def test_what_moves_most() -> None:
         "at_balanced_prevalence": {"accuracy": 0.85, "f1": 0.5, "mcc": 0.1},
     }
     answer["intervals"] = {"f1": {"low": 0.61, "high": 0.89}}
-    asked = (["accuracy", "f1", "mcc"], ["Accuracy", "F1", "MCC"], "if equal")
+    answer["input"]["kind"] = "confusion_matrix"
+    asked = (["accuracy", "f1", "mcc"], "if equal")
     assert headings.of_metrics(answer, *asked) == "F1 moves most with prevalence: 0.80 here, and 0.500 if equal"
     answer["metrics"]["at_balanced_prevalence"]["f1"] = 0.79
     assert headings.of_metrics(answer, *asked) == "Accuracy moves most with prevalence: 0.900 here, and 0.850 if equal"
@@ -69,8 +70,9 @@ def test_what_moves_most() -> None:
 
 
 def test_the_worst_query() -> None:
-    queries = {"lowest": [{"query_id": 7, "value": 0.25}]}
-    assert said(headings.of_queries(queries, "Precision at k")) == "Query 7 fails worst: its precision at k is 0.250"
+    queries = {"lowest": [{"query_id": 7, "value": 0.25}], "lowest_by": "precision_at_k(k=10)"}
+    wanted = "Query 7 fails worst: its precision at 10 is 0.250"
+    assert said(headings.of_queries({"input": {"kind": "ranking"}, "queries": queries})) == wanted
 
 
 def test_where_it_is_worse() -> None:

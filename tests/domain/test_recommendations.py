@@ -12,7 +12,6 @@ import pytest
 
 from app.domain.advice import (
     CLASSIFICATION,
-    NO_PROBABILITIES,
     Advice,
     Fork,
     Leaf,
@@ -181,7 +180,7 @@ def test_parameters_that_are_named_exist() -> None:
 
 def test_advice_that_needs_probabilities_is_replaced_or_left_out() -> None:
     for request_ in REQUESTS:
-        noted = NO_PROBABILITIES in recommend(request_).notes
+        noted = trees().texts["no_probabilities"] in recommend(request_).notes
         said = {about: request_.answers[about] for about in ("classes", "balanced", "error_priority")}
         wanted = request_.answers["graphical"] or "h_measure" in ask(**said, inputs=[Inputs.PROBABILITIES])
         assert noted is (wanted and not request_.has_probabilities)

@@ -304,7 +304,7 @@ def test_the_tree_ends_in_what_the_api_recommends(web: httpx.Client) -> None:
             if link.endswith(f"{about}%3A{answer}") and link.count("answer=") > path.count("answer=")
         }  # fmt: skip
     assert [one["metric"] for one in advised] == re.findall(r"<h3><a [^>]*>[^<]*</a> <code>(\w+)", web.get(path).text)
-    assert "Expected an answer" in check_page(web.get(f"{path}&answer=balanced:perhaps"), 422).text
+    assert "Expected one of yes, no, got 'perhaps'" in check_page(web.get(f"{path}&answer=balanced:perhaps"), 422).text
 
 
 def test_reports_are_files(web: httpx.Client, world: World) -> None:
@@ -428,7 +428,10 @@ def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages
     alike = "tumor-rf 7 may be as good" if other["may_be_best"] else "no other is better"
     assert f"tumor-gbm 2 is best by harmonic mean of the recalls, {value}" in text
     assert alike in text
-    assert "Weakest class D: tumor-gbm 2 misses 31 of 100. Most often taken for A, 12." in text
+    assert (
+        "Weakest class D is recognised least often: in 69 of 100 cases. D is taken for A in 12 of its 31 misses."
+        in text
+    )
     assert "3 of 6 rules fail" in text
     assert "of 100 D it misses 31 instead of 84" in text
     assert "Weakest class" not in check_page(web.get("/ui?dataset=genes")).text

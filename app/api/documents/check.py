@@ -16,7 +16,6 @@ from app.api.documents.document import (
     Kind,
     Link,
     Name,
-    Rule,
     Rules,
     Said,
     Section,
@@ -25,7 +24,7 @@ from app.api.documents.document import (
     Words,
 )
 from app.api.documents.reading import counted, interval_words, naming
-from app.domain.catalogue import describe_metric, metric_by_name, spoken, titled
+from app.domain.catalogue import describe_metric, metric_by_name, titled
 from app.domain.errors import NotFound
 from app.domain.rules import Bound, Demand
 from app.domain.wording import about, printable, run_title, sentence, significant, whole
@@ -66,7 +65,7 @@ def check_document(answer: Json) -> Document:
             Section(
                 "rules",
                 "Rules",
-                [Rules(_summary(results), [_rule(one) for one in ordered], _table(results)), *_why(answer)],
+                [Rules(_summary(results), ordered, _table(results)), *_why(answer)],
                 f"All have to pass.{differences} The hatched side of a limit is the wrong one.",
             )
         ],
@@ -142,12 +141,12 @@ def rule_said(rule: Json) -> str:
     """Return a rule as one says it: the metric by its name, and no signs."""
     if "minimum_samples" in rule:
         return sentence(rule_text(rule))
-    return printable(f"{titled(rule['metric'])}{_demand(rule)}")
+    return printable(f"{titled(rule['metric'])} {demand_said(rule)}")
 
 
-def _demand(rule: Json) -> str:
-    """Return what a rule asks of its metric, without signs."""
-    demand = "".join(rule_words(rule)[1:])
+def demand_said(rule: Json) -> str:
+    """Return what a rule asks of its metric, without signs; the rule itself where that is about samples."""
+    demand = "".join(rule_words(rule)[1:]).strip() or rule_text(rule)
     for sign, words in _IN_WORDS.items():
         demand = demand.replace(sign, words, 1)
     return demand
@@ -216,22 +215,7 @@ def _why(answer: Json) -> Iterator[Said]:
         yield Said("note", f"Differences are to the baseline {run_title(baseline)}.", SHORT)
 
 
-def _rule(one: Json) -> Rule:
-    metric, decided = one["rule"].get("metric"), one.get("decided_by")
-    return Rule(
-        verdict=one["verdict"],
-        title="Samples" if metric is None else titled(metric),
-        key="" if metric is None else _key(metric),
-        demand=rule_words(one["rule"]),
-        said=_demand(one["rule"]).strip() or rule_text(one["rule"]),
-        estimate=estimate_of(as_decided(one)),
-        limits=limits_of(one),
-        decided="" if decided is None else spoken(decided),
-        message=naming(one["message"], [key for key in (metric, decided) if key is not None]),
-    )
-
-
-def _key(metric: str) -> str:
+def known_key(metric: str) -> str:
     """Return the metric of a rule as the catalogue has it; empty for an expression of several."""
     key = metric.partition("@")[0].strip()
     try:
@@ -254,7 +238,7 @@ def limits_of(one: Json) -> list[tuple[float, bool | None]]:
     margin = rule.get("margin", 0.0)
     if demand is Demand.EQUIVALENT:
         return [(-margin, True), (margin, False)]
-    limit, key = margin if demand is Demand.BETTER else -margin, _key(rule["metric"])
+    limit, key = margin if demand is Demand.BETTER else -margin, known_key(rule["metric"])
     if not key:
         # The direction of an expression of several metrics is not known.
         return [(limit, None)]

@@ -72,6 +72,12 @@ class Estimate:
         """Return the value and its interval."""
         return notation.estimate(self.value, self.low, self.high, sign=self.sign, near=self.near)
 
+    @property
+    def is_drawn(self) -> bool:
+        """Does it lie on a line from 0 to 1 with its limits?"""
+        ends = [end for end in (self.low, self.high) if end is not None]
+        return self.value is not None and all(0.0 <= end <= 1.0 for end in (self.value, *ends))
+
 
 @dataclass(frozen=True, slots=True)
 class Tag:
@@ -221,35 +227,16 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule of a gate on an axis of its own.
+class Rules:
+    """All rules of a check: drawn on a page, a table elsewhere.
 
     Attributes:
-        key: Of the metric in the catalogue; empty where there is none.
-        estimate: A number that is written already where it is a count.
-        limits: Each with whether what lies below it is wrong; None where that cannot be told.
-        said: What it asks of its metric, without signs.
-        decided: The value that decides, where there are several.
-        message: Why the verdict is as it is.
+        counted: How many hold.
+        results: Of each rule as they are answered, in the order of a page.
     """
 
-    verdict: str
-    title: str
-    key: str
-    demand: Words
-    said: str
-    estimate: Estimate | str
-    limits: Sequence[tuple[float, bool | None]]
-    decided: str
-    message: Words
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """All rules of a check: drawn on a page, a table elsewhere."""
-
     counted: str
-    rules: Sequence[Rule]
+    results: Sequence[Json]
     table: Table
     only: frozenset[Medium] = ALL
 

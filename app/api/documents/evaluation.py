@@ -45,12 +45,13 @@ from app.api.documents.reading import (
     recalls_of,
     said_once,
     shown_first,
+    task_in,
     weakest_classes,
 )
 from app.domain.catalogue import spoken, titled
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kind import EQUALLY_FREQUENT
-from app.domain.inputs.kinds import KINDS, task_of
+from app.domain.inputs.kinds import KINDS
 from app.domain.named_metrics import F1, PRECISION, RECALL
 from app.domain.wording import PAGE as ON_PAGES
 from app.domain.wording import class_before, dataset_name, number, numbered, percent, run_name, sentence, share, whole
@@ -70,7 +71,7 @@ _BALANCED: Final = "at_balanced_prevalence"
 
 def evaluation_document(answer: Json) -> Document:
     """Return the document of an evaluation, which is given as it is answered in JSON."""
-    identifier, values, task = answer.get("id"), _Values(answer), _task(answer)
+    identifier, values, task = answer.get("id"), _Values(answer), task_in(answer)
     hidden, keys = _hidden(answer), metrics_of(answer)
     findings = [
         # A page says it as its verdict.
@@ -83,7 +84,7 @@ def evaluation_document(answer: Json) -> Document:
     return Document(
         title=(Name(model),) if model else "Evaluation, not saved",
         on=("on ", Name(data), *((", slice ", Name(part["where"])) if part else ())) if data else "",
-        facts=list(_facts(answer)),
+        facts=list(facts_of(answer)),
         created_at=answer.get("created_at"),
         identifier=identifier,
         opening=[Said("result", _verdict(answer), PAGE), *findings],
@@ -96,7 +97,7 @@ def evaluation_document(answer: Json) -> Document:
                 f"{class_word(answer)} prevalence of this data."
                 if balanced and has_classes(answer)
                 else "",
-                values.heading(),
+                headings.of_metrics(answer, values.moved, _balanced(answer)),
             ),
             *_classes(answer, values.interval),
             *_decisions(answer, values.interval),
@@ -121,17 +122,14 @@ def evaluation_document(answer: Json) -> Document:
     )
 
 
-def _task(answer: Json) -> str | None:
-    return task_of(answer["input"]["kind"], answer["input"])
-
-
 def _balanced(answer: Json) -> str:
     """Return what balanced values are of, in words."""
     units = KINDS[answer["input"]["kind"]].units
     return EQUALLY_FREQUENT if units is None else units.balanced
 
 
-def _facts(answer: Json) -> Iterator[tuple[str, Cell]]:
+def facts_of(answer: Json) -> Iterator[tuple[str, Cell]]:
+    """Yield the size and kind of its data, and its tags: a name, where a page needs one, and what it is."""
     given = answer["input"]
     units, unit = KINDS[given["kind"]].units, "in weight" if given.get("content") == "weights" else "samples"
     unit = (units and units.unit) or unit
@@ -182,7 +180,7 @@ def _verdict(answer: Json) -> str:
         return "No usual metric has a value."
     one = answer["headline"]["metrics"][key]
     value = ON_PAGES.said(one["value"], one["low"], one["high"])
-    said = f"{titled(key, _task(answer))} " + ("has no value." if one["value"] is None else f"is {value}.")
+    said = f"{titled(key, task_in(answer))} " + ("has no value." if one["value"] is None else f"is {value}.")
     weakest = answer["headline"].get("weakest_class")
     if weakest is not None:
         said += f" The lowest recall is that of {class_word(answer)} {weakest['label']}: "
@@ -199,15 +197,15 @@ class _Values:
     def __init__(self, answer: Json) -> None:
         self._answer = answer
         self._reasons = {(one["metric"], one.get("class")): one["reason"] for one in answer["undefined"]}
-        self._same, self._moved, self._losses = shown_first(answer)
+        self._same, self.moved, self._losses = shown_first(answer)
         self.level = level_of(answer)
         self.interval = f"{self.level} interval"
-        self.keys = (*self._same, *self._moved, *self._losses)
+        self.keys = (*self._same, *self.moved, *self._losses)
 
     def row(self, key: str, value: float | None, note: str = "") -> list[Cell]:
         """Return one row; a value that does not exist has its reason."""
         one = self._estimate(key, value, note)
-        task = _task(self._answer)
+        task = task_in(self._answer)
         named = Term(key, titled(key, task)) if key in self.keys and metric_sentence(key, task) else None
         stays = has_classes(self._answer) and not one.moves
         return [named or (MetricName(key),), one, "same" if stays else one.twin]
@@ -247,7 +245,7 @@ class _Values:
             for key, one in calibration.items()
             if one.get("expected_if_calibrated") is not None
         }
-        by_mix = [Group(same, same_title), Group(self._rows(self._moved), moved_title)]
+        by_mix = [Group(same, same_title), Group(self._rows(self.moved), moved_title)]
         groups = [
             *(by_mix if has_classes(answer) else [Group(self._rows(_by_use(answer)))]),
             Group([self.row(key, overall(answer).get(key), by_chance.get(key, "")) for key in self._losses], losses),
@@ -262,11 +260,6 @@ class _Values:
         balanced = _balanced(answer)
         return Table(caption, columns, groups, self.interval, _SHORT_METRICS, "metrics", "hl", balanced=balanced)
 
-    def heading(self) -> Words:
-        """Say which of these values owes most to prevalence."""
-        names = [titled(key, _task(self._answer)) for key in self._moved]
-        return headings.of_metrics(self._answer, self._moved, names, _balanced(self._answer))
-
     def _requested(self) -> Iterator[list[Cell]]:
         for text, value in self._answer["requested"].items():
             if isinstance(value, Mapping):
@@ -280,7 +273,7 @@ class _Values:
         groups = [
             Group(
                 [
-                    [titled(key, _task(self._answer)), key, *self.row(key, value)[1:]]
+                    [titled(key, task_in(self._answer)), key, *self.row(key, value)[1:]]
                     for key, value in self._answer["metrics"][group].items()
                     if key not in self.keys
                 ],
@@ -378,7 +371,7 @@ def _queries(answer: Json) -> Iterator[Section]:
     queries = answer.get("queries")
     if not queries or not queries["lowest"]:
         return
-    name = titled(queries["lowest_by"], _task(answer))
+    name = titled(queries["lowest_by"], task_in(answer))
     counts = (Column(head, Kind.NUMBER) for head in ("retrieved", "relevant"))
     columns = [Column("query", Kind.NAME, cut=40), Column("value", Kind.VALUE, style="strong"), *counts]
     rows: list[list[Cell]] = [
@@ -388,7 +381,7 @@ def _queries(answer: Json) -> Iterator[Section]:
     caption = f"Queries with the lowest values of {name}"
     table = Table(caption, columns, [Group(rows)], short=_SHORT_QUERIES, rest="queries")
     lede = f"The lowest first, by {name[:1].lower()}{name[1:]}, with how many items were retrieved and are relevant."
-    yield Section("queries", "Queries", [table], lede, headings.of_queries(queries, name))
+    yield Section("queries", "Queries", [table], lede, headings.of_queries(answer))
 
 
 def _folds(answer: Json, keys: Sequence[str]) -> Iterator[Section]:
@@ -467,7 +460,7 @@ def _undefined(answer: Json) -> Section:
         metrics, labels = found.setdefault(reason, ({}, {}))
         metrics[one["metric"]] = None
         labels[label] = None
-    task = _task(answer)
+    task = task_in(answer)
     rows: list[list[Cell]] = [
         [
             _several("all at equal class prevalence" if one == "*" else spoken(one, task) for one in metrics),

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from app.api.documents.document import Json, MetricName, Name, Words
-from app.api.documents.reading import ends_of, mistakes_of, overall, recalls_of
+from app.api.documents.reading import ends_of, mistakes_of, overall, recalls_of, task_in
+from app.domain.catalogue import spoken, titled
 from app.domain.inputs.content import Content
 from app.domain.wording import PAGE, class_before, numbered, whole
 
@@ -11,23 +12,21 @@ from app.domain.wording import PAGE, class_before, numbered, whole
 _MOVED_BY = 0.05
 
 
-def of_metrics(answer: Json, moved: Sequence[str], names: Sequence[str], balanced: str) -> Words:
+def of_metrics(answer: Json, moved: Sequence[str], balanced: str) -> Words:
     """Say which of the metrics that prevalence moves owes most of its value to that of this data; ``balanced``: what
     their twins are of, in words.
     """
     here, twins = overall(answer), answer["metrics"].get("at_balanced_prevalence", {})
     known = [
-        (abs(value - twin), name, key, twin)
-        for key, name in zip(moved, names, strict=True)
+        (abs(value - twin), key, twin)
+        for key in moved
         if (value := here.get(key)) is not None and (twin := twins.get(key)) is not None
     ]
-    if not known:
-        return ""
-    by, name, key, twin = max(known, key=lambda one: one[0])
+    by, key, twin = max(known, key=lambda one: one[0], default=(0.0, "", None))
     if by < _MOVED_BY:
         return ""
     said, _ = PAGE.estimate(here[key], *ends_of(answer, key))
-    return f"{name} moves most with prevalence: {said} here, and {PAGE.value(twin)} {balanced}"
+    return f"{titled(key, task_in(answer))} moves most with prevalence: {said} here, and {PAGE.value(twin)} {balanced}"
 
 
 def of_matrix(answer: Json) -> Words:
@@ -73,9 +72,10 @@ def cases_found(answer: Json) -> str:
     return f"{whole(weakest['recall'] * weakest['n'])} of {numbered(weakest['n'], 'cases')}"
 
 
-def of_queries(queries: Json, name: str) -> Words:
+def of_queries(answer: Json) -> Words:
     """Say which query fails worst."""
-    worst, called = queries["lowest"][0], f"{name[:1].lower()}{name[1:]}"
+    queries = answer["queries"]
+    worst, called = queries["lowest"][0], spoken(queries["lowest_by"], task_in(answer))
     return ("Query ", Name(str(worst["query_id"])), f" fails worst: its {called} is {PAGE.value(worst['value'])}")
 
 

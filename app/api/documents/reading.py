@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from app.api.documents.document import Json, MetricName, Name, Words
 from app.api.documents.text import plain
 from app.domain.catalogue import metric_by_name, spoken, titled
 from app.domain.errors import DomainError
 from app.domain.expressions.syntax import read, write_label
-from app.domain.inputs.kinds import UNIT_KINDS
+from app.domain.inputs.kinds import UNIT_KINDS, task_of
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHOWN_OF_TWO
 from app.domain.wording import PAGE, percent, whole
@@ -26,12 +26,18 @@ def counted(number: float | None) -> str:
 # --- metrics ---------------------------------------------------------------------------------------------------------
 
 
+def _card(metric: str, task: str | None = None) -> Any:
+    """Return the card of a metric, None of an expression of several."""
+    try:
+        return metric_by_name(read(metric).name, task).card
+    except DomainError:
+        return None
+
+
 def metric_sentence(key: str, task: str | None = None) -> str:
     """Return the sentence on the card of a metric; none of an expression of several."""
-    try:
-        return metric_by_name(read(key).name, task).card.sentence
-    except DomainError:
-        return ""
+    card = _card(key, task)
+    return "" if card is None else str(card.sentence)
 
 
 def naming(text: str, keys: Iterable[str]) -> Words:
@@ -78,19 +84,16 @@ def moves_with_prevalence(metric: str) -> bool | None:
     """Return whether prevalence moves a metric; None for one of clusterings or other tasks than classes, or an
     expression.
     """
-    try:
-        card = metric_by_name(read(metric).name).card
-    except DomainError:
+    card = _card(metric)
+    if card is None or "multiclass" not in card.tasks or "clustering" in card.tasks:
         return None
-    return None if "multiclass" not in card.tasks or "clustering" in card.tasks else card.prevalence != "insensitive"
+    return bool(card.prevalence != "insensitive")
 
 
 def units_of(metric: str) -> str:
     """Return what a metric is computed from, in the plural: queries for one of rankings alone, else samples."""
-    try:
-        tasks = metric_by_name(read(metric).name).card.tasks
-    except DomainError:
-        return _SAMPLES
+    card = _card(metric)
+    tasks = () if card is None else card.tasks
     found = {UNIT_KINDS[task].unit if task in UNIT_KINDS else None for task in tasks}
     return (found.pop() if len(found) == 1 else None) or _SAMPLES
 
@@ -116,6 +119,11 @@ def said_once(findings: Sequence[Json]) -> list[Json]:
         for one in findings
         if one["code"] != "too_few_samples" or {each["class"] for each in one["evidence"]["classes"]} - hidden
     ]
+
+
+def task_in(answer: Json) -> str | None:
+    """Return the task of an evaluation, where a name of a metric has several meanings."""
+    return task_of(answer["input"]["kind"], answer["input"])
 
 
 def has_classes(answer: Json) -> bool:

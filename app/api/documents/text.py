@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from string import ascii_uppercase
 
 from app.api.documents.document import (
@@ -149,31 +150,25 @@ def shortened(labels: Sequence[str], width: int) -> list[str]:
     """Return names in at most ``width`` columns: cut in the middle, there where most of them still differ."""
     if all(columns_of(label) <= width for label in labels):
         return list(labels)
-    kept = width - len(_ELLIPSIS)
-    middle = (kept + 1) // 2
-    best: list[str] = []
-    for head in sorted(range(kept + 1), key=lambda head: abs(head - middle)):
+    kept, best = width - len(_ELLIPSIS), list[str]()
+    for head in sorted(range(kept + 1), key=lambda head: abs(head - (kept + 1) // 2)):
         cut = [
             label
             if columns_of(label) <= width
             else _fitting(label, head) + _ELLIPSIS + _fitting(label[::-1], kept - head)[::-1]
             for label in labels
         ]
-        if len(set(cut)) > len(set(best)):
-            best = cut
+        best = max(best, cut, key=lambda names: len(set(names)))
         if len(set(best)) == len(set(labels)):
             break
     return best
 
 
 def _fitting(text: str, width: int) -> str:
-    taken, used = [], 0
-    for one in text:
-        used += _columns(one)
-        if used > width:
-            break
-        taken.append(one)
-    return "".join(taken)
+    """Return as much of the beginning of a text as fits."""
+    if text.isascii():
+        return text[:width]
+    return text[: sum(used <= width for used in accumulate(map(_columns, text)))]
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -359,7 +354,7 @@ class Track:
     def drawn(self, one: Estimate) -> str:
         """Return one line, empty for what does not lie between 0 and 1."""
         value, low, high = one.value, one.low, one.high
-        if value is None or not all(0.0 <= end <= 1.0 for end in (value, low, high) if end is not None):
+        if value is None or not one.is_drawn:
             return ""
         opened, between, point, closed, edge = "├─●┤│" if self.unicode else "[-o]|"
         line = [" "] * self.steps

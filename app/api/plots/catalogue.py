@@ -7,7 +7,6 @@ from typing import Final
 from app.api.answers import write_json
 from app.api.plots import causes, classes, differences, histories, kinds, matrices, rates, samples, slices, verdicts
 from app.api.plots.registry import PLOTS, FigureData, PlotFacts, Subject
-from app.domain.errors import CurveUndefined, NeedsScores, NoFigure, NoSamples
 
 # Imported for the figures that they enter into the registry. Figures are listed in this order, whichever module was
 # imported first.
@@ -32,17 +31,6 @@ def plot_list() -> PlotList:
 def names_of(subject: Subject) -> list[str]:
     """The names of the figures of an evaluation, a comparison or another subject."""
     return [plot.name for plot in _IN_ORDER if plot.of is subject]
-
-
-def drawn_or_why(subject: Subject, names: Sequence[str], given: FigureData) -> list[bytes | str]:
-    """The specifications of several figures; in place of one that there is not, why."""
-    found: list[bytes | str] = []
-    for name in names:
-        try:
-            found.append(drawn(subject, name, given))
-        except (NoFigure, CurveUndefined, NeedsScores, NoSamples) as error:
-            found.append(error.detail)
-    return found
 
 
 def drawn(subject: Subject, name: str, given: FigureData) -> bytes:

@@ -1,7 +1,7 @@
 """Themes and sizes of figures."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -23,9 +23,26 @@ class Theme(StrEnum):
 
 
 @cache
-def _themes() -> Mapping[str, Mapping[str, Any]]:
-    found: Mapping[str, Mapping[str, Any]] = orjson.loads(files(__package__).joinpath("theme.json").read_bytes())
+def _told() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = orjson.loads(files(__package__).joinpath("theme.json").read_bytes())
     return found
+
+
+def palette() -> Mapping[str, Sequence[str]]:
+    """Return all colours of figures by name, each for a light and for a dark page."""
+    found: Mapping[str, Sequence[str]] = _told()["colours"]
+    return found
+
+
+@cache
+def _config(theme: Theme) -> Spec:
+    place = [*Theme].index(theme)
+    text = _COLOUR.sub(lambda found: palette()[found[1]][place], orjson.dumps(_told()["config"]).decode())
+    config: Spec = orjson.loads(text)
+    return config
+
+
+_COLOUR: Final = re.compile(r"\$(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,52 +60,51 @@ class Look:
     @property
     def config(self) -> Spec:
         """The theme as Vega-Lite takes it."""
-        theme = {name: value for name, value in _themes()[self.theme].items() if name not in _OWN}
-        # At the top stands what the upright axis is called.
-        # What measures texts does not know the fonts of whoever looks: names of a legend have room behind them.
-        return {**theme, "legend": {**theme["legend"], "orient": "bottom", "columnPadding": 28}}
+        return _config(self.theme)
+
+    def colour(self, name: str) -> str:
+        """A colour of the palette."""
+        return palette()[name][[*Theme].index(self.theme)]
 
     @property
     def paper(self) -> str:
         """The colour behind everything."""
-        return str(_themes()[self.theme]["background"])
+        return self.colour("paper")
 
     @property
     def ink(self) -> str:
         """The colour of text."""
-        return str(_themes()[self.theme]["text"]["color"])
+        return self.colour("ink")
 
     @property
     def quiet(self) -> str:
         """The colour of what stands behind: other classes, references."""
-        return str(_themes()[self.theme]["axis"]["domainColor"])
+        return self.colour("rule2")
 
     @property
     def line(self) -> str:
         """The colour of hairlines."""
-        return str(_themes()[self.theme]["axis"]["gridColor"])
+        return self.colour("rule")
 
     @property
     def accent(self) -> str:
         """The colour of what is looked at."""
-        return str(_themes()[self.theme]["line"]["color"])
+        return self.colour("accent")
 
     @property
     def series(self) -> list[str]:
         """The colours of runs, apart for all common colour blindness."""
-        return list(_themes()[self.theme]["range"]["category"])
+        return list(self.config["range"]["category"])
 
     def steps(self, *, right: bool) -> list[str]:
         """The seven steps of what is right, or wrong, by its share."""
-        return list(_themes()[self.theme]["usermeta"]["sequential_right" if right else "sequential_wrong"])
+        return [self.colour(f"{'h' if right else 'm'}{step}") for step in range(1, len(BREAKS) + 2)]
 
     def verdict(self, name: str) -> str:
         """The colour of `pass`, `fail` or `inconclusive`."""
-        return str(_themes()[self.theme]["usermeta"][name])
+        return self.colour("open" if name == "inconclusive" else name)
 
 
-# Parts of the theme that Vega-Lite has no names for, and the form of numbers, which each axis says for itself.
-_OWN: Final = frozenset({"usermeta", "numberFormat"})
 # Letters of a line below a title.
 _LONGEST: Final = 64
 # Shares from which the next step begins; mistakes of 5 % matter, so they are uneven.
@@ -146,22 +162,3 @@ def _settled(part: Any, styles: Mapping[str, Spec]) -> Any:
     if isinstance(axis, dict) and "values" in axis:
         found["axis"] = {**axis, "tickCount": len(axis["values"])}
     return found
-
-
-def colours_of(theme: Theme) -> list[str]:
-    """All colours of a theme, in an order that both themes have: those at one place stand for each other."""
-    return list(_colours(_themes()[theme]))
-
-
-def _colours(part: Any) -> Iterator[str]:
-    if isinstance(part, str):
-        yield from [part.lower()] if _COLOUR.fullmatch(part) else []
-    elif isinstance(part, Mapping):
-        for name in sorted(part):
-            yield from _colours(part[name])
-    elif isinstance(part, list):
-        for one in part:
-            yield from _colours(one)
-
-
-_COLOUR: Final = re.compile(r"#[0-9a-fA-F]{6}")

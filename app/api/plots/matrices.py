@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from app.api.documents.reading import Mistake, mistakes_of
 from app.api.plots import marks
 from app.api.plots.look import BREAKS, Figure, Look, Spec
@@ -269,37 +271,22 @@ def beside_each_other(matrix: Sequence[Sequence[float]]) -> list[int]:
     A chain that begins with the two that are confused most, and goes on at either end with the class that is confused
     most with what stands there; classes that are confused with none of the chain begin one of their own.
     """
-    size = len(matrix)
-    totals = [sum(row) for row in matrix]
-    parts = [[value / total if total else 0.0 for value in row] for row, total in zip(matrix, totals, strict=True)]
-    bond = [[parts[a][b] + parts[b][a] for b in range(size)] for a in range(size)]
-    left = set(range(size))
-    order: list[int] = []
+    counts = np.asarray(matrix, float)
+    totals = counts.sum(axis=1, keepdims=True)
+    parts = counts / np.where(totals, totals, 1.0)
+    bond = parts + parts.T
+    np.fill_diagonal(bond, 0.0)
+    left, order, chain = list(range(len(counts))), list[int](), list[int]()
     while left:
-        chain = _chain(bond, left)
-        order += chain
-    return order
-
-
-def _chain(bond: Sequence[Sequence[float]], left: set[int]) -> list[int]:
-    """The next chain; its members are taken out of those that are left."""
-    _, a, b = max((bond[a][b], -a, -b) for a in left for b in left if a != b) if len(left) > 1 else (0.0, 0, 0)
-    if len(left) == 1 or not bond[-a][-b]:
-        rest = sorted(left)
-        left.clear()
-        return rest
-    chain = [-a, -b] if -a < -b else [-b, -a]
-    left -= {*chain}
-    while left:
-        head = max(left, key=lambda one: (bond[chain[0]][one], -one))
-        tail = max(left, key=lambda one: (bond[chain[-1]][one], -one))
-        at_head, at_tail = bond[chain[0]][head], bond[chain[-1]][tail]
-        if not max(at_head, at_tail):
-            break
-        if at_head > at_tail:
-            chain.insert(0, head)
-            left.discard(head)
+        # The first row and the first column that are largest: the tail comes before the head, and small places do.
+        ends = [chain[-1], chain[0]] if chain else left
+        of, to = np.unravel_index(bond[np.ix_(ends, left)].argmax(), (len(ends), len(left)))
+        one, other = ends[of], left[to]
+        if bond[one, other]:
+            chain = [one, other] if not chain else [other, *chain] if of else [*chain, other]
+            left = [place for place in left if place not in chain]
+        elif chain:
+            order, chain = order + chain, []
         else:
-            chain.append(tail)
-            left.discard(tail)
-    return chain
+            return order + left
+    return order + chain

@@ -1,7 +1,7 @@
 """Reports as pages in one file."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,12 +11,11 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
 from jinja2 import ChoiceLoader, Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
-from app.api.documents.check import axis_of
+from app.api.documents.check import as_decided, axis_of, demand_said, estimate_of, known_key, limits_of
 from app.api.documents.document import (
     Block,
     Cell,
@@ -25,13 +24,13 @@ from app.api.documents.document import (
     Estimate,
     Figures,
     Group,
+    Json,
     Kind,
     Link,
     Matrix,
     Medium,
     MetricName,
     Name,
-    Rule,
     Rules,
     Said,
     Section,
@@ -39,11 +38,10 @@ from app.api.documents.document import (
     Tag,
     Term,
 )
-from app.api.documents.reading import in_names, key_of, with_minus, with_signs
+from app.api.documents.reading import in_names, key_of, naming, with_minus, with_signs
 from app.api.documents.text import plain
-from app.api.plots.look import BREAKS, Theme, colours_of
-from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, in_percent
-from app.api.plots.registry import FigureData, PlotFacts
+from app.api.plots.look import BREAKS, Theme, palette
+from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, cell
 from app.domain.catalogue import spoken, titled
 from app.domain.wording import PAGE, printable, sentence, share, whole, written_day
 
@@ -65,15 +63,16 @@ class Picture:
 
     Attributes:
         text: Its contents in words.
+        specification: As Vega-Lite, without the title, which the page writes.
         reason: Stands in the place of a picture that there is not.
         room: Pixels of height that its page keeps for it.
         broad: No other figure has room beside it.
     """
 
-    name: str
     title: str
-    subtitle: tuple[str, ...]
-    text: str
+    subtitle: Sequence[str] = ()
+    text: str = ""
+    specification: bytes = b""
     svg: Markup | None = None
     reason: str = ""
     room: int = 0
@@ -85,7 +84,8 @@ def inlined(svg: str, place: int) -> Markup:
     text = _PROLOGUE.sub("", svg).strip()
     text = _TAG.sub(lambda found: _OF_MARKS.sub("", found[0]), text)
     text = _ID.sub(lambda found: found[0].replace(found[1] or found[2], f"f{place}-{found[1] or found[2]}"), text)
-    text = _COLOUR.sub(_themed, text)
+    names = {light: name for name, (light, _) in palette().items()}
+    text = _COLOUR.sub(lambda found: _themed(found, names), text)
     # It shrinks with the page as long as its texts can be read; what is beside it keeps that width.
     text = text.replace(' class="marks"', "", 1)
     width = _SIZE.match(text)
@@ -95,32 +95,10 @@ def inlined(svg: str, place: int) -> Markup:
     return Markup(f'<svg width="{least:.0f}" height="0" aria-hidden="true"></svg>{text}')  # noqa: S704 - see above
 
 
-def _themed(found: re.Match[str]) -> str:
+def _themed(found: re.Match[str], names: Mapping[str, str]) -> str:
     """Return a colour of the light theme as what it is called in the styles of a page."""
-    colour = found[2].lower()
-    return f'{found[1]}="var(--c{colour[1:]})"' if colour in colours_of(Theme.LIGHT) else found[0]
-
-
-def picture_of(plot: PlotFacts, specification: bytes, svg: bytes | None, place: int, given: FigureData) -> Picture:
-    """Return a figure for a page, at a place among its figures. Whose it is the page says."""
-    found = orjson.loads(specification)
-    subtitle = found["usermeta"]["subtitle"]
-    return Picture(
-        name=plot.name,
-        title=found["title"]["text"],
-        subtitle=tuple(subtitle[1:] if subtitle[:1] == [given.heading] else subtitle),
-        text=found["description"],
-        svg=None if svg is None else inlined(svg.decode(), place),
-        room=plot.room(given.answer or given.run.report),
-        broad=plot.broad,
-    )
-
-
-def without_title(specification: bytes) -> bytes:
-    """Return a specification without its title, which the page writes."""
-    found = orjson.loads(specification)
-    del found["title"]
-    return orjson.dumps(found)
+    name = names.get(found[2].lower())
+    return found[0] if name is None else f'{found[1]}="var(--{name})"'
 
 
 class Compiled(FileSystemBytecodeCache):
@@ -144,23 +122,23 @@ def templates(*packages: str) -> Environment:
         # Where Python has the modules around them.
         bytecode_cache=Compiled(str(Path(cache_from_source(__file__)).parent)),
     )
-    made.filters["day"], made.filters["date"] = _day, lambda text: _day(text).split(",")[0]
-    made.filters["signs"] = with_signs
+    made.filters["day"], made.filters["date"] = _day, lambda moment: _day(moment).split(",")[0]
+    made.filters["signs"], made.filters["spot"] = with_signs, lambda end: f"{100 * end:.2f}%"
     return made
 
 
-def _day(text: str) -> str:
-    moment = datetime.fromisoformat(text)
+def _day(moment: str | datetime) -> str:
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
     return f"{written_day(moment)}, {moment:%H:%M} UTC"
 
 
 @cache
 def styles() -> Markup:
-    """Return the styles of all pages, with the colours of figures."""
+    """Return the styles of all pages, which have the colours of figures."""
     own = files(__package__).joinpath("templates", "style.css").read_text()
-    pairs = dict(zip(colours_of(Theme.LIGHT), colours_of(Theme.DARK), strict=True))
-    colours = "".join(f"--c{light[1:]}:light-dark({light},{dark});" for light, dark in pairs.items())
-    return Markup(f"{own}:root{{{colours}}}")  # noqa: S704 - its own file; nothing of a request is in it
+    colours = "".join(f"--{name}:light-dark({light},{dark});" for name, (light, dark) in palette().items())
+    return Markup(f":root{{{colours}}}{own}")  # noqa: S704 - its own file; nothing of a request is in it
 
 
 # The page runs nothing and loads nothing; its styles and pictures are inside.
@@ -179,10 +157,9 @@ At = Callable[[str], str] | None
 
 def write_page(document: Document, pictures: Sequence[Picture] = (), theme: Theme | None = None) -> bytes:
     """Return a document as one file, pictures in the order of the page, in the theme of the reader's system or this."""
-    drawn = all(one.svg is not None or one.reason for one in pictures)
     values = {"layout": "base.html", "web": None, "theme": theme, "styles": styles()}
     page = templates().get_template("document.html")
-    return page.render(**values, **view(document), pictures=pictures, drawn=drawn).encode()
+    return page.render(**values, **view(document), pictures=pictures).encode()
 
 
 def view(document: Document, at: At = None, *, later: bool | None = None) -> dict[str, Any]:
@@ -225,7 +202,7 @@ def _block(block: Block, at: At, *, later: bool | None) -> dict[str, Any]:
         case Matrix():
             return {"kind": "matrix", **_matrix(block)}
         case Rules():
-            return {"kind": "rules", "counted": block.counted, "rules": [_rule(one) for one in block.rules]}
+            return {"kind": "rules", "counted": block.counted, "rules": [_rule(one) for one in block.results]}
         case Figures():
             return {"kind": "figures", "said": block.said}
         case Said():
@@ -307,7 +284,7 @@ def _cells(column: Column, cell: Cell, at: At) -> Iterator[tuple[str, str, bool]
         note = "" if one is None or interval else printable(one.note)
         yield interval or note, "ci no" if note else "ci", False
     if column.kind is Kind.DRAWN:
-        yield "" if one is None else _track(one), "sc", False
+        yield "" if one is None else _macro("track", one), "sc", False
 
 
 def _cell(cell: Cell, at: At) -> Markup:
@@ -348,22 +325,6 @@ def _macro(name: str, *values: object) -> Markup:
     return made
 
 
-def _track(one: Estimate) -> Markup:
-    """Return the picture of a value and its interval, with its twin at equal class prevalence below."""
-    twin = _strip(one.twin) if one.twin is not None and one.moves else None
-    against = None if one.against is None else _strip(Estimate(one.against))
-    return _macro("track", _strip(one), twin, one.moves, against)
-
-
-def _strip(one: Estimate) -> dict[str, str | None] | None:
-    """Return where a value and its interval lie on a line from 0 to 1; None for one that does not lie there."""
-    ends = (one.value, one.low, one.high)
-    if one.value is None or not all(0.0 <= end <= 1.0 for end in ends if end is not None):
-        return None
-    at, low, high = (None if end is None else f"{100 * end:.2f}%" for end in ends)
-    return {"at": at, "low": low, "high": high}
-
-
 # --- matrices --------------------------------------------------------------------------------------------------------
 
 
@@ -389,42 +350,39 @@ def _matrix(matrix: Matrix) -> dict[str, Any]:
 
 
 def _matrix_cell(row: Sequence[float], actual: int, predicted: int, *, small: bool) -> dict[str, str]:
-    count, total = row[predicted], sum(row)
-    if not count:
-        return {"style": "z", "count": "0" if small else "", "share": ""}
-    part = count / total
-    step = 1 + sum(part >= one for one in BREAKS)
-    return {
-        "style": f"{'h' if actual == predicted else 'm'}{step}",
-        "count": whole(count) if small else in_percent(part),
-        "share": share(part) if small else "",
-    }
+    found = cell(row[predicted], sum(row))
+    part = found["share"] or 0.0
+    step = f"{'h' if actual == predicted else 'm'}{1 + sum(part >= one for one in BREAKS)}" if part else "z"
+    written = found["counted"] if small else found["percent"]
+    return {"style": step, "count": written, "share": share(part) if small and part else ""}
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
-    one = rule.estimate
+def _rule(result: Json) -> dict[str, Any]:
+    """Return the result of a rule as the template draws it."""
+    metric, decided = result["rule"].get("metric"), result.get("decided_by")
+    one = estimate_of(as_decided(result))
     text, interval = one.written(PAGE) if isinstance(one, Estimate) else (one, "")
     return {
-        "verdict": rule.verdict,
-        "title": printable(rule.title),
-        "key": rule.key,
-        "demand": rule.said,
-        "decided": printable(rule.decided),
-        "message": in_names(rule.message),
+        "verdict": result["verdict"],
+        "title": "Samples" if metric is None else printable(titled(metric)),
+        "key": "" if metric is None else known_key(metric),
+        "demand": demand_said(result["rule"]),
+        "decided": "" if decided is None else printable(spoken(decided)),
+        "message": in_names(naming(result["message"], [key for key in (metric, decided) if key is not None])),
         "text": text,
         "interval": interval,
-        "axis": _axis(rule, one) if isinstance(one, Estimate) and one.value is not None else None,
+        "axis": _axis(result, one) if isinstance(one, Estimate) and one.value is not None else None,
     }
 
 
-def _axis(rule: Rule, one: Estimate) -> dict[str, Any]:
+def _axis(result: Json, one: Estimate) -> dict[str, Any]:
     """Return where limit, value and interval lie, in per cent of the axis, and which side of the limit is wrong."""
-    text, interval = one.written(PAGE)
+    (text, interval), limits = one.written(PAGE), limits_of(result)
     value, ends = one.value or 0.0, [end for end in (one.low, one.high) if end is not None]
-    known = [value, *ends, *(at for at, _ in rule.limits)]
+    known = [value, *ends, *(at for at, _ in limits)]
     start, end = axis_of(known, sign=one.sign)
 
     def place(at: float) -> float:
@@ -434,19 +392,19 @@ def _axis(rule: Rule, one: Estimate) -> dict[str, Any]:
         anchor = "start" if place(at) < 8 else "end" if place(at) > 92 else "middle"
         return {"at": f"{place(at):.2f}%", "said": tick(at, sign=one.sign), "anchor": anchor}
 
-    said = f"Limit {' and '.join(tick(at, sign=one.sign) for at, _ in rule.limits)}"
+    said = f"Limit {' and '.join(tick(at, sign=one.sign) for at, _ in limits)}"
     said += f", value {text}, {f'interval {interval}, ' if interval else ''}"
     return {
-        "limits": [mark(at) for at, _ in rule.limits],
+        "limits": [mark(at) for at, _ in limits],
         "wrong": [
             {"x": "0" if below else f"{place(at):.2f}%", "width": f"{place(at) if below else 100 - place(at):.2f}%"}
-            for at, below in rule.limits
+            for at, below in limits
             if below is not None
         ],
         "at": f"{place(value):.2f}%",
         "ends": [f"{place(at):.2f}%" for at in ends] if len(ends) > 1 else None,
         "ticks": [mark(at) for at in (start, (start + end) / 2, end)],
-        "said": f"{said}{rule.verdict}.",
+        "said": f"{said}{result['verdict']}.",
     }
 
 

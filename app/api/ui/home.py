@@ -12,8 +12,10 @@ from starlette.responses import Response
 
 from app.api.cursors import Cursor
 from app.api.deps import Context, UseContext
+from app.api.documents import headings
 from app.api.documents.check import check_document
-from app.api.documents.document import Json
+from app.api.documents.document import Json, Words
+from app.api.documents.evaluation import facts_of
 from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
 from app.api.documents.reading import (
     class_word,
@@ -21,15 +23,14 @@ from app.api.documents.reading import (
     in_names,
     moves_with_prevalence,
     naming,
-    positive_counts,
-    weakest_classes,
+    task_in,
 )
 from app.api.documents.text import plain
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery
-from app.api.report import At, table_view
+from app.api.report import table_view
 from app.api.ui.compare import MOST_RUNS
-from app.api.ui.web import Web, page_routes, render
+from app.api.ui.web import DATASET_PARTS, Web, dataset_query, page_routes, render
 from app.api.v1.listing import Filters, UseFilters, listed_evaluations
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.catalogue import listed, spoken, titled
@@ -37,15 +38,12 @@ from app.domain.decisions import CheckFilter
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.findings import Finding
-from app.domain.inputs.kinds import KINDS, task_of
-from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED, RECALL
+from app.domain.inputs.kinds import KINDS
+from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED
 from app.domain.wording import (
     PAGE,
-    class_before,
     dataset_name,
     names,
-    numbered,
-    percent,
     printable,
     run_name,
     sentence,
@@ -90,8 +88,6 @@ async def show_runs(
         "address": given if sort == "-created_at" else {**given, "sort": sort},
         "metric": metric,
         "metrics": [(key, titled(key) + " ○" * bool(moves_with_prevalence(key))) for key in choices],
-        "known_metric": metric in choices,
-        "usual": choices[0],
         "datasets": await _offered(context.services.evaluations.datasets, context),
         "columns": (columns := _columns(found["items"])),
         "models": await _offered(context.services.evaluations.models, context),
@@ -99,8 +95,9 @@ async def show_runs(
         "runs": [_run(one, columns, findings) for one in found["items"]],
         "next": found["next_cursor"],
         "sort": sort,
-        "first": cursor is None,
-        "board": None if board is None else _board(board, Web.of(request).at),
+        "board": board,
+        "table": None if board is None else table_view(leaderboard_table(board), Web.of(request).at),
+        "notes": [] if board is None else [plain(note.text) for note in leaderboard_notes(board)],
     }
     return render(request, "runs.html", "runs", page=page)
 
@@ -141,49 +138,31 @@ async def _offered(read: Callable[..., Awaitable[Any]], context: Context) -> lis
 
 
 def _newest_datasets(runs: Sequence[Json]) -> list[dict[str, Any]]:
-    """Return the datasets of the newest runs, each with its newest run of these, and whether it has further versions:
-    what is said of several is longer, and the page has its length before it comes.
+    """Return the newest run of each dataset, and whether it has further versions: what is said of several is longer,
+    and the page has its length before it comes.
     """
     found: dict[str, dict[str, Any]] = {}
     for one in runs:
-        named = dataset_query(one["dataset"])
-        title = dataset_name(one["dataset"], version=True)
-        newest = {"id": one["id"], "name": run_name(one["model"]), "created_at": one["created_at"]}
-        first = found.setdefault(repr(named), {"named": named, "title": title, "newest": newest, "several": False})
-        first["several"] |= run_name(one["model"]) != first["newest"]["name"]
+        newest = found.setdefault(repr(dataset_query(one["dataset"])), {**one, "several": False})
+        newest["several"] |= run_name(one["model"]) != run_name(newest["model"])
     return list(found.values())[:_SHOWN]
 
 
-_PARTS: Final = {"dataset": "name", "dataset_version": "version", "split": "split"}
-
-
-def dataset_query(dataset: Json) -> dict[str, str | None]:
-    """Return the parameters of an address that name a dataset."""
-    return {name: dataset.get(part) for name, part in _PARTS.items()}
-
-
-def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID, Finding]) -> dict[str, Any]:
-    metrics, given = item["metrics"], item["input"]
-    finding = findings.get(UUID(item["id"]))
+def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID, Finding]) -> Json:
+    """Return a run of the list with its gravest finding, and with its values as they are written."""
+    metrics, finding = item["metrics"], findings.get(UUID(item["id"]))
     said = None
     if finding is not None:
         first = finding.message.partition(". ")[0].rstrip(".") + "."
         said = finding.severity.value, in_names(naming(first, metrics))
     # Among runs of other tasks it has its own value in words.
-    own = [] if any(key in metrics for key, _ in columns) else _ranked_by(given["kind"])
+    own = [] if any(key in metrics for key, _ in columns) else _ranked_by(item["input"]["kind"])
     return {
+        **item,
         "finding": said,
         "own": next((f"{name} {PAGE.value(metrics[key])}" for key, name in own if key in metrics), ""),
-        "id": item["id"],
-        "name": run_name(item["model"]),
-        "model": item["model"]["name"],
-        "on": dataset_name(item["dataset"], version=True),
-        "dataset": item["dataset"],
         # Empty for a kind of input that has not the metric.
-        "values": [(key, PAGE.value(metrics[key]) if key in metrics else "") for key, _ in columns],
-        "kind": given["kind"].replace("_", " "),
-        "tags": [(printable(name), printable(value)) for name, value in item["tags"].items()],
-        "created_at": item["created_at"],
+        "cells": [(key, PAGE.value(metrics[key]) if key in metrics else "") for key, _ in columns],
     }
 
 
@@ -193,16 +172,6 @@ async def _ranked(context: Context, filters: Filters, dataset: DatasetRef, metri
         return as_answered(await context.services.leaderboards.rank(context.project, query))
     except (InvalidExpression, OutOfReach) as error:
         raise InvalidQuery.at("metric", error.code, error.detail) from None
-
-
-def _board(board: Json, at: At) -> dict[str, Any]:
-    return {
-        "metric": printable(spoken(board["metric"])),
-        "better": board["better"],
-        "level": percent(board["level"], None).replace(" ", "\u00a0"),
-        "table": table_view(leaderboard_table(board), at),
-        "notes": [plain(note.text) for note in leaderboard_notes(board)],
-    }
 
 
 # --- one dataset in short --------------------------------------------------------------------------------------------
@@ -217,8 +186,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     reports = await context.services.evaluations.read_matrices(context.project, [*map(UUID, wanted)], limits=False)
     read = dict(zip(wanted, map(as_answered, reports), strict=True))
     report = read[lines[0]["evaluation"]["id"]]
-    task = task_of(report["input"]["kind"], report["input"])
-    card = spoken(board["metric"], task)
+    card = spoken(board["metric"], task_in(report))
     moves = has_classes(report) and board["metric"] not in report["metrics"]["prevalence_insensitive"]
     mark = ("o" if moves else "d") if has_classes(report) else "shape"
     changed = None
@@ -226,9 +194,12 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
         changed = _changed(card, newest, before, read)
     dataset = lines[0]["evaluation"]["dataset"]
     return {
-        "facts": _facts(report, by_date),
+        "facts": [
+            *(plain(fact) for name, fact in facts_of(report) if not name),
+            f"{len(by_date)} model version{'' if len(by_date) == 1 else 's'}",
+        ],
         "say": _said(board, card),
-        "weakest": _weakest(report, run_name(lines[0]["model"])),
+        "weakest": _weakest(report),
         "check": await _last_check(context, board["dataset"]),
         "changed": changed,
         "since": None if before is None else before["created_at"],
@@ -238,16 +209,6 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
         "named": dataset_query(dataset),
         "model": newest["model"]["name"],
     }
-
-
-def _facts(report: Json, by_date: Sequence[Json]) -> list[str]:
-    given = report["input"]
-    units = KINDS[given["kind"]].units
-    unit = (units and units.unit) or "samples"
-    classes = whole(given["n_classes"]) + f" {class_word(report, given['n_classes'])}" if has_classes(report) else ""
-    size = "" if given.get("n_samples") is None else f"{whole(given['n_samples'])} {unit}"
-    count = len(by_date)
-    return [one for one in (size, classes, f"{count} model version{'' if count == 1 else 's'}") if one]
 
 
 def _said(board: Json, name: str) -> str:
@@ -267,38 +228,24 @@ def _said(board: Json, name: str) -> str:
     return said + (f" The newest, {run_name(newest['model'])}, is worse." if newest["separable_from_best"] else "")
 
 
-def _weakest(report: Json, run: str) -> tuple[str, str, str] | None:
-    """Return what fails most in the best run, in counts: of two classes about the positive one, or the worst query."""
-    given, queries = report["input"], report.get("queries")
+def _weakest(report: Json) -> tuple[str, str, str] | None:
+    """Return what fails most in the best run and how, in the words of its page."""
+    found: Words
+    how: Words
+    queries = report.get("queries")
     if queries and queries["lowest"]:
         one = queries["lowest"][0]
-        name = titled(queries["lowest_by"], task_of(given["kind"], given))
-        items = f"{whole(one['items'])} retrieved, {whole(one['relevant'])} relevant."
-        return "Weakest query", f"{printable(str(one['query_id']))}: {name} is {PAGE.value(one['value'])}.", items
-    if not has_classes(report) or not weakest_classes(report):
+        word, found = "Weakest query", headings.of_queries(report)
+        how = f"{whole(one['items'])} retrieved, {whole(one['relevant'])} relevant"
+    elif has_classes(report):
+        word, found, how = f"Weakest {class_word(report)}", headings.of_classes(report), headings.of_matrix(report)
+        if how and report["input"].get("positive") is not None:
+            # Of two classes both kinds of mistakes are said by it.
+            word, found, how = "Mistakes", how, ""
+    else:
         return None
-    word = f"Weakest {class_word(report)}"
-    if given.get("confusion_matrix") is None:
-        one = report["headline"]["weakest_class"]
-        of = "" if one["n"] is None else f", of {numbered(one['n'], 'cases')}"
-        return word, f"{_opening(one['label'])}: {RECALL} {PAGE.value(one[RECALL])}{of}.", ""
-    positive = positive_counts(report)
-    if positive is not None:
-        label, n, right, taken = positive
-        alerts = f"Its {whole(taken)} alerts hold {whole(taken - right)} false alarms."
-        caught = f"{run} catches {whole(right)} of {whole(n)} and misses {whole(n - right)}."
-        return word, f"{_opening(label)}: {caught}", alerts
-    label = weakest_classes(report)[0]
-    place = given["labels"].index(label)
-    row = given["confusion_matrix"][place]
-    n, right = sum(row), row[place]
-    worst = max((one for one in range(len(row)) if one != place), key=row.__getitem__)
-    most = f"Most often taken for {printable(given['labels'][worst])}, {whole(row[worst])}." if row[worst] else ""
-    return word, f"{_opening(label)}: {run} misses {whole(n - right)} of {whole(n)}.", most
-
-
-def _opening(label: str) -> str:
-    return class_before(label).capitalize() + printable(label)
+    what, in_what = (f"{in_names(one)}." if one else "" for one in (found, how))
+    return (word, what, in_what) if what or in_what else None
 
 
 async def _last_check(context: Context, dataset: Json) -> dict[str, Any] | None:
@@ -307,7 +254,7 @@ async def _last_check(context: Context, dataset: Json) -> dict[str, Any] | None:
     checks: Any = as_answered(found.items)
     for one in checks:
         of = one["evaluation"]["dataset"]
-        if all(dataset.get(part) in (None, of.get(part)) for part in _PARTS.values()):
+        if all(dataset.get(part) in (None, of.get(part)) for part in DATASET_PARTS.values()):
             gate, check = one["gate"]["name"], UUID(one["id"])
             answer = as_answered(await context.services.gates.read_check(context.project, gate, check))
             counted = plain(check_document(answer).opening[0].text)

@@ -19,12 +19,21 @@ from app.api.documents.document import Figures, Json, Section
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.history import history_document, section_of_figures
 from app.api.documents.slices import slices_document
-from app.api.plots.registry import PLOTS, Needs, Subject, as_answered
+from app.api.plots.registry import PLOTS, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
 from app.api.report import MOST_ROWS, Picture, headed, view
 from app.api.ui import compare, gates, home, simulator
-from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
+from app.api.ui.web import (
+    Web,
+    attached,
+    install_files,
+    install_forms,
+    page_routes,
+    render,
+    respond,
+    write,
+)
 from app.api.v1.figures import (
     UNKEPT_ROOM,
     comparison_page,
@@ -32,18 +41,18 @@ from app.api.v1.figures import (
     figures_shown,
     pictures_of_answer,
     pictures_of_evaluation,
+    without_samples,
 )
 from app.api.v1.history import AskedHistory, read_history
 from app.api.v1.listing import MetricFilters, Task, UseMetricFilters
 from app.api.v1.requests.fields import SOUGHT
-from app.domain.advice import WORDS, recommended, walk
+from app.domain.advice import recommended, trees, walk
 from app.domain.catalogue import TASKS, combinations, describe_metric, find_metrics, metric_by_name
-from app.domain.decisions import ComparisonFilter, ComparisonSummary
+from app.domain.decisions import ComparisonFilter
 from app.domain.errors import NotFound
 from app.domain.evaluation import EvaluationQuery
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT
-from app.domain.members import rfc3339
 from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHARE, SHOWN
 from app.domain.slices import attributes_of
 from app.domain.wording import dataset_name, printable, run_name, run_title
@@ -80,22 +89,19 @@ _FIRST: Final = (*SHOWN, *LOSSES_SHOWN)
 
 def _written_run(evaluation: Evaluation, web: Web, *, kept: tuple[bool, bool], where: str | None) -> bytes:
     answer = as_answered(evaluation)
-    document, dataset = evaluation_document(answer), home.dataset_query(answer["dataset"])
+    document, title = evaluation_document(answer), _title_of_others(answer)
     later = answer.get("probabilities") is not None and answer["input"].get("positive") is None
+    # The simulator asks what the whole would do elsewhere, and no slice.
+    hidden = {*["others"] * later, *["simulator"] * (where is not None)}
+    sections = [one for one in document.sections if one.id not in hidden]
     if later:
-        title = _title_of_others(answer)
-        rest = [Section("others", title, [Figures(f"All {title.lower()}")])]
-        document = replace(document, sections=[one for one in document.sections if one.id != "others"] + rest)
-    if where is not None:
-        # It asks what the whole would do elsewhere.
-        document = replace(document, sections=[one for one in document.sections if one.id != "simulator"])
-    said = {"answer": answer, "dataset": dataset, "sliceable": kept[1], "where": where, "query": {SLICE: where}}
+        sections.append(Section("others", title, [Figures(f"All {title.lower()}")]))
     # Curves of data by reference, and of what is merged of it, are kept without its samples.
     drawn = kept[0] or not answer["input"].keys().isdisjoint((DATA_FACT, MERGED_FACT))
-    every = figures_shown(Subject.EVALUATION, answer)
-    names = [one for one in every if drawn or PLOTS[Subject.EVALUATION, one].data not in (Needs.SAMPLES, Needs.UNITS)]
-    said["places"] = _places(Subject.EVALUATION, names, answer) + [(UNKEPT_ROOM, False)] * (names != every)
-    return write("run.html", web, **view(document, web.at, later=False if later else None), **said)
+    said = {"answer": answer, "sliceable": kept[1], "where": where, "query": {SLICE: where}}
+    said["places"] = _places(Subject.EVALUATION, answer, drawn=drawn)
+    shown = view(replace(document, sections=sections), web.at, later=False if later else None)
+    return write("run.html", web, **shown, **said)
 
 
 def _title_of_others(answer: Json) -> str:
@@ -131,11 +137,7 @@ async def show_figures(identifier: UUID, request: Request, context: UseSlice) ->
 
 def _figures(request: Request, current: str, page: Json, pictures: Sequence[Picture], **values: Any) -> Response:
     """Return the page of figures alone, with a link to what they are of."""
-    return render(request, "figures.html", current, page=page, **_pictured(pictures), **values)
-
-
-def _pictured(pictures: Sequence[Picture]) -> dict[str, Any]:
-    return {"pictures": pictures, "drawn": all(one.svg is not None or one.reason for one in pictures)}
+    return render(request, "figures.html", current, page=page, pictures=pictures, **values)
 
 
 @router.get("/evaluations/{identifier}/slices")
@@ -154,13 +156,7 @@ async def show_slices(
     chosen = by or known[:_SLICED_BY]
     metrics = tuple(one for one in metric or () if one)
     asked = SlicesQuestion(by=tuple(dict.fromkeys(chosen)), depth=depth, metrics=metrics, reference=reference)
-    form = {
-        "id": str(identifier),
-        "attributes": [(name, printable(name), name in chosen) for name in known],
-        "depths": [(one, words, one == depth) for one, words in enumerate(("each", "in pairs", "in threes"), 1)],
-        "metric": metrics[0] if metrics else "",
-        "references": [(one, words, one == reference) for one, words in (("rest", "the rest"), ("overall", "overall"))],
-    }
+    form = {"id": identifier, "attributes": known, "asked": asked}
     answer = as_answered(await context.services.compute.run(partial(judge_slices, source, asked, identifier)))
     pictures = await pictures_of_answer(context, Subject.SLICES, answer)
     of = run_title(as_answered(await context.services.evaluations.names(context.project, identifier)))
@@ -170,7 +166,7 @@ async def show_slices(
 
 def _written_slices(answer: Json, of: str, form: Json, web: Web, pictures: Sequence[Picture]) -> bytes:
     document = replace(slices_document(answer), on=f"of {of}")
-    return write("slices.html", web, **view(document, web.at), form=form, **_pictured(pictures))
+    return write("slices.html", web, **view(document, web.at), form=form, pictures=pictures)
 
 
 _FORMS: Final = {"json": Media.JSON, "csv": Media.CSV, "md": Media.MARKDOWN, "txt": Media.TEXT}
@@ -202,22 +198,11 @@ async def show_comparisons(
         "title": "Comparisons",
         "of": evaluation,
         "address": {"evaluation": evaluation},
-        "items": [_item(one) for one in found.items],
+        "items": found.items,
+        "most": _MOST_NAMED,
         "next": found.next_cursor,
     }
     return render(request, "comparisons.html", "comparisons", page=page)
-
-
-def _item(one: ComparisonSummary) -> dict[str, Any]:
-    names = [run_name(model) for model in one.models]
-    return {
-        "id": str(one.id),
-        "names": names[:_MOST_NAMED],
-        "more": max(0, len(names) - _MOST_NAMED),
-        "kind": one.kind.replace("_", " "),
-        "metrics": [printable(metric) for metric in one.metrics],
-        "created_at": rfc3339(one.created_at),
-    }
 
 
 @router.get("/comparisons/{identifier}")
@@ -233,13 +218,16 @@ _DOCUMENTS: Final = {Subject.COMPARISON: comparison_document, Subject.HISTORY: h
 
 def _written(template: str, subject: Subject, answer: Json, web: Web, **values: Any) -> bytes:
     """Return the page of an answer whose figures are loaded behind everything else."""
-    places = _places(subject, figures_shown(subject, answer), answer)
+    places = _places(subject, answer)
     return write(template, web, **view(_DOCUMENTS[subject](answer), web.at), places=places, answer=answer, **values)
 
 
-def _places(subject: Subject, names: Sequence[str], answer: Json) -> list[tuple[int, bool]]:
-    """Return the height of each figure to come, and whether it is broad."""
-    return [(PLOTS[subject, name].room(answer), PLOTS[subject, name].broad) for name in names]
+def _places(subject: Subject, answer: Json, *, drawn: bool = True) -> list[tuple[int, bool]]:
+    """Return the height of each figure to come, and whether it is broad; ``drawn``: also those of samples are."""
+    names = figures_shown(subject, answer)
+    kept = names if drawn else without_samples(names)
+    plots = [PLOTS[subject, name] for name in kept]
+    return [(one.room(answer), one.broad) for one in plots] + [(UNKEPT_ROOM, False)] * (kept != names)
 
 
 @router.get("/comparisons/{identifier}/figures")
@@ -329,8 +317,7 @@ async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
     """List the metrics by what prevalence does to them."""
     found = find_metrics(**asdict(filters))
     groups = [
-        (words, [_line(metric.key, metric.card.tasks[0]) for metric in found if metric.card.prevalence == kind])
-        for kind, words in _PREVALENCE.items()
+        (words, [metric for metric in found if metric.card.prevalence == kind]) for kind, words in _PREVALENCE.items()
     ]
     combined: Any = as_answered(combinations()) if filters == MetricFilters() else []
     page = {
@@ -348,11 +335,6 @@ async def show_metrics(request: Request, filters: UseMetricFilters) -> Response:
     return render(request, "metrics.html", "metrics", page=page)
 
 
-def _line(key: str, task: str) -> dict[str, Any]:
-    card = describe_metric(metric_by_name(key, task))
-    return {"key": key, "task": task, "name": card.name, "symbol": card.symbol or "", "sentence": card.sentence}
-
-
 @router.get("/metrics/choose")
 async def show_questions(
     request: Request,
@@ -360,7 +342,7 @@ async def show_questions(
     answers: Annotated[list[str] | None, Query(alias="answer", max_length=10)] = None,
 ) -> Response:
     """Ask one question after the other, and recommend metrics at the end."""
-    page: dict[str, Any] = {"title": "Which metric?", "task": task, "tasks": list(WORDS["task"].items())}
+    page: dict[str, Any] = {"title": "Which metric?", "task": task, "tasks": trees().words["task"]}
     if task is not None:
         given = {}
         for about, colon, said in (one.partition(":") for one in answers or ()):
@@ -369,14 +351,11 @@ async def show_questions(
             given[about] = said
         path, question = walk(task, given)
         page |= {
-            "judged": WORDS["task"][task],
-            "path": [
-                (one, [f"{before.about}:{before.answer}" for before in path[:place]]) for place, one in enumerate(path)
-            ],
-            "given": [f"{one.about}:{one.answer}" for one in path],
+            "path": path,
+            "given": [f"{fork.about}:{branch.said}" for fork, branch in path],
             "question": question,
             "advice": None if question is not None else as_answered(recommended(task, given)),
-            "names": lambda key: describe_metric(metric_by_name(key)).name,
+            "names": lambda key: metric_by_name(key).card.name,
         }
     return render(request, "choose.html", "metrics", page=page)
 
@@ -396,17 +375,11 @@ async def show_metric(key: str, request: Request, task: Task = None) -> Response
         # A formula if it is more than letters.
         "symbol": formula(symbol, inline=True) if re.search(r"[\\_^]", symbol) else symbol,
         "formula": formula(card["formula"]),
-        "range": f"{_end(card['range']['minimum'], '−∞')} to {_end(card['range']['maximum'], '∞')}",
-        "better": card["orientation"].removesuffix("_is_better").replace("_", " "),
-        "prevalence": _PREVALENCE[card["prevalence"]],
-        "tasks": [TASKS.get(one, one) for one in card["tasks"]],
-        "scope": _SCOPES[card["scope"]],
+        "prevalence": _PREVALENCE,
+        "tasks": TASKS,
+        "scopes": _SCOPES,
     }
     return render(request, "metric.html", "metrics", page=page)
-
-
-def _end(value: float | None, without: str) -> str:
-    return without if value is None else f"{value:g}".replace("-", "−")
 
 
 @router.get("/{rest:path}")

@@ -7,19 +7,23 @@ from hashlib import blake2b
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Any, Final
-from urllib.parse import parse_qs, quote, unquote, urlencode
+from urllib.parse import quote, unquote, urlencode
 from uuid import UUID
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from jinja2 import Environment
 from starlette.responses import RedirectResponse, Response
 
 from app.api.deps import UNKNOWN_PARAMETER, StrictRoute, let_pass_as, parameter_faults
+from app.api.documents.document import Json
 from app.api.problems import REFUSALS, InvalidQuery, Problem, refusal_of, refused_parameters, request_id
 from app.api.report import styles, templates
+from app.domain.catalogue import spoken
 from app.domain.errors import Unauthenticated
+from app.domain.members import rfc3339
 from app.domain.operations import Scope
-from app.domain.wording import printable
+from app.domain.wording import dataset_name, percent, printable, run_name, run_title
 from app.services.evaluate.reports import warm_up
 from app.services.present import actor
 
@@ -105,19 +109,41 @@ def respond(page: bytes, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[st
 
 def write(template: str, web: Web, **values: Any) -> bytes:
     """A page; what it says is escaped."""
-    return (
-        templates("app.api.ui")
-        .get_template(template)
-        .render(layout="frame.html", web=web, theme=None, **{"pictures": (), "places": (), "drawn": True, **values})
-        .encode()
-    )
+    usual = {"layout": "frame.html", "web": web, "theme": None, "pictures": (), "places": ()}
+    return _pages().get_template(template).render(**usual | values).encode()
+
+
+# Parameters of an address that name a dataset, and the parts of it.
+DATASET_PARTS: Final = {"dataset": "name", "dataset_version": "version", "split": "split"}
+
+
+def dataset_query(dataset: Json) -> dict[str, str | None]:
+    """Return the parameters of an address that name a dataset."""
+    return {name: dataset.get(part) for name, part in DATASET_PARTS.items()}
+
+
+@cache
+def _pages() -> Environment:
+    """Return the templates of pages, which read answers as they are."""
+    made = templates("app.api.ui")
+    made.filters |= {
+        "dataset_name": dataset_name,
+        "dataset_query": dataset_query,
+        "percent": lambda share: percent(share, None).replace(" ", "\u00a0"),
+        "printable": printable,
+        "run_name": run_name,
+        "rfc3339": rfc3339,
+        "run_title": run_title,
+        "spoken": lambda metric: printable(spoken(metric)),
+    }
+    return made
 
 
 def load_pages() -> None:
     """Load the templates and styles of pages, and what evaluates runs: pages are written in several processes."""
     warm_up()
-    for name in templates("app.api.ui").list_templates(["html"]):
-        templates("app.api.ui").get_template(name)
+    for name in _pages().list_templates(["html"]):
+        _pages().get_template(name)
     for name in _ASSETS:
         _digest(name)
 
@@ -291,18 +317,10 @@ def _drop(answer: Response, name: str) -> None:
 async def _form(request: Request) -> dict[str, str] | None:
     """The fields of a form; None for anything else."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
+    length = request.headers.get("content-length", "")
+    if kind != "application/x-www-form-urlencoded" or not length.isdecimal() or int(length) > _LONGEST_FORM:
         return None
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _LONGEST_FORM:
-            return None
-    try:
-        fields = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=10)
-    except ValueError:
-        return None
-    return {name: values[0] for name, values in fields.items()}
+    return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
 
 
 def _own_page(after: str) -> str:

@@ -1,6 +1,6 @@
 """Routes of figures and of reports: Vega-Lite specifications, pictures of them, and pages that have them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -10,25 +10,24 @@ from uuid import UUID
 from fastapi import Depends, Path, Query
 from starlette.responses import Response
 
-from app.api.answers import answers, json_response
+from app.api.answers import answers, json_response, write_json
 from app.api.deps import Context, UseContext, UseSlice, routes
 from app.api.documentation import NO_SAMPLES, NOT_INSTALLED, fixed_headers
-from app.api.documents.comparison import comparison_document
-from app.api.documents.document import Document, Json
-from app.api.documents.evaluation import evaluation_document
-from app.api.plots.catalogue import PlotList, drawn, drawn_or_why, names_of, plot_list
+from app.api.documents.document import Json
+from app.api.plots.catalogue import PlotList, drawn, names_of, plot_list
 from app.api.plots.causes import falls_of_comparison, falls_of_history, falls_of_slices
 from app.api.plots.look import Look, Theme
 from app.api.plots.matrices import WITH_SHARES
 from app.api.plots.rates import HIGHEST_SHARE, LOWEST_SHARE, STEPS, swept_metrics
 from app.api.plots.registry import PLOTS, FigureData, Needs, PlotFacts, Run, Subject, as_answered, class_of, matrix_of
-from app.api.presentation import Media
+from app.api.presentation import COMPARISON, EVALUATION, AnswerKind, Media
 from app.api.problems import InvalidQuery, near
-from app.api.report import HEADERS, Picture, picture_of, without_title, write_page
+from app.api.report import HEADERS, Picture, inlined
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.api.v1.requests.questions import AskedOthers, identifiers_in
-from app.domain.errors import Fault, InvalidInput, NoFigure, NoSamples, OutOfReach
+from app.domain.errors import CurveUndefined, Fault, InvalidInput, NeedsScores, NoFigure, NoSamples, OutOfReach
 from app.domain.inputs.kinds import KINDS
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.wording import sentence
 from app.services.processes.rendering import PictureFormat
 from app.services.project.projection import Marked, Scenario, Sweep
@@ -40,12 +39,17 @@ _DRAWS: Final = 1000
 async def run_of(context: Context, identifier: UUID, needs: Needs) -> Run:
     """Return a run with the data that the figure is made of."""
     evaluations = context.services.evaluations
-    if needs in (Needs.SAMPLES, Needs.UNITS):
-        read = evaluations.with_curves if needs is Needs.SAMPLES else evaluations.units
-        source = await read(context.project, identifier)
+    if needs in _SAMPLES:
+        source = await _samples(context, identifier, needs)
         return Run(of=as_answered(await evaluations.names(context.project, identifier)), source=source)
     report = as_answered(await evaluations.read(context.project, identifier))
     return Run(of=report, report=report)
+
+
+async def _samples(context: Context, identifier: UUID, needs: Needs) -> MatrixInput:
+    evaluations = context.services.evaluations
+    read = evaluations.with_curves if needs is Needs.SAMPLES else evaluations.units
+    return await read(context.project, identifier)
 
 
 async def swept(context: Context, given: FigureData) -> FigureData:
@@ -86,31 +90,21 @@ async def evaluation_page(context: Context, identifier: UUID, theme: Theme | Non
     answer = await context.services.evaluations.read_shown(context.project, identifier, as_answered)
     pictures = await pictures_of_evaluation(context, identifier, answer)
     pictures += await _pictures_at_shares(context, answer, len(pictures))
-    return await _page(context, evaluation_document, answer, pictures, theme)
+    return await _page(context, EVALUATION, answer, pictures, theme)
 
 
 async def comparison_page(context: Context, identifier: UUID, theme: Theme | None = None) -> Response:
     """The report of a comparison."""
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
     pictures = await pictures_of_answer(context, Subject.COMPARISON, answer)
-    return await _page(context, comparison_document, answer, pictures, theme)
+    return await _page(context, COMPARISON, answer, pictures, theme)
 
 
 async def _page(
-    context: Context,
-    document: Callable[[Json], Document],
-    answer: Json,
-    pictures: Sequence[Picture],
-    theme: Theme | None,
+    context: Context, kind: AnswerKind, answer: Json, pictures: Sequence[Picture], theme: Theme | None
 ) -> Response:
-    page = await context.services.compute.run(partial(_written, document, answer, pictures, theme))
+    page = await context.services.compute.run(partial(kind.page, answer, pictures, theme))
     return Response(page, media_type="text/html", headers={**HEADERS, "Vary": "Accept"})
-
-
-def _written(
-    document: Callable[[Json], Document], answer: Json, pictures: Sequence[Picture], theme: Theme | None
-) -> bytes:
-    return write_page(document(answer), pictures, theme)
 
 
 def figures_shown(subject: Subject, answer: Json) -> list[str]:
@@ -142,20 +136,25 @@ async def pictures_of_answer(context: Context, subject: Subject, answer: Json) -
 
 async def pictures_of_evaluation(context: Context, identifier: UUID, answer: Json) -> list[Picture]:
     """The figures of a page about an evaluation, drawn; what samples are not kept for says so behind the others."""
-    names, source, without = figures_shown(Subject.EVALUATION, answer), None, list[Picture]()
-    evaluations = context.services.evaluations
-    for needs, read in ((Needs.SAMPLES, evaluations.with_curves), (Needs.UNITS, evaluations.units)):
-        of_samples = [name for name in names if PLOTS[Subject.EVALUATION, name].data is needs]
-        if of_samples:
-            try:
-                source = await read(context.project, identifier)
-            except NoSamples as error:
-                without.append(
-                    Picture(of_samples[0], "Of the samples", (), "", reason=_sentence(error.detail), room=UNKEPT_ROOM)
-                )
-                names = [name for name in names if name not in of_samples]
-    found = FigureData(runs=[Run(of=answer, report=answer, source=source)])
-    return [*await pictures_of(context, Subject.EVALUATION, names, found), *without]
+    names = figures_shown(Subject.EVALUATION, answer)
+    run, without = Run(of=answer, report=answer), list[Picture]()
+    others = without_samples(names)
+    if others != names:
+        needs = next(PLOTS[Subject.EVALUATION, name].data for name in names if name not in others)
+        try:
+            run = replace(run, source=await _samples(context, identifier, needs))
+        except NoSamples as error:
+            names = others
+            without.append(_missing("Of the samples", error.detail, UNKEPT_ROOM))
+    return [*await pictures_of(context, Subject.EVALUATION, names, FigureData(runs=[run])), *without]
+
+
+def without_samples(names: Sequence[str]) -> list[str]:
+    """The figures of evaluations among these that are not made of samples, which not all evaluations keep."""
+    return [name for name in names if PLOTS[Subject.EVALUATION, name].data not in _SAMPLES]
+
+
+_SAMPLES: Final = (Needs.SAMPLES, Needs.UNITS)
 
 
 async def _pictures_at_shares(context: Context, answer: Json, first: int) -> list[Picture]:
@@ -165,12 +164,12 @@ async def _pictures_at_shares(context: Context, answer: Json, first: int) -> lis
     try:
         found = await swept(context, FigureData(runs=[Run(of=answer, report=answer)]))
     except (NoFigure, OutOfReach) as error:
-        return [Picture("prevalence", "At another prevalence", (), "", reason=_sentence(error.detail))]
+        return [_missing("At another prevalence", error.detail)]
     return await pictures_of(context, Subject.EVALUATION, ["prevalence"], found, first)
 
 
-def _sentence(detail: str) -> str:
-    return f"{sentence(detail)}."
+def _missing(title: str, detail: str, room: int = 0) -> Picture:
+    return Picture(title, reason=f"{sentence(detail)}.", room=room)
 
 
 def _title(name: str) -> str:
@@ -185,15 +184,30 @@ async def pictures_of(
     """The figures, drawn where there is something that draws; those that there are not say why. The ``first`` one has
     this number in its page: no two parts of a page have one id.
     """
-    specifications = await context.services.compute.run(partial(drawn_or_why, subject, names, given))
+    found = await context.services.compute.run(partial(_specified, subject, names, given))
     renderer = context.services.renderer
+    for place, one in enumerate(found):
+        if one.specification and renderer.is_installed:
+            svg = await renderer.picture(one.specification, PictureFormat.SVG)
+            found[place] = replace(one, svg=inlined(svg.decode(), first + place))
+    return found
+
+
+def _specified(subject: Subject, names: Sequence[str], given: FigureData) -> list[Picture]:
+    """The figures of a page as Vega-Lite, or why they are not. Whose they are the page says."""
     found = []
-    for place, (name, one) in enumerate(zip(names, specifications, strict=True), first):
-        if isinstance(one, str):
-            found.append(Picture(name, _title(name), (), "", reason=_sentence(one)))
+    for name in names:
+        plot = PLOTS[subject, name]
+        try:
+            figure = plot.make(given)
+        except (NoFigure, CurveUndefined, NeedsScores, NoSamples) as error:
+            found.append(_missing(_title(name), error.detail))
             continue
-        svg = await renderer.picture(without_title(one), PictureFormat.SVG) if renderer.is_installed else None
-        found.append(picture_of(PLOTS[subject, name], one, svg, place, given))
+        specification = figure.specification(given.look)
+        del specification["title"]
+        lines = [line for place, line in enumerate(figure.subtitle) if place or line != given.heading]
+        room = plot.room(given.answer or given.run.report)
+        found.append(Picture(figure.title, lines, figure.text, write_json(specification), room=room, broad=plot.broad))
     return found
 
 

@@ -12,11 +12,9 @@ from app.api.answers import json_response
 from app.api.cursors import Paging, listed, paging_of, place_in
 from app.api.deps import Context, UseContext, routes
 from app.api.documentation import NOT_INSTALLED
-from app.api.documents.history import history_document
 from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.presentation import AS_USUAL, HISTORY, FormatOfHistory, Media, kept_members, view_of, written_as
 from app.api.problems import InvalidQuery
-from app.api.report import write_page
 from app.api.v1.figures import FIGURE, Drawing, drawing_of, pictures_of_answer
 from app.api.v1.listing import AskedDataset, NounName
 from app.api.v1.requests.fields import Moment, SoughtExpression
@@ -79,9 +77,7 @@ async def get_history(
     answer = replace(found, next_cursor=listed(Page((), found.next_position), filters).next_cursor)
     if view.media is Media.PAGE:
         written = as_answered(answer)
-        return view.response(
-            write_page(history_document(written), await pictures_of_answer(context, Subject.HISTORY, written))
-        )
+        return view.response(HISTORY.page(written, await pictures_of_answer(context, Subject.HISTORY, written)))
     if paging.members is None:
         return view.answer(answer)
     items = [kept_members(one, paging.members) for one in found.items]

@@ -138,8 +138,8 @@ def test_probabilities_have_their_figures_inside(client: httpx.Client, two: str)
 
 def test_both_themes_are_in_one_page(client: httpx.Client, two: str) -> None:
     text = client.get(f"/v1/evaluations/{two}/report").text
-    assert "--c0a5ea8:light-dark(#0a5ea8,#7ab8f5)" in text
-    assert 'stroke="var(--c0a5ea8)"' in text
+    assert "--accent:light-dark(#0a5ea8,#7ab8f5)" in text
+    assert 'stroke="var(--accent)"' in text
     assert 'data-theme="dark"' in client.get(f"/v1/evaluations/{two}/report?theme=dark").text
     check_problem(client.get(f"/v1/evaluations/{two}/report?theme=blue"), 422, "invalid_query")
 
