@@ -168,7 +168,9 @@ def test_certain_ranges_may_be_none_two_or_one() -> None:
     assert nothing == [CostRatioRange(0.0, None, Cheaper.UNDECIDED)]
     both_ends = certain_cost_ranges(RateGaps(0.3, -0.3, 1e-4, 1e-4), 0.5, 0.95)
     assert [one.cheaper for one in both_ends] == [Cheaper.A, Cheaper.UNDECIDED, Cheaper.B]
-    assert both_ends[1].low < 1 < both_ends[1].high
+    between = both_ends[1]
+    assert between.high is not None
+    assert between.low < 1 < between.high
     assert certain_cost_ranges(RateGaps(0.3, 0.3, 1e-4, 1e-4), 0.5, 0.95) == [CostRatioRange(0.0, None, Cheaper.B)]
 
 
