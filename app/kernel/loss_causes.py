@@ -14,8 +14,7 @@ import numpy as np
 
 from app.kernel.metrics.card import Recalibration
 from app.kernel.numerics.arrays import Array, kish_effective_n
-from app.kernel.numerics.monotone import falling_means
-from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail
+from app.kernel.numerics.scipy_bridge import chi_squared_upper_tail, falling_means
 from app.kernel.samples.losses import CLIP, Codes, sums_by_code
 from app.kernel.samples.recalibration import tempered
 from app.kernel.samples.scores import Scores

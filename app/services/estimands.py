@@ -287,7 +287,7 @@ def _usual(metric: AnyMetric) -> str:
 
 def usual_metrics(task: Task, inputs: Collection[Inputs]) -> tuple[str, ...]:
     """Metrics to look at first where a task is judged, at default parameters, as expressions."""
-    reported = catalogue().reported_of(task, inputs).of_scope(Scope.OVERALL)
+    reported = catalogue().reported_of(task, frozenset(inputs)).of_scope(Scope.OVERALL)
     leading = tuple(_usual(one) for one in reported if one.card.inference.leads(task))
     return leading or tuple(_usual(one) for one in UNIT_KINDS[task].ranked if one.card.inputs in inputs)[:1]
 

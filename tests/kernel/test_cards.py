@@ -165,7 +165,9 @@ def test_conditions_give_masks_of_the_right_shape(metric: AnyMetric) -> None:
         for condition in metric.card.undefined:
             mask = np.asarray(condition.holds(data))
             assert mask.dtype == np.bool_
-            assert mask.shape in ((len(alone),) if condition.overall else (len(alone), 3), (3,))
+            own = np.asarray(condition.holds(kind.data(alone[0])))
+            assert own.shape in ((), (3,))
+            assert mask.shape in ((len(alone), *own.shape), (3,))
             assert condition.reason
             assert re.fullmatch(r"[a-z_]+", condition.code)
 

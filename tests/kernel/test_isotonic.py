@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.kernel.numerics.monotone import falling_means
+from app.kernel.numerics.scipy_bridge import falling_means
 
 
 def test_means_are_pooled_within_each_series() -> None:

@@ -192,10 +192,11 @@ def test_pycm_has_the_same_tables() -> None:
         for table in (example.members, example.predicted)
     ]
     other = MultiLabelCM(sets[0], sets[1], classes=list(LABELS))
-    cells = example.subject().parts[Inputs.MATRIX].cells()
+    table = example.subject().parts[Inputs.MATRIX]
     for code, label in enumerate(LABELS):
         matrix = other.get_cm_by_class(label)
-        assert [[matrix.matrix[i][j] for j in (0, 1)] for i in (0, 1)] == cells[code].tolist()
+        counted = [getattr(table, cell)[code] for cell in ("tn", "fp", "fn", "tp")]
+        assert [matrix.matrix[i][j] for i in (0, 1) for j in (0, 1)] == counted
         for key, name in (("recall", "TPR"), ("precision", "PPV"), ("mcc_ovr", "MCC"), ("f1", "F1")):
             ours = value(f"{key}@{label}", example.subject())
             assert float(ours) == pytest.approx(getattr(matrix, name)[1], rel=RELATIVE)
@@ -266,4 +267,4 @@ def test_labels_of_all_samples_or_of_none_are_not_balanced() -> None:
     cells = np.array([[[0.0, 0.0], [1.0, 3.0]], [[3.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]]])
     balanced = LabelTable.of(cells).balanced()
     assert np.isnan(balanced.tp).tolist() == [True, True, False]
-    assert balanced.cells()[2].tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert [getattr(balanced, cell)[2] for cell in ("tn", "fp", "fn", "tp")] == [1.0] * 4

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from app.kernel.matrix.prevalence import (
     ShareRanges,
     crossings,
-    draw_shares,
     estimate_by_confusion,
     estimate_by_likelihood,
     project,
@@ -97,11 +96,6 @@ def test_corners_hold_the_extremes_of_accuracy() -> None:
         ShareRanges(np.array([0.0, 0.0]), np.array([0.3, 0.3]))
     with pytest.raises(ValueError, match="12"):
         ShareRanges(np.zeros(13), np.ones(13)).corners()
-
-
-def test_drawn_shares_have_their_mean() -> None:
-    drawn = draw_shares(np.array([2.0, 8.0]), 20_000, np.random.default_rng(0))
-    assert drawn[:, 0].mean() == pytest.approx(0.2, abs=0.005)
 
 
 def change_places(first: Array, second: Array, key: str, low: float = 0.0) -> list[float]:

@@ -213,7 +213,7 @@ def check_gaps(inputs: Inputs, example: Any) -> None:
             holding = {
                 condition.code == "infinite"
                 for condition, mask in masks
-                if (mask[k] if is_of_class(metric) and not condition.overall else mask.any())
+                if (mask[k] if is_of_class(metric) and mask.ndim else mask.any())
             }
             assert np.isnan(value) == (False in holding), f"{metric.key}: {value}"
             assert np.isinf(value) == (holding == {True}), f"{metric.key}: {value}"

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher, get_close_matches
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, Final
 
 from app.domain.errors import InvalidExpression, InvalidParameter, NotComparable, UnknownLabel, UnknownMetric
 from app.domain.expressions.conditions import text_of, understood
 from app.domain.expressions.foreign import between_slices, from_elsewhere
-from app.domain.expressions.parameters import Context, describe, parameters_of, value_of
+from app.domain.expressions.parameters import Context, assignments, describe, parameters_of, value_of
 from app.domain.expressions.syntax import WORD, Assignment, Call, Literal, Selector, quote, read, write_label
 from app.domain.expressions.weights import labels_in, weights_of, write_matrix, write_number, write_weights
 from app.domain.wording import MOST_SUGGESTIONS, did_you_mean, names, nearest_labels, shown
@@ -245,7 +245,9 @@ def _combination(call: Call, context: Context) -> Combination | OverSlices:
             f"{call.name}(...) has no class of its own: put the @ behind the metrics inside",
             position=call.selector.position,
         )
-    written = _assignments(card, call)
+    known = {parameter.name for parameter in card.parameters} | ({_WEIGHTS} if card.weighted is not None else set())
+    known |= {_BY, _FEWEST.name} if card.over_slices else set()
+    written = assignments(card.key, call, known, partial(_no_parameter, card))
     given = [argument for argument in call.arguments if not isinstance(argument, Assignment)]
     parts = tuple(_part(call.name, argument, context) for argument in given)
     if not parts:
@@ -327,24 +329,6 @@ def _values(parts: Sequence[Expression], context: Context) -> list[int | None] |
         of = inside.of if isinstance(inside, Measure) else None
         found.extend(range(len(context.labels)) if isinstance(of, Every) else [of])
     return found
-
-
-def _assignments(card: CombinationCard, call: Call) -> Mapping[str, Assignment]:
-    """Return the ``name=value`` arguments by name, each of which must be known and given once."""
-    known = {parameter.name for parameter in card.parameters} | ({_WEIGHTS} if card.weighted is not None else set())
-    known |= {_BY, _FEWEST.name} if card.over_slices else set()
-    written: dict[str, Assignment] = {}
-    for argument in call.arguments or ():
-        if not isinstance(argument, Assignment):
-            continue
-        if argument.name not in known:
-            raise InvalidParameter(_no_parameter(card, argument.name), position=argument.position)
-        if argument.name in written:
-            raise InvalidParameter(
-                f"the parameter {argument.name} of {card.key} is given twice", position=argument.position
-            )
-        written[argument.name] = argument
-    return written
 
 
 def _numbers_of(

@@ -69,26 +69,24 @@ class ForeignName:
     """One name of one library.
 
     Attributes:
-        arguments: What has to be written with it, as text.
-        handed_on: Arguments with values of their own, which are parameters here.
+        arguments: What has to be written with it, as text; of any value where it is a parameter here too.
         key: The metric that it means.
         written: All of it.
     """
 
     library: str
     arguments: Mapping[str, str]
-    handed_on: frozenset[str]
     key: str
     written: str
 
-    @property
-    def size(self) -> int:
-        """Number of arguments that belong to the name."""
-        return len(self.arguments) + len(self.handed_on)
-
     def takes(self, given: Mapping[str, str]) -> bool:
         """Are its arguments among those that are given?"""
-        return self.arguments.items() <= given.items() and self.handed_on <= given.keys()
+        return all(name in given and value in (_ANY, given[name]) for name, value in self.arguments.items())
+
+    @property
+    def consumed(self) -> Iterator[str]:
+        """Arguments that are no parameters."""
+        return (name for name, value in self.arguments.items() if value != _ANY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +185,8 @@ def resolve(name: str, given: Mapping[str, str], task: Task | None = None) -> Re
         return None
     known = [one for one in known if _is_for(one.key, task)] or known
     fitting = [one for one in known if one.takes(given)]
-    most = max((one.size for one in fitting), default=0)
-    chosen = [one for one in fitting if one.size == most] or known
+    most = max((len(one.arguments) for one in fitting), default=0)
+    chosen = [one for one in fitting if len(one.arguments) == most] or known
     meanings: dict[str, tuple[str, ...]] = {}
     here = catalogue().named(plain.lower(), task)
     if not library and here is not None:
@@ -197,7 +195,7 @@ def resolve(name: str, given: Mapping[str, str], task: Task | None = None) -> Re
     for one in chosen:
         meanings[one.key] = (*meanings.get(one.key, ()), f"{one.library} as {one.written}")
     key = chosen[0].key if fitting and len(meanings) == 1 else None
-    return Resolved(key, frozenset().union(*(one.arguments for one in chosen)), meanings)
+    return Resolved(key, frozenset().union(*(one.consumed for one in chosen)), meanings)
 
 
 def _averaged(name: str, given: Mapping[str, str], task: Task | None) -> Resolved | None:
@@ -241,7 +239,4 @@ def _declared() -> Iterator[tuple[str, ForeignName]]:
                 # In words, such as a part of what the function gives.
                 continue
             arguments = {name.strip(): value.strip().strip("\"'") for name, _, value in pairs}
-            fixed = {name: value for name, value in arguments.items() if value != _ANY}
-            handed_on = frozenset(arguments.keys() - fixed.keys())
-            name = match["name"].replace(" ", "_")
-            yield name, ForeignName(library, fixed, handed_on, metric.key, written)
+            yield match["name"].replace(" ", "_"), ForeignName(library, arguments, metric.key, written)

@@ -1,7 +1,7 @@
 """Parameters of metrics in an expression: which there are, and what each may be."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -50,20 +50,13 @@ def parameters_of(card: Card, call: Call, context: Context) -> Mapping[str, Any]
         InvalidExpression: something in the brackets is no parameter.
     """
     by_name = {parameter.name: parameter for parameter in card.parameters}
-    values: dict[str, Any] = {}
     for argument in call.arguments or ():
         if not isinstance(argument, Assignment):
             raise _misplaced(card, call, argument, context)
-        parameter = by_name.get(argument.name)
-        if parameter is None:
-            raise InvalidParameter(
-                f"{card.key} takes no parameter {shown(argument.name)}; {_accepted(card)}", position=argument.position
-            )
-        if argument.name in values:
-            raise InvalidParameter(
-                f"the parameter {argument.name} of {card.key} is given twice", position=argument.position
-            )
-        values[argument.name] = value_of(card.key, parameter, argument.value, context)
+    written = assignments(
+        card.key, call, by_name, lambda name: f"{card.key} takes no parameter {shown(name)}; {_accepted(card)}"
+    )
+    values = {name: value_of(card.key, by_name[name], one.value, context) for name, one in written.items()}
     assumed = {name: context.assumed[name] for name in by_name.keys() & context.assumed.keys()}
     found = {**card.defaults, **assumed, **values}
     _require_costs(card, found, call, context)
@@ -77,6 +70,22 @@ def parameters_of(card: Card, call: Call, context: Context) -> Mapping[str, Any]
                 f"{smaller} of {card.key} has to lie below {larger}, which is {found[larger]:g}", position=call.position
             )
     return MappingProxyType(found)
+
+
+def assignments(
+    key: str, call: Call, known: Collection[str], refused: Callable[[str], str]
+) -> Mapping[str, Assignment]:
+    """Return the ``name=value`` arguments by name, each of which must be known and given once."""
+    written: dict[str, Assignment] = {}
+    for argument in call.arguments or ():
+        if not isinstance(argument, Assignment):
+            continue
+        if argument.name not in known:
+            raise InvalidParameter(refused(argument.name), position=argument.position)
+        if argument.name in written:
+            raise InvalidParameter(f"the parameter {argument.name} of {key} is given twice", position=argument.position)
+        written[argument.name] = argument
+    return written
 
 
 def _require_costs(card: Card, found: Mapping[str, Any], call: Call, context: Context) -> None:

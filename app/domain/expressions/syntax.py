@@ -108,28 +108,20 @@ def read(text: str) -> Call:
     Raises:
         InvalidExpression: too long, nested too deep, or not in the grammar; says where and what was expected.
     """
+    return cast(Call, _parsed(text, "start"))
+
+
+def read_conditions(text: str) -> tuple[Compared, ...]:
+    """Conditions of a slice with commas between them. Raises as `read` does."""
+    return cast(tuple[Compared, ...], _parsed(text, "conditions"))
+
+
+def _parsed(text: str, start: str) -> object:
     if len(text) > LONGEST:
         raise InvalidExpression(f"expected at most {LONGEST} characters, got {len(text)}", position=LONGEST)
     _check_depth(text)
     try:
-        tree = _parser().parse(text, start="start")
-    except UnexpectedInput as error:
-        raise _explained(error, text) from None
-    if not isinstance(tree, Call):
-        raise TypeError(f"the grammar made {type(tree).__name__} of an expression")
-    return tree
-
-
-def read_conditions(text: str) -> tuple[Compared, ...]:
-    """Conditions of a slice with commas between them.
-
-    Raises:
-        InvalidExpression: too long, or not in the grammar; says where and what was expected.
-    """
-    if len(text) > LONGEST:
-        raise InvalidExpression(f"expected at most {LONGEST} characters, got {len(text)}", position=LONGEST)
-    try:
-        return cast(tuple[Compared, ...], _parser().parse(text, start="conditions"))
+        return _parser().parse(text, start=start)
     except UnexpectedInput as error:
         raise _explained(error, text) from None
 

@@ -42,7 +42,10 @@ def weights_of(
     items = _items(function, literal)
     written = [label for label, _ in items if label is not None]
     if not written:
-        return _by_position(function, literal, [weight for _, weight in items], values)
+        if values is not None and len(items) != len(values):
+            expected = f"expected {len(values)} weights, one for each value that {function} takes"
+            raise _wrong(literal, f"{expected}, got {len(items)}")
+        return tuple(weight for _, weight in items)
     if len(written) < len(items):
         raise _wrong(literal, f"the weights of {function} stand either all with their class or all without")
     twice = next((label for label in written if written.count(label) > 1), None)
@@ -139,16 +142,6 @@ def _number(name: str, literal: Literal, text: str, where: str) -> float:
     if not isfinite(value):
         raise _wrong(literal, f"{where} of {name} is a number, not {shown(plain)}")
     return value
-
-
-def _by_position(
-    function: str, literal: Literal, weights: Sequence[float], values: Sequence[int | None] | None
-) -> tuple[float, ...]:
-    if values is not None and len(weights) != len(values):
-        raise _wrong(
-            literal, f"expected {len(values)} weights, one for each value that {function} takes, got {len(weights)}"
-        )
-    return tuple(weights)
 
 
 def _by_class(

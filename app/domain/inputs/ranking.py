@@ -117,7 +117,8 @@ def _variants(source: MatrixInput, metric: AnyMetric) -> tuple[Reported, ...]:
 def _details(source: MatrixInput, subject: Subject, _: float, __: Array | None) -> Facts:
     """Quartiles of values over the queries, and the queries with the lowest nDCG at the middle cutoff."""
     queries: Queries = subject.parts[Inputs.QUERIES]
-    measures = [one for metric in catalogue().of_rankings.reported.metrics for one in _variants(source, metric)]
+    known = catalogue().reported_of(Task.RANKING, frozenset({Inputs.QUERIES})).metrics
+    measures = [one for metric in known for one in _variants(source, metric)]
     chosen = sorted(source.facts["cutoffs"])[len(source.facts["cutoffs"]) // 2]
     lowest_by = f"{ndcg_at_k.key}({_K}={chosen})"
     ids = _ids(source)

@@ -1,7 +1,7 @@
 """Bounds that weak classes set to the means of the recalls: Proposition 1, figures 1 and 2 of Aguilar-Ruiz (2025)."""
 
 from collections.abc import Sequence
-from math import floor
+from decimal import ROUND_DOWN, Decimal
 
 import numpy as np
 
@@ -65,7 +65,4 @@ def rounded_down(value: float, decimals: int) -> float:
     """Value cut to a number of decimals: a critical recall rounded up would claim too much (4/39 = 0.10256 is not
     0.103).
     """
-    scale = 10.0**decimals
-    steps = floor(value * scale)
-    # The product may be rounded below a whole number: 0.29 * 100 < 29.
-    return (steps + 1) / scale if (steps + 1) / scale <= value else steps / scale
+    return float(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), ROUND_DOWN))

@@ -62,14 +62,6 @@ def sweep_shares(shares: Array, class_index: int, grid: Array) -> Array:
     return swept
 
 
-def draw_shares(concentration: Array, draws: int, random: np.random.Generator) -> Array:
-    """Uncertain class shares (draws, K) from a Dirichlet distribution: parameters (K) are expected shares times an
-    equivalent number of samples.
-    """
-    drawn: Array = random.dirichlet(concentration, size=draws)
-    return drawn
-
-
 def crossings(gap: Callable[[Array], Array], *, low: float = 0.0, high: float = 1.0, points: int = 2001) -> list[float]:
     """Shares of one class between ``low`` and ``high`` at which two runs change places on a metric.
 

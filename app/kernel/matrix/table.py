@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,6 @@ from app.kernel.numerics.arrays import (
     smallest,
     some,
     total,
-    triangles,
     x_log_x,
 )
 
@@ -226,27 +225,14 @@ class Table(OneVsRest):
 
     @lazy
     def lower_correct(self) -> Array:
-        """Samples of the first k classes that are predicted as one of them."""
-        lower, below = triangles(self.n_classes)
-        # Class k adds row k up to the diagonal and column k above it to the upper left corner.
-        added = np.vecdot(self.counts, lower) + np.vecdot(self.counts.swapaxes(-1, -2), below)
-        return np.add.accumulate(added, axis=-1)[..., :-1]
+        """Samples of the first k classes that are predicted as one of them: sums of the upper left corners."""
+        corners = np.add.accumulate(np.add.accumulate(self.counts, axis=-1), axis=-2)
+        return corners.diagonal(0, -2, -1)[..., :-1]
 
     @lazy
     def cut_errors(self) -> Array:
         """Samples whose actual and predicted class lie on different sides of the cut."""
         return self.lower_actual + self.lower_predicted - 2.0 * self.lower_correct
-
-    @lazy
-    def distance(self) -> Array:
-        """Sum |i - j| n_ij, shape (...): the distance of two classes is the number of cuts between them."""
-        return total(self.cut_errors)
-
-    @lazy
-    def chance_distance(self) -> Array:
-        """Sum |i - j| P_i T_j, shape (...)."""
-        above_actual, above_predicted = each(self.n) - self.lower_actual, each(self.n) - self.lower_predicted
-        return inner(self.lower_actual, above_predicted) + inner(self.lower_predicted, above_actual)
 
     @lazy
     def upper_correct(self) -> Array:
@@ -373,8 +359,7 @@ def at_equal_prevalence(counts: Array) -> Array:
 _ROUNDING = 1e-13
 
 
-@dataclass(frozen=True, slots=True)
-class AdditiveGradient:
+class AdditiveGradient(NamedTuple):
     """A gradient of the form dM/dp_ij = [i = j] diagonal_i + rows_i + columns_j, each part (..., K).
 
     Accuracy, means of recalls, macro F1, MCC and kappa all have it, which makes their variances a few products of
@@ -394,14 +379,7 @@ def recall_gradient(t: Table, slopes: Array) -> AdditiveGradient:
 
 def stack(gradients: Sequence[AdditiveGradient]) -> AdditiveGradient:
     """Several gradients (..., K) as one (M, ..., K), for their variances in one go."""
-    diagonal, rows, columns = np.array(
-        [
-            [gradient.diagonal for gradient in gradients],
-            [gradient.rows for gradient in gradients],
-            [gradient.columns for gradient in gradients],
-        ]
-    )
-    return AdditiveGradient(diagonal, rows, columns)
+    return AdditiveGradient(*map(np.array, zip(*gradients, strict=True)))
 
 
 def additive_variance(t: Table, gradients: AdditiveGradient) -> Array:
@@ -409,7 +387,7 @@ def additive_variance(t: Table, gradients: AdditiveGradient) -> Array:
 
     A variance within rounding of 0 is returned as 0.
     """
-    diagonal, rows, columns = gradients.diagonal, gradients.rows, gradients.columns
+    diagonal, rows, columns = gradients
     mean = total(diagonal * t.tp + rows * t.actual + columns * t.predicted) / t.n
     parts = (
         total(diagonal * (diagonal + 2.0 * (rows + columns)) * t.tp),
@@ -498,11 +476,6 @@ class LabelTable(Table):
     def false_alarms(self) -> Array:
         """Labels predicted for samples without them, summed over all labels."""
         return total(self.fp)
-
-    def cells(self) -> Array:
-        """Tables (..., L, 2, 2): actual rows, predicted columns, absent before present."""
-        rows = (np.stack([self.tn, self.fp], axis=-1), np.stack([self.fn, self.tp], axis=-1))
-        return np.stack(rows, axis=-2)
 
     def balanced(self) -> "LabelTable":
         """Tables with every label scaled to a prevalence of one half; NaN where it is 0 or 1."""

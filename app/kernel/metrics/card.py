@@ -16,12 +16,11 @@ import numpy as np
 from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.exact import Exact
 from app.kernel.metrics.proportion import ConfusionCells, Proportion
-from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.numerics.arrays import Array, Mask, kept, silently
 from app.kernel.numerics.weighted_units import Terms, WeightedUnits, mean_terms
 from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.influence import InfluenceForm
 from app.kernel.samples.scores import Scores
-from app.kernel.units.queries import Queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,16 +205,7 @@ class Task(StrEnum):
         return 2 if self is Task.MULTILABEL else n_classes
 
 
-_TASK_OF = {
-    Inputs.LABELS: Task.MULTILABEL,
-    Inputs.LABEL_SCORES: Task.MULTILABEL,
-    Inputs.CONTINGENCY: Task.CLUSTERING,
-    Inputs.DECISIONS: Task.DECISIONS,
-    Inputs.FEATURES: Task.CLUSTERING,
-    Inputs.QUERIES: Task.RANKING,
-    Inputs.OVERLAPS: Task.SETS,
-    Inputs.CLASS_OVERLAPS: Task.SETS,
-}
+INPUTS_OF_CLASSES = frozenset({Inputs.MATRIX, Inputs.PROBABILITIES})
 # Inputs of each task other than classes.
 INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
     {
@@ -226,6 +216,8 @@ INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
         Task.SETS: frozenset({Inputs.LABELS, Inputs.OVERLAPS, Inputs.CLASS_OVERLAPS}),
     }
 )
+# The first task that has inputs which classes have not.
+_TASK_OF = {one: task for task, own in reversed([*INPUTS_OF.items()]) for one in own - INPUTS_OF_CLASSES}
 # Values of ``Card.also``: metrics of the whole matrix that are defined for labels too.
 OVER_LABELS = frozenset({Task.MULTILABEL})
 # Metrics of decisions, which need not be classes.
@@ -235,7 +227,6 @@ CLUSTERINGS = frozenset({Task.CLUSTERING})
 CLASSES_ONLY: frozenset[Task] = frozenset()
 # Metrics of the label set of each sample that are defined for any sets.
 ANY_SETS = frozenset({Task.SETS})
-INPUTS_OF_CLASSES = frozenset({Inputs.MATRIX, Inputs.PROBABILITIES})
 
 
 # Data of a metric: a table of matrices, scores of samples, ranked items of queries and others.
@@ -243,16 +234,15 @@ Data = TypeVar("Data", contravariant=True)
 _Declared = TypeVar("_Declared")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Condition(Generic[Data]):
-    """A named reason for which a value does not exist. ``holds`` gives a mask of shape (..., K), or (...) when
-    ``overall``.
+    """A named reason for which a value does not exist. ``holds`` gives a mask of shape (..., K), or (...) where it is
+    about no class.
     """
 
     code: str
     reason: str
     holds: Callable[[Data], Mask]
-    overall: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +397,8 @@ class Card:
         differs: Differences to the value of another library, by library.
         range: Lowest and highest value; None is unbounded.
         range_of_matrix: Range when a parameter is a matrix, if it is another one.
+        ideal: Value of a perfect classifier, None where that has none: the end of the range that is better, or 0 where
+            values are best near the ideal, unless a declaration says another.
         degree: Effect of multiplying all counts: 0 leaves the value, 1 multiplies it too, None changes it in another
             way.
         on_request: No report shows it unless it is asked for.
@@ -416,6 +408,7 @@ class Card:
         of_labels: Its name means another metric for classes, so it is one of labels only.
         rising: Names of parameters that have to rise strictly in this order.
         better_by: Name of the parameter that gives the orientation, if one does.
+        references: Short names of sources; the article on PyCM where a metric of it has no other.
     """
 
     key: str
@@ -431,7 +424,7 @@ class Card:
     inputs: Inputs = Inputs.MATRIX
     range: tuple[float | None, float | None] = (0.0, 1.0)
     range_of_matrix: tuple[float | None, float | None] | None = None
-    ideal: float | None = 1.0
+    ideal: float | None
     orientation: Orientation = Orientation.HIGHER
     chance_corrected: bool = False
     symmetric: bool = False
@@ -523,17 +516,16 @@ def is_of_probabilities(metric: AnyMetric) -> TypeGuard[Metric[Scores]]:
     return metric.card.inputs is Inputs.PROBABILITIES
 
 
-def is_of_rankings(metric: AnyMetric) -> TypeGuard[Metric[Queries]]:
-    """True if the metric needs the ranked items of queries."""
-    return metric.card.inputs is Inputs.QUERIES
-
-
 def metric(**facts: Any) -> Callable[[Callable[Concatenate[_Declared, ...], Array]], Metric[_Declared]]:
     """Decorator that turns a function into a metric, from the facts of its card and its ``Inference``. The key is the
     name of the function unless it is given.
     """
     inference = Inference(**{name: fact for name, fact in facts.items() if name in _OF_INFERENCE})
     own = {name: fact for name, fact in facts.items() if name not in _OF_INFERENCE}
+    low, high = facts.get("range", (0.0, 1.0))
+    best = {Orientation.HIGHER: high, Orientation.LOWER: low, Orientation.NEAREST: 0.0, Orientation.DESCRIPTIVE: None}
+    own.setdefault("references", ("haghighi2018",) if "pycm" in own.get("elsewhere", ()) else ())
+    own.setdefault("ideal", best[facts.get("orientation", Orientation.HIGHER)])
 
     def declare(compute: Callable[Concatenate[_Declared, ...], Array]) -> Metric[_Declared]:
         return Metric(Card(inference=inference, **{"key": getattr(compute, "__name__", ""), **own}), compute)
@@ -615,15 +607,11 @@ class Explainer(Generic[Data]):
 
     def __init__(self, data: Data) -> None:
         self.data = data
-        self._masks: dict[int, Mask] = {}
 
+    @kept
     def _mask(self, condition: Condition[Data]) -> Mask:
-        mask = self._masks.get(id(condition))
-        if mask is None:
-            with silently():
-                mask = np.asarray(condition.holds(self.data))
-            self._masks[id(condition)] = mask
-        return mask
+        with silently():
+            return np.asarray(condition.holds(self.data))
 
     def explain(
         self,
@@ -639,7 +627,7 @@ class Explainer(Generic[Data]):
             if (condition.code == "infinite") != bool(np.isinf(value)):
                 continue
             mask = self._mask(condition)
-            if condition.overall:
+            if not mask.ndim:
                 if mask:
                     return Gap(metric, class_index, condition, ())
             elif class_index is not None:

@@ -16,7 +16,6 @@ from app.kernel.metrics.card import (
     Task,
     is_of_matrices,
     is_of_probabilities,
-    is_of_rankings,
 )
 from app.kernel.metrics.families import (
     agreement,
@@ -39,7 +38,6 @@ from app.kernel.metrics.families import (
 )
 from app.kernel.numerics.arrays import kept
 from app.kernel.samples.scores import Scores
-from app.kernel.units.queries import Queries
 
 # The catalogue lists metrics of matrices first, then those of probabilities, then those of other kinds of input; within
 # each, modules and tables in this order.
@@ -129,12 +127,9 @@ class Selection(Generic[_Kind]):
 class Catalogue(Selection[AnyMetric]):
     """All metrics, with the selections by kind of input."""
 
-    def reported_of(self, task: Task, inputs: Collection[Inputs]) -> Selection[AnyMetric]:
-        """Metrics that every report of a task shows that has these inputs."""
-        return self._reported_of(task, frozenset(inputs))
-
     @kept
-    def _reported_of(self, task: Task, inputs: frozenset[Inputs]) -> Selection[AnyMetric]:
+    def reported_of(self, task: Task, inputs: frozenset[Inputs]) -> Selection[AnyMetric]:
+        """Metrics that every report of a task shows that has these inputs."""
         known = self.reported.for_task(task, inputs).metrics
         return Selection(one for one in known if task not in one.card.on_request_of)
 
@@ -147,11 +142,6 @@ class Catalogue(Selection[AnyMetric]):
     def of_probabilities(self) -> Selection[Metric[Scores]]:
         """Metrics of the probabilities or scores of samples."""
         return Selection(metric for metric in self.metrics if is_of_probabilities(metric))
-
-    @cached_property
-    def of_rankings(self) -> Selection[Metric[Queries]]:
-        """Metrics of the ranked items of queries."""
-        return Selection(metric for metric in self.metrics if is_of_rankings(metric))
 
 
 @cache

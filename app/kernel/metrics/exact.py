@@ -7,6 +7,7 @@ helpers below.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -75,27 +76,19 @@ class Exact:
     transposable: bool = True
 
 
-def over(numerator: Quantity, denominator: Quantity, *, empty: int) -> Quantity:
-    """Quotient with a given value where its denominator is 0."""
+def over(numerator: Quantity, denominator: Quantity) -> Quantity:
+    """Quotient, 0 where its denominator is."""
     if isinstance(denominator, np.ndarray):
-        return np.where(denominator == 0, empty, numerator / denominator)
-    return empty if denominator == 0 else numerator / denominator
+        return np.where(denominator == 0, 0, numerator / denominator)
+    return 0 if denominator == 0 else numerator / denominator
 
 
 def harmonic(parts: Iterable[Quantity]) -> Quantity:
     """Harmonic mean of non-negative parts; 0 where a part is 0."""
     listed = list(parts)
-    every = product(listed)
-    without_one = [product(listed[:place] + listed[place + 1 :]) for place in range(len(listed))]
-    return over(len(listed) * every, sum(without_one), empty=0)
-
-
-def product(parts: Iterable[Quantity]) -> Quantity:
-    """Product of the parts."""
-    found: Quantity = 1
-    for part in parts:
-        found = found * part
-    return found
+    every = prod(listed)
+    without_one = [prod(listed[:place] + listed[place + 1 :]) for place in range(len(listed))]
+    return over(len(listed) * every, sum(without_one))
 
 
 def signed_square(value: Quantity) -> Quantity:

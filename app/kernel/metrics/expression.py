@@ -252,8 +252,8 @@ def bounds(expression: Expression) -> Bounds:
     if card.range is not None:
         return card.range
     lows, highs = zip(*map(bounds, parts_of(expression)), strict=True)
-    low = card.lowest([-inf if end is None else end for end in lows])
-    high = card.highest([inf if end is None else end for end in highs])
+    low = (card.picks or min)([-inf if end is None else end for end in lows])
+    high = (card.picks or max)([inf if end is None else end for end in highs])
     return (low if isfinite(low) else None, high if isfinite(high) else None)
 
 

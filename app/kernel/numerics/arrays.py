@@ -90,14 +90,6 @@ def hollow(size: int) -> Array:
     return matrix
 
 
-@lru_cache(maxsize=8)
-def triangles(size: int) -> tuple[Array, Array]:
-    """Ones on and below the diagonal, and ones below it, each (size, size), made once per size and read-only."""
-    lower, below = np.tri(size), np.tri(size, k=-1)
-    lower.flags.writeable = below.flags.writeable = False
-    return lower, below
-
-
 def each(values: Array) -> Array:
     """One value per matrix (...) made to meet one per class (..., K).
 
@@ -208,11 +200,6 @@ def kish_effective_n(weights: Array) -> float:
     """
     squares = math.fsum(np.square(weights))
     return float(math.fsum(weights) ** 2 / squares) if squares else 0.0
-
-
-def harmonic_mean_of_two(first: Array, second: Array) -> Array:
-    """2ab/(a+b), written so that it is 0 when both are 0 and NaN when one is NaN."""
-    return 2.0 / (1.0 / first + 1.0 / second)
 
 
 def dispersion(values: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Monotone and concave fits: the upper convex hull of a ROC curve, and isotonic regression.
+"""The upper convex hull of a ROC curve.
 
 The slopes of the hull are those of isotonic (pool adjacent violators) calibration (Fawcett & Niculescu-Mizil 2007).
 """
@@ -6,9 +6,9 @@ The slopes of the hull are those of isotonic (pool adjacent violators) calibrati
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from app.kernel.numerics.arrays import Array, some
+from app.kernel.numerics.arrays import Array
 
 # Counts as floats, or as integers where their products need all digits.
 Amounts = NDArray[Any]
@@ -67,32 +67,3 @@ def outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> tuple[Amount
     kept = np.flatnonzero(side >= -_SLACK * float(hull[0][-1]) * float(hull[1][-1]))
     kept = np.concatenate([kept, np.arange(whole, tp.size)])
     return tp.take(kept), fp.take(kept)
-
-
-def falling_means(sums: Array, weights: ArrayLike) -> Array:
-    """Isotonic regression: the falling values nearest to the means of cells in order.
-
-    Adjacent violators are pooled: all neighbours of which the later is not below the earlier, at once in all series,
-    until none is left (Ayer et al. 1955: the order of pooling does not matter).
-
-    Args:
-        sums: (D, m) sums of D series of m cells.
-        weights: (m) or (D, m), positive.
-
-    Returns:
-        (D, m) the fitted means.
-    """
-    n_series, n_cells = sums.shape
-    total, weight = sums.ravel(), np.broadcast_to(weights, sums.shape).ravel()
-    begins = np.arange(total.size)
-    while True:
-        pooled = total[:-1] * weight[1:] <= total[1:] * weight[:-1]
-        # Series end where others begin.
-        pooled &= begins[1:] % n_cells != 0
-        if not some(pooled):
-            break
-        kept = np.flatnonzero(np.concatenate([[True], ~pooled]))
-        total, weight = np.add.reduceat(total, kept), np.add.reduceat(weight, kept)
-        begins = begins[kept]
-    lengths = np.diff(begins, append=sums.size)
-    return np.repeat(total / weight, lengths).reshape(n_series, n_cells)

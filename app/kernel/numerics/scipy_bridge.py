@@ -1,4 +1,4 @@
-"""Special functions, integer programmes and distances by scipy.
+"""Special functions, isotonic regression, matchings, integer programmes and distances by scipy.
 
 This is the only module that imports scipy, and it does so at first use: the import takes 0.2 s.
 """
@@ -6,7 +6,7 @@ This is the only module that imports scipy, and it does so at first use: the imp
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import TINY, Array, every, some
 
@@ -110,6 +110,19 @@ def matching(worth: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
     rows, columns = linear_sum_assignment(worth, maximize=True)
     return rows, columns
+
+
+def falling_means(sums: Array, weights: ArrayLike) -> Array:
+    """Isotonic regression: the falling values (D, m) nearest to the means of m cells in order, in each of D series.
+
+    Args:
+        sums: (D, m).
+        weights: (m) or (D, m), positive.
+    """
+    from scipy.optimize import isotonic_regression
+
+    rows = zip(sums, np.broadcast_to(weights, sums.shape), strict=True)
+    return np.stack([isotonic_regression(own / mass, weights=mass, increasing=False).x for own, mass in rows])
 
 
 # Rows for which the search for a matching takes about a second: it grows with their square.

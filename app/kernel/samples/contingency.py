@@ -345,11 +345,6 @@ class Contingency:
 
     together = _of_table("Pairs in one class and in one cluster.", lambda c: c.squares - c.n)
 
-    @lazy
-    def apart(self) -> Array:
-        """Pairs neither in one class nor in one cluster."""
-        return self.pairs + self.squares - self.actual_squares - self.predicted_squares
-
     # Information, in nats (...).
 
     class_entropy = _of_table("-sum P/n ln P/n.", lambda c: _entropy(c.actual, c.n))

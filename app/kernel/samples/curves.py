@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from app.kernel.numerics.arrays import Array, Mask, ratio, silently
+from app.kernel.numerics.arrays import Array, Mask, ratio
 from app.kernel.numerics.monotone import upper_hull
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.losses import phi_of, threshold_correct, threshold_incorrect
@@ -68,16 +68,9 @@ class Curve:
 
     def at(self, kept: Codes) -> Self:
         """Curve with a selection of its points, by index."""
-        return replace(
-            self,
-            x=self.x[kept],
-            y=self.y[kept],
-            thresholds=self.thresholds[kept],
-            references=tuple((name, values[kept]) for name, values in self.references),
-            weights=None if self.weights is None else self.weights[kept],
-            codes=None if self.codes is None else self.codes[kept],
-            widths=None if self.widths is None else self.widths[kept],
-        )
+        of_points = "x", "y", "thresholds", "weights", "codes", "widths"
+        chosen = {name: values[kept] for name in of_points if (values := getattr(self, name)) is not None}
+        return replace(self, **chosen, references=tuple((name, values[kept]) for name, values in self.references))
 
 
 def _cuts(scores: Scores, code: int, *, others: bool = True) -> DistinctCuts:
@@ -107,14 +100,11 @@ def precision_recall(scores: Scores, code: int) -> Curve:
     order.
     """
     cuts = _cuts(scores, code, others=False)
-    with silently():
-        precision = cuts.tp / (cuts.tp + cuts.fp)
-    # Nothing is predicted at the empty cut, nor at cuts of weight 0.
-    precision[np.isnan(precision)] = 1.0
     area = float(scores.ranking(code).precision_sum / cuts.positives)
     share = cuts.positives / (cuts.positives + cuts.negatives)
     reference = (("prevalence", np.full(cuts.tp.size, share)),)
-    return Curve(cuts.tp / cuts.positives, precision, cuts.thresholds, area, ("recall", "precision"), reference)
+    recall, precision = cuts.tp / cuts.positives, precision_at(cuts.tp, cuts.fp)
+    return Curve(recall, precision, cuts.thresholds, area, ("recall", "precision"), reference)
 
 
 def detection_error(scores: Scores, code: int) -> Curve:
@@ -363,14 +353,10 @@ def _outstanding(x: Array, y: Array, count: int) -> Codes:
 
 def pooled(scores: Scores) -> Scores:
     """One-vs-rest scores of all classes pooled into one problem of n K samples (micro average), with class 1 for
-    members.
+    members, by their order.
     """
-    truth = (scores.y[:, None] == np.arange(scores.n_classes)).ravel().astype(np.intp)
-    values = scores.probabilities.ravel()
     weights = None if scores.weights is None else np.repeat(scores.weights, scores.n_classes)
-    made = Scores(truth, np.column_stack([1.0 - values, values]), weights)
-    made.are_probabilities = scores.are_probabilities
-    return made
+    return Scores.of_scores(scores.members(None), scores.probabilities.ravel(), weights)
 
 
 def macro_roc(scores: Scores) -> Curve:

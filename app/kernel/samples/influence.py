@@ -356,26 +356,54 @@ def welch(parts: Array, sizes: Array) -> float:
     return float(parts.sum()) ** 2 / per_freedom if per_freedom else np.inf
 
 
-def line_of_area(slope: float = 1.0) -> InfluenceForm:
-    """Form of a line of the area under the ROC curve of one class, 1 where the area is 1; both of two classes share
-    one.
+def of_areas(of: AreaOf, *, slope: float = 1.0, of_precision: bool = False) -> InfluenceForm:
+    """Form of an area, or of an average of areas; the arguments are those of `Area`. With two classes all averages of
+    areas under ROC curves are the one area that both share.
     """
+    is_line = of is AreaOf.ONE_CLASS and not of_precision
 
-    def make(of: WeightedSamples, class_index: int | None, _: Parameters) -> Influence:
-        code = 1 if class_index is None else class_index
-        sizes = of.sides(code)
-        return Influence(slope * of.area(code), LinearMethod.DELONG_LOGIT, Strata.BY_CLASS, sizes=sizes)
+    def make(sampled: WeightedSamples, class_index: int | None, _: Parameters) -> Influence:
+        alone = of is not AreaOf.ENTRIES and sampled.scores.is_mirrored and not of_precision
+        if alone or of is AreaOf.ONE_CLASS:
+            return _of_one_area(sampled, 1 if class_index is None else class_index, slope, of_precision=of_precision)
+        if of is AreaOf.ENTRIES:
+            freedom = sampled.freedom if of_precision else np.inf
+            return Influence(sampled.entries(of_precision=of_precision), LinearMethod.INFLUENCE_LOGIT, freedom=freedom)
+        if of in (AreaOf.PAIRS, AreaOf.PAIR_SHARES):
+            influence = _of_pairs(sampled, by_share=of is AreaOf.PAIR_SHARES)
+            return Influence(influence, LinearMethod.INFLUENCE_LOGIT)
+        return _of_all_areas(sampled, by_share=of is AreaOf.CLASS_SHARES, of_precision=of_precision)
 
-    return InfluenceForm(LinearMethod.DELONG_LOGIT, make, area=Area(AreaOf.ONE_CLASS, slope))
+    method = LinearMethod.DELONG_LOGIT if is_line else LinearMethod.INFLUENCE_LOGIT
+    return InfluenceForm(method, make, area=Area(of, slope, of_precision))
 
 
-def mean_of_areas(influence: Callable[[WeightedSamples], Array], of: AreaOf) -> InfluenceForm:
-    """Form of an average of areas over classes or pairs; with two classes all are the one area."""
-    one_area = line_of_area()
+def _of_one_area(sampled: WeightedSamples, code: int, slope: float, *, of_precision: bool) -> Influence:
+    sizes = sampled.sides(code)
+    if of_precision:
+        # The smaller of both sides of the class carries the variance.
+        freedom = max(min(sizes) - 1.0, 1.0)
+        return Influence(sampled.precision(code), LinearMethod.INFLUENCE_LOGIT, freedom=freedom)
+    return Influence(slope * sampled.area(code), LinearMethod.DELONG_LOGIT, Strata.BY_CLASS, sizes=sizes)
 
-    def make(sampled: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
-        if sampled.scores.is_mirrored:
-            return one_area.make(sampled, class_index, parameters)
-        return Influence(influence(sampled), LinearMethod.INFLUENCE_LOGIT)
 
-    return InfluenceForm(LinearMethod.INFLUENCE_LOGIT, make, area=Area(of))
+def _of_all_areas(sampled: WeightedSamples, *, by_share: bool, of_precision: bool) -> Influence:
+    """Influence on the mean over the classes, or on that by how frequent they are, which is random too."""
+    values, influence = sampled.precisions if of_precision else sampled.areas
+    weights = sampled.scores.frequencies if by_share else np.full(len(values), 1.0 / len(values))
+    average = weights @ influence + (sampled.shares(values) if by_share else 0.0)
+    # Of equal scores the precisions of two classes make up 1, but for a rounding.
+    largest = np.abs(weights[:, None] * influence).max(initial=0.0)
+    varies = np.abs(average).max(initial=0.0) > ROUNDING * largest
+    freedom = sampled.freedom_of(weights) if of_precision else np.inf
+    return Influence(average * varies, LinearMethod.INFLUENCE_LOGIT, freedom=freedom)
+
+
+def _of_pairs(sampled: WeightedSamples, *, by_share: bool) -> Array:
+    size = sampled.scores.n_classes
+    if not by_share:
+        return sampled.pairs(np.full((size, size), 1.0 / (size * (size - 1))))[1]
+    # Weights (pi_i + pi_j) / (2 (K - 1)), whose shares are random too.
+    shares, pairs = sampled.scores.prevalence, 2.0 * (size - 1)
+    areas, influence = sampled.pairs((shares[:, None] + shares) / pairs)
+    return influence + sampled.shares((areas.sum(axis=0) + areas.sum(axis=1)) / pairs)

@@ -177,7 +177,7 @@ class Bins:
     @property
     def error(self) -> Array:
         """Weighted mean of |observed - expected| frequency, shape (...)."""
-        return ratio(np.abs(self.observed - self.expected).sum(axis=-1), self.weight.sum(axis=-1))
+        return np.asarray(np.abs(self.gaps).sum(axis=-1))
 
 
 def _of_ranking(meaning: str, compute: "Callable[[Ranking], Array]") -> "lazy[Ranking, Array]":

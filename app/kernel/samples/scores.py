@@ -293,8 +293,7 @@ class Scores:
     @lazy
     def rest(self) -> Array:
         """Weight of the samples of all other classes, shape (..., K), without the rounding of n - P."""
-        others = 1.0 - np.eye(self.n_classes)
-        return self.actual @ others
+        return self.actual @ hollow(self.n_classes)
 
     @lazy
     def prevalence(self) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.numerics.monotone import falling_means
+from app.kernel.numerics.scipy_bridge import falling_means
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.rankings import Bins, Ranking
 from app.kernel.uncertainty.draws import generator

@@ -11,7 +11,6 @@ import numpy as np
 from app.domain.expressions.expressions import parse, render
 from app.domain.options import Sampling
 from app.domain.report import Interval
-from app.kernel.matrix.prevalence import draw_shares
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
@@ -69,7 +68,8 @@ class ClassShares:
 def _spread(shares: Array, worth: float, draws: int, seed: int) -> Array:
     present = np.flatnonzero(shares)
     spread = np.zeros((draws, shares.size))
-    spread[:, present] = draw_shares(shares[present] * worth, draws, generator(seed_of(seed, "shares")))
+    # Parameters are expected shares times an equivalent number of samples.
+    spread[:, present] = generator(seed_of(seed, "shares")).dirichlet(shares[present] * worth, size=draws)
     return spread
 
 

@@ -35,7 +35,7 @@ class Test:
         smallest: The smaller end where the unknown pairing leaves a range of p.
         probability_a_better: Probability that a is better by more than the region of equivalence.
         probability_error: Monte-Carlo standard error of the probabilities at most.
-        method: How the limits and p were made.
+        method: How p was made; in answers it comes after how the limits were made, and a comma.
         limits: How the limits alone were made.
         larger: How sure it is that the first is larger by more than the region of equivalence.
         discordant: Samples that count for exactly one of the two.

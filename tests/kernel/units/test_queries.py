@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.expressions.expressions import parse, render
-from app.kernel.metrics.card import Inputs, Metric
-from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.card import Inputs, Metric, Task
+from app.kernel.metrics.catalogue import Selection, catalogue
 from app.kernel.metrics.expression import Measure
 from app.kernel.numerics.arrays import Array
 from app.kernel.units import queries
@@ -24,7 +24,8 @@ from tests.kernel.units import exact
 from tests.witnesses import sk
 
 CLOSE = 1e-12
-METRICS = catalogue().of_rankings.metrics
+OF_RANKINGS: Selection[Metric[Queries]] = catalogue().for_task(Task.RANKING, frozenset({Inputs.QUERIES}))
+METRICS = OF_RANKINGS.metrics
 RECORDED = json.loads((Path(__file__).parents[2] / "data" / "rankings.json").read_text(encoding="utf-8"))
 CHOICES = {"exponential": "gain", "attainable": "divide", "places": "divide"}
 
@@ -61,7 +62,7 @@ def queries_of(queries: list[Query], weights: Any = None) -> Queries:
 def metric_of(name: str) -> tuple[Metric[Queries], dict[str, Any]]:
     """A metric and its parameters, of ``key choice``."""
     key, _, choice = name.partition(" ")
-    return catalogue().of_rankings.by_name[key], {CHOICES[choice]: choice} if choice else {}
+    return OF_RANKINGS.by_name[key], {CHOICES[choice]: choice} if choice else {}
 
 
 def of_each(metric: Metric[Queries], data: Queries, **parameters: Any) -> Array:
@@ -124,7 +125,7 @@ def test_gains_of_sklearn(levels: int, k: int) -> None:
     random = np.random.default_rng(levels + k)
     relevance, scores = random.integers(0, 5, (50, 12)), random.integers(0, levels, (50, 12)) / levels
     data = Queries(np.repeat(np.arange(50), 12), relevance.ravel(), scores.ravel())
-    by_name = catalogue().of_rankings.by_name
+    by_name = OF_RANKINGS.by_name
     assert float(by_name["dcg_at_k"](data, k=float(k))) == pytest.approx(
         sk.dcg_score(relevance, scores, k=k), rel=CLOSE
     )
@@ -139,7 +140,7 @@ def test_rankings_of_labels_without_ties_in_sklearn() -> None:
     relevance[:, 0], relevance[:, 1] = 1, 0
     scores = random.random((60, 9))
     data = Queries(np.repeat(np.arange(60), 9), relevance.ravel(), scores.ravel())
-    by_name = catalogue().of_rankings.by_name
+    by_name = OF_RANKINGS.by_name
     expected = sk.label_ranking_average_precision_score(relevance, scores)
     assert float(by_name["mean_average_precision"](data)) == pytest.approx(expected, rel=CLOSE)
     assert float(by_name["query_auc"](data)) == pytest.approx(1.0 - sk.label_ranking_loss(relevance, scores), rel=CLOSE)

@@ -31,7 +31,7 @@ from app.kernel.metrics.conditions import (
     ONE_ACTUAL_CLASS,
     ONE_PREDICTED_CLASS,
     POOLED_CHANCE_IS_CERTAIN,
-    overall,
+    OfMatrix,
 )
 from app.kernel.metrics.exact import (
     Exact,
@@ -142,8 +142,6 @@ def _disagreement(n_classes: int, weights: Weights) -> Array:
 
 def disagreements(t: Table, weights: Weights) -> tuple[Array, Array]:
     """sum_ij v_ij n_ij and sum_ij v_ij P_i T_j."""
-    if weights == "linear":
-        return t.distance, t.chance_distance
     v = _disagreement(t.n_classes, weights)
     return total(total(t.counts * v)), total((t.actual @ v) * t.predicted)
 
@@ -178,7 +176,6 @@ _chance = partial(
     metric,
     scope=Scope.OVERALL,
     prevalence=Prevalence.SENSITIVE,
-    ideal=None,
     orientation=Orientation.DESCRIPTIVE,
     undefined=(NO_SAMPLES,),
     symmetric=True,
@@ -372,15 +369,16 @@ def krippendorff_alpha(t: Table) -> Array:
     sentence="Krippendorff's alpha with partial credit for confusions of neighbouring classes, in PyCM's definition.",
     elsewhere={"pycm": "weighted_alpha"},
     range=(None, None),
+    ideal=1.0,
     parameters=(_WEIGHTS,),
     undefined=(
         NO_SAMPLES,
-        overall(
+        OfMatrix(
             "chance_agreement_is_one",
             "agreement by chance is complete in this definition and nothing is wrong",
             lambda t: (weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong == 0),
         ),
-        overall(
+        OfMatrix(
             "infinite",
             "agreement by chance is complete in this definition although there are errors",
             lambda t: (weighted_alpha_parts(t, "linear")[1] == 0) & (t.wrong > 0),
@@ -389,7 +387,6 @@ def krippendorff_alpha(t: Table) -> Array:
     ordered=True,
     degree=None,
     scales=(KRIPPENDORFF,),
-    references=("haghighi2018",),
 )
 def weighted_alpha(t: Table, weights: str = "linear") -> Array:
     observed, by_chance = weighted_alpha_parts(t, weights)
@@ -407,7 +404,7 @@ def weighted_alpha(t: Table, weights: str = "linear") -> Array:
     range=(0.0, 1.0),
     undefined=(
         CHANCE_IS_CERTAIN,
-        overall(
+        OfMatrix(
             "below_chance",
             "agreement is below chance, where no share of the cases can be agreed on for a reason",
             lambda t: is_below_chance(t.covariance / t.chance_disagreement),
@@ -427,7 +424,7 @@ def aickin_alpha(t: Table) -> Array:
     formula=r"\frac{\sum_k n_{kk}^2}{\sum_k P_kT_k}",
     sentence="Area of agreement over the area of the rectangles of the margins in the agreement chart.",
     elsewhere={"pycm": "Bangdiwala B"},
-    undefined=(overall("no_common_class", "no class is both actual and predicted", lambda t: t.correct_margins == 0),),
+    undefined=(OfMatrix("no_common_class", "no class is both actual and predicted", lambda t: t.correct_margins == 0),),
     chance_corrected=False,
     references=("bangdiwala1985",),
 )
@@ -462,7 +459,6 @@ def expected_accuracy_unbiased(t: Table) -> Array:
     name="standard error of kappa",
     range=(0.0, None),
     orientation=Orientation.LOWER,
-    ideal=0.0,
     formula=r"\sqrt{\frac{p_o(1-p_o)}{n(1-p_e)^2}}",
     sentence="Simple standard error of kappa with chance agreement taken as known; intervals use the delta method "
     "instead.",
@@ -488,8 +484,8 @@ def kappa_standard_error(t: Table) -> Array:
         "is no value then"
     },
     undefined=(
-        overall("fewer_than_two_samples", "there is no pair of samples", lambda t: t.n < 2),
-        overall(
+        OfMatrix("fewer_than_two_samples", "there is no pair of samples", lambda t: t.n < 2),
+        OfMatrix(
             "trivial_grouping",
             "both groupings put all samples together or every sample alone",
             lambda t: _rand_parts(t)[1] == 0,
@@ -522,7 +518,6 @@ _statistic = partial(
     metric,
     scope=Scope.OVERALL,
     prevalence=Prevalence.SENSITIVE,
-    ideal=None,
     orientation=Orientation.DESCRIPTIVE,
     degree=None,
     on_request=True,

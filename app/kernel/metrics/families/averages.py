@@ -30,33 +30,40 @@ from app.kernel.metrics.conditions import (
     NO_REST,
     NO_SAMPLES,
     NOT_PREDICTED_THOUGH_ACTUAL,
-    overall,
-    where,
+    OfMatrix,
 )
 from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic
 from app.kernel.metrics.families import detection, rates
 from app.kernel.metrics.proportion import ConfusionCells, LinearMap, Proportion
 from app.kernel.numerics import scipy_bridge
-from app.kernel.numerics.arrays import Array, harmonic_mean_of_two, inner, mean, ratio, total
+from app.kernel.numerics.arrays import Array, inner, mean, ratio, total
 
-_overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, references=("haghighi2018",))
+_overall = partial(metric, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE)
 # Of the one-vs-rest counts of all classes together.
 _micro = partial(_overall, undefined=(NO_SAMPLES,), symmetric=True)
-_micro_error = partial(_micro, orientation=Orientation.LOWER, ideal=0.0)
+_micro_error = partial(_micro, orientation=Orientation.LOWER)
 # Averages of values of the classes, any of which may be undefined; labels have them too.
 _average = partial(_overall, parameters=(UNDEFINED,), also=OVER_LABELS)
 _macro = partial(_average, over_classes=True)
 
 # Weighted averages leave out classes without actual samples; the others need a specificity.
-ONE_CLASS = where(
+ONE_CLASS = OfMatrix(
     "one_actual_class",
     "all samples belong to class {label}, so its specificity does not exist",
     lambda t: (t.rest == 0) & (t.actual > 0),
 )
 
 
-def _macro_of(rate: Metric[Table], term: str = "", **facts: Any) -> Metric[Table]:
-    """Mean over the classes of a metric of one class, which is ``term`` in the formula."""
+def _averaged_elsewhere(rate: Metric[Table], how: str, pycm: str = "") -> dict[str, str]:
+    """Names of an average in other libraries, which have it as an argument of the metric of one class; PyCM has one name for it."""
+    names = {library: f"{name.partition('(')[0]}(average={how})" for library, name in rate.card.elsewhere.items()}
+    return {
+        library: pycm if library == "pycm" else name for library, name in names.items() if pycm or library != "pycm"
+    }
+
+
+def _macro_of(rate: Metric[Table], term: str = "", pycm: str = "", **facts: Any) -> Metric[Table]:
+    """Mean over the classes of a metric of one class, which is ``term`` in the formula and ``pycm`` in PyCM."""
     card, exact = rate.card, rate.card.inference.exact
     assert exact is not None  # noqa: S101 - all that are averaged have one
     known = {
@@ -64,6 +71,7 @@ def _macro_of(rate: Metric[Table], term: str = "", **facts: Any) -> Metric[Table
         "name": f"macro {card.name}",
         "formula": rf"\frac{{1}}{{K}}\sum_k {term or f'{card.symbol}_k'}",
         "sentence": f"Mean per-class {card.name}.",
+        "elsewhere": _averaged_elsewhere(rate, "macro", pycm),
         "undefined": card.undefined,
         "exact": Exact(lambda m: m.mean(exact.form)),
     }
@@ -82,6 +90,7 @@ def _weighted_of(rate: Metric[Table], declare: Callable[..., Any], term: str = "
         "name": f"prevalence-weighted {card.name}",
         "formula": rf"\sum_k\frac{{P_k}}{{n}}{term or f'{card.symbol}_k'}",
         "sentence": f"Per-class {card.name} averaged by class frequency.",
+        "elsewhere": _averaged_elsewhere(rate, "weighted"),
         "parameters": (UNDEFINED,),
         "undefined": (NO_LABELS, NO_SAMPLES),
     }
@@ -243,7 +252,6 @@ def accuracy_standard_error(t: Table) -> Array:
 @_micro(
     name="largest prevalence",
     symbol="NIR",
-    ideal=None,
     orientation=Orientation.DESCRIPTIVE,
     formula=r"\max_k\frac{P_k}{n}",
     sentence="Accuracy of always predicting the most frequent class (no-information rate).",
@@ -276,7 +284,7 @@ _of_labels = partial(_micro, of_labels=True, references=("tsoumakas2010",))
     formula=r"\frac{\sum_k TP_k}{\sum_k T_k}",
     sentence="Share of all predicted labels that are right.",
     elsewhere={"sklearn": "precision_score(average=micro)"},
-    undefined=(overall("no_predicted_labels", "no label is predicted", lambda t: total(t.predicted) == 0),),
+    undefined=(OfMatrix("no_predicted_labels", "no label is predicted", lambda t: total(t.predicted) == 0),),
     symmetric=False,
 )
 def micro_precision(t: Table) -> Array:
@@ -302,7 +310,7 @@ def micro_recall(t: Table) -> Array:
     sentence="Harmonic mean of micro precision and micro recall: F1 of all labels together.",
     elsewhere={"sklearn": "f1_score(average=micro)"},
     undefined=(
-        overall(
+        OfMatrix(
             "no_labels",
             "no sample has a label, and none is predicted",
             lambda t: (t.n == 0) & (total(t.predicted) == 0),
@@ -352,11 +360,7 @@ def prevalence_weighted_auc(t: Table, undefined: str = "strict") -> Array:
 
 macro_precision = _macro_of(
     rates.precision,
-    elsewhere={
-        "sklearn": "precision_score(average=macro)",
-        "pycm": "PPV Macro",
-        "torchmetrics": "MulticlassPrecision(average=macro)",
-    },
+    pycm="PPV Macro",
     references=("martin2022", "beddar2025"),
 )
 
@@ -373,11 +377,7 @@ def _of_macro_f1(t: Table) -> AdditiveGradient:
 macro_f1 = _macro_of(
     detection.f1,
     term="F_{1,k}",
-    elsewhere={
-        "sklearn": "f1_score(average=macro)",
-        "pycm": "F1 Macro",
-        "torchmetrics": "MulticlassF1Score(average=macro)",
-    },
+    pycm="F1 Macro",
     symmetric=True,
     references=("martin2022", "beddar2025", "opitz2019"),
     headline=True,
@@ -398,7 +398,6 @@ macro_npv = _macro_of(
 macro_jaccard = _macro_of(
     detection.jaccard,
     name="macro Jaccard",
-    elsewhere={"sklearn": "jaccard_score(average=macro)", "torchmetrics": "MulticlassJaccardIndex(average=macro)"},
     symmetric=True,
     references=("martin2022", "beddar2025"),
 )
@@ -415,7 +414,7 @@ macro_jaccard = _macro_of(
     exact=Exact(lambda m: harmonic((m.mean(lambda c: c.tp / c.predicted), m.mean(lambda c: c.tp / c.actual)))),
 )
 def macro_f1_of_means(t: Table, undefined: str = "strict") -> Array:
-    return harmonic_mean_of_two(mean(filled(t.precision, undefined)), mean(filled(t.recall, undefined)))
+    return _f_beta_of_means(t, 1.0, undefined)
 
 
 def _f_beta_of_means(t: Table, beta: float, undefined: str) -> Array:
@@ -446,6 +445,7 @@ macro_f1_negative = _macro_of(
     detection.f1_negative,
     name="macro F1 of the rests",
     term="F^{-}_{1,k}",
+    elsewhere={},
     sentence="Mean over the classes of the F1 of everything else.",
     symmetric=True,
     references=("martin2022",),
@@ -455,11 +455,7 @@ macro_f1_negative = _macro_of(
 macro_specificity = _macro_of(
     rates.specificity,
     prevalence=Prevalence.INSENSITIVE_BINARY,
-    elsewhere={
-        "pycm": "TNR Macro",
-        "imblearn": "specificity_score(average=macro)",
-        "torchmetrics": "MulticlassSpecificity(average=macro)",
-    },
+    pycm="TNR Macro",
     references=("beddar2025",),
 )
 
@@ -468,7 +464,6 @@ macro_specificity = _macro_of(
     name="macro fall-out",
     prevalence=Prevalence.INSENSITIVE_BINARY,
     orientation=Orientation.LOWER,
-    ideal=0.0,
     formula=r"\frac{1}{K}\sum_k FPR_k",
     sentence="Mean per-class false positive rate.",
     elsewhere={"pycm": "FPR Macro"},
@@ -484,10 +479,6 @@ def macro_fpr(t: Table) -> Array:
 weighted_precision = _weighted_of(
     rates.precision,
     _average,
-    elsewhere={
-        "sklearn": "precision_score(average=weighted)",
-        "torchmetrics": "MulticlassPrecision(average=weighted)",
-    },
     undefined=(NO_LABELS, NO_SAMPLES, NOT_PREDICTED_THOUGH_ACTUAL),
     references=("aguilar2025", "beddar2025"),
     exact=Exact(lambda m: m.weighted(lambda c: c.precision), transposable=False),
@@ -498,7 +489,6 @@ weighted_f1 = _weighted_of(
     detection.f1,
     _average,
     term="F_{1,k}",
-    elsewhere={"sklearn": "f1_score(average=weighted)", "torchmetrics": "MulticlassF1Score(average=weighted)"},
     references=("aguilar2025", "beddar2025"),
     exact=Exact(lambda m: m.weighted(lambda c: c.f1), transposable=False),
 )
@@ -508,10 +498,6 @@ weighted_jaccard = _weighted_of(
     detection.jaccard,
     _average,
     name="prevalence-weighted Jaccard",
-    elsewhere={
-        "sklearn": "jaccard_score(average=weighted)",
-        "torchmetrics": "MulticlassJaccardIndex(average=weighted)",
-    },
     references=("aguilar2025", "beddar2025"),
     exact=Exact(lambda m: m.weighted(lambda c: c.jaccard)),
 )
@@ -552,7 +538,6 @@ def classification_success_index(t: Table) -> Array:
 @_overall(
     name="sum of the Jaccard indices",
     range=(0.0, None),
-    ideal=None,
     formula=r"\sum_k J_k",
     sentence="Sum over the classes of the Jaccard index; its ideal is the number of classes.",
     elsewhere={"pycm": "Overall J"},
@@ -567,7 +552,6 @@ def jaccard_sum(t: Table) -> Array:
     name="mean predicted count per class",
     symbol="RR",
     range=(0.0, None),
-    ideal=None,
     orientation=Orientation.DESCRIPTIVE,
     degree=1,
     formula=r"\frac{n}{K}",
@@ -635,10 +619,6 @@ def weighted_f_beta(t: Table, beta: float = 1.0, undefined: str = "strict") -> A
 weighted_specificity = _weighted_of(
     rates.specificity,
     _on_request,
-    elsewhere={
-        "imblearn": "specificity_score(average=weighted)",
-        "torchmetrics": "MulticlassSpecificity(average=weighted)",
-    },
     undefined=(NO_LABELS, NO_SAMPLES, ONE_CLASS),
     also=OVER_LABELS,
 )
@@ -648,10 +628,9 @@ weighted_npv = _weighted_of(
     rates.npv,
     _on_request,
     name="prevalence-weighted NPV",
-    elsewhere={"torchmetrics": "MulticlassNegativePredictiveValue(average=weighted)"},
     undefined=(
         NO_SAMPLES,
-        where(
+        OfMatrix(
             "always_predicted",
             "every sample is predicted as class {label}, which has samples",
             lambda t: (t.predicted_rest == 0) & (t.actual > 0),

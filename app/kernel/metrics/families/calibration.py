@@ -40,7 +40,6 @@ _of_gaps = partial(
     inputs=Inputs.PROBABILITIES,
     prevalence=Prevalence.SENSITIVE,
     orientation=Orientation.LOWER,
-    ideal=0.0,
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     biased=True,
 )
@@ -198,7 +197,6 @@ def _linear(*, sloped: bool) -> InfluenceForm:
     symbol=r"\alpha",
     formula=r"\mathrm{logit}\, P(y_i = k) = \alpha + \mathrm{logit}\, p_{ik}",
     sentence="Calibration in the large on the scale of log odds: above 0 the class is more frequent than stated, below 0 less.",
-    ideal=0.0,
     parameters=(_CLIP,),
     undefined=(NOT_PROBABILITIES, NO_ACTUAL, NO_REST, CERTAIN, UNFITTED),
     references=("cox1958", "vancalster2019"),
@@ -230,7 +228,6 @@ def calibration_slope(s: Scores, clip: float = CLIP) -> Array:
     sentence="Mean distance of the probability of the class from how often it occurs by a smooth curve: locally linear regression over the nearest three quarters of the samples.",
     aliases=("ici",),
     range=(0.0, 1.0),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     parameters=(
         Choice(

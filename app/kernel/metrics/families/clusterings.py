@@ -10,18 +10,13 @@ from app.kernel.numerics.arrays import Array, Mask, ratio, total
 from app.kernel.samples.contingency import SQUARES, Contingency
 from app.kernel.samples.points import ClusteredPoints
 
-
-def overall(code: str, reason: str, holds: Callable[[Contingency], Mask]) -> Condition[Contingency]:
-    """A condition of a table as a whole."""
-    return Condition(code, reason, holds, overall=True)
-
-
-NO_SAMPLES = overall("no_samples", "the table holds no samples", lambda c: np.equal(c.n, 0))
-NO_PAIR = overall("fewer_than_two_samples", "there is no pair of samples", lambda c: np.less(c.n, 2))
-_ALONE_IN_CLASS = overall(
+_OfTable = Condition[Contingency]
+NO_SAMPLES = _OfTable("no_samples", "the table holds no samples", lambda c: np.equal(c.n, 0))
+NO_PAIR = _OfTable("fewer_than_two_samples", "there is no pair of samples", lambda c: np.less(c.n, 2))
+_ALONE_IN_CLASS = _OfTable(
     "every_sample_alone", "every sample is a class of its own", lambda c: np.equal(c.actual_squares, c.n)
 )
-_ALONE_IN_CLUSTER = overall(
+_ALONE_IN_CLUSTER = _OfTable(
     "every_sample_alone", "every sample is a cluster of its own", lambda c: np.equal(c.predicted_squares, c.n)
 )
 
@@ -30,11 +25,13 @@ def _is_weighted(c: Contingency) -> Mask:
     return np.full(c.n.shape, c.is_weighted)
 
 
-_ALL_TOGETHER = overall("trivial_grouping", "all samples are of one class and in one cluster", lambda c: c.all_together)
+_ALL_TOGETHER = _OfTable(
+    "trivial_grouping", "all samples are of one class and in one cluster", lambda c: c.all_together
+)
 
 
 def _too_large(matched: Callable[[Contingency], Array]) -> Condition[Contingency]:
-    return overall(
+    return _OfTable(
         "matching_too_large",
         "there are too many classes whose best cluster is not plain to find the best matching",
         lambda c: np.isnan(matched(c)),
@@ -88,12 +85,12 @@ def cluster_accuracy(c: Contingency) -> Array:
     return c.matched / c.n
 
 
-_UNEQUAL = overall(
+_UNEQUAL = _OfTable(
     "as_many_clusters_needed",
     "there are not as many clusters as classes",
     lambda c: np.not_equal(c.filled_classes, c.filled_clusters),
 )
-_ONE_CLASS = overall("one_class", "all samples are of one class", lambda c: np.equal(c.filled_classes, 1))
+_ONE_CLASS = _OfTable("one_class", "all samples are of one class", lambda c: np.equal(c.filled_classes, 1))
 
 
 @_contingency(
@@ -190,8 +187,9 @@ def bcubed_f1(c: Contingency) -> Array:
     sums=SQUARES,
 )
 def rand_index(c: Contingency) -> Array:
+    apart = c.pairs + c.squares - c.actual_squares - c.predicted_squares
     # Of weights a rounding may lie beyond.
-    return np.minimum((c.together + c.apart) / (c.pairs - c.n), 1.0)
+    return np.minimum((c.together + apart) / (c.pairs - c.n), 1.0)
 
 
 @_contingency(
@@ -212,7 +210,7 @@ def pair_fowlkes_mallows(c: Contingency) -> Array:
     return np.sqrt(c.together / (c.actual_squares - c.n)) * np.sqrt(c.together / (c.predicted_squares - c.n))
 
 
-_ALL_ALONE = overall(
+_ALL_ALONE = _OfTable(
     "trivial_grouping", "every sample is a class of its own and a cluster of its own", lambda c: c.all_alone
 )
 _of_pairs = partial(_contingency, degree=None, on_request=True, references=("manning2008",))
@@ -361,7 +359,6 @@ def _defined(values: Array, c: Contingency) -> Array:
     name="mutual information of classes and clusters",
     symbol="I",
     range=(0.0, None),
-    ideal=None,
     formula=r"\sum_{ij}\frac{n_{ij}}{n}\ln\frac{n_{ij}\,n}{P_iT_j}",
     sentence="Nats that the cluster tells about the class; it grows with the number of groups.",
     elsewhere={"sklearn": "mutual_info_score", "torchmetrics": "MutualInfoScore"},
@@ -378,7 +375,6 @@ def mutual_information(c: Contingency) -> Array:
     name="variation of information",
     symbol="VI",
     range=(0.0, None),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     formula=r"H(C|K)+H(K|C)=\sum_{ij}\frac{n_{ij}}{n}\ln\frac{P_iT_j}{n_{ij}^2}",
     sentence="Nats about the class that the cluster leaves open, and about the cluster that the class leaves open: a "
@@ -436,7 +432,7 @@ def normalized_mutual_information(c: Contingency, average: str = "arithmetic") -
         NO_SAMPLES,
         _ALL_TOGETHER,
         _ALL_ALONE,
-        overall("weights", "what chance leaves is known of whole numbers of samples only", _is_weighted),
+        _OfTable("weights", "what chance leaves is known of whole numbers of samples only", _is_weighted),
     ),
     chance_corrected=True,
     symmetric=True,
@@ -471,16 +467,13 @@ def _bound(c: Contingency, average: str) -> Array:
     return np.minimum(first, second) if average == "min" else np.maximum(first, second)
 
 
-def _overall(code: str, reason: str, holds: Callable[[ClusteredPoints], Mask]) -> Condition[ClusteredPoints]:
-    return Condition(code, reason, holds, overall=True)
-
-
-_ONE_CLUSTER = _overall("one_cluster", "all points are in one cluster", lambda p: p.one_cluster)
-_EVERY_POINT_ALONE = _overall("every_sample_alone", "every point is a cluster of its own", lambda p: p.all_alone)
-_NO_DIRECTION = _overall(
+_OfPoints = Condition[ClusteredPoints]
+_ONE_CLUSTER = _OfPoints("one_cluster", "all points are in one cluster", lambda p: p.one_cluster)
+_EVERY_POINT_ALONE = _OfPoints("every_sample_alone", "every point is a cluster of its own", lambda p: p.all_alone)
+_NO_DIRECTION = _OfPoints(
     "no_direction", "a point is at 0, from where no direction leads to it", lambda p: p.no_direction
 )
-_NO_PLACES = _overall(
+_NO_PLACES = _OfPoints(
     "no_features",
     "distances of the points are known, and not where they lie",
     lambda p: np.full(p.n.shape, p.distances),
@@ -539,7 +532,6 @@ def _mean_likeness(p: ClusteredPoints) -> Array:
     name="Davies-Bouldin index",
     symbol="DB",
     range=(0.0, None),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     formula=r"\frac{1}{k}\sum_i\max_{j\ne i}\frac{S_i+S_j}{d(c_i,c_j)}",
     sentence="Extent of a cluster and of the one it is most mixed up with over the distance of their centroids, averaged "
@@ -549,12 +541,12 @@ def _mean_likeness(p: ClusteredPoints) -> Array:
     undefined=(
         _ONE_CLUSTER,
         _NO_PLACES,
-        _overall(
+        _OfPoints(
             "infinite",
             "two clusters have one centroid, so the index is infinite",
             lambda p: np.isinf(_mean_likeness(p)),
         ),
-        _overall(
+        _OfPoints(
             "no_extent",
             "two clusters are one place and nothing more",
             lambda p: np.isnan(_mean_likeness(p)) & ~p.one_cluster,
@@ -570,7 +562,6 @@ def davies_bouldin(p: ClusteredPoints) -> Array:
     name="Calinski-Harabasz index",
     symbol="CH",
     range=(0.0, None),
-    ideal=None,
     formula=r"\frac{\sum_i n_i\,d(c_i,c)^2/(k-1)}{\sum_i\sum_{x\in i}d(x,c_i)^2/(n-k)}",
     sentence="Spread of the centroids over the spread within the clusters, as a variance ratio; it grows with the sample.",
     elsewhere={"sklearn": "calinski_harabasz_score", "torchmetrics": "CalinskiHarabaszScore"},
@@ -579,12 +570,12 @@ def davies_bouldin(p: ClusteredPoints) -> Array:
         _ONE_CLUSTER,
         _EVERY_POINT_ALONE,
         _NO_PLACES,
-        _overall(
+        _OfPoints(
             "infinite",
             "no cluster has any extent, so the ratio is infinite",
             lambda p: (p.within == 0) & (p.between > 0),
         ),
-        _overall("no_extent", "all points are in one place", lambda p: (p.within == 0) & (p.between == 0)),
+        _OfPoints("no_extent", "all points are in one place", lambda p: (p.within == 0) & (p.between == 0)),
     ),
     degree=None,
     references=("calinski1974",),
@@ -594,11 +585,14 @@ def calinski_harabasz(p: ClusteredPoints) -> Array:
     return np.where(p.one_cluster | p.all_alone, np.nan, ratio(between, within))
 
 
+def _has_no_extent(p: ClusteredPoints) -> Mask:
+    return ~p.one_cluster & (p.extremes("euclidean").diameter == 0)
+
+
 @_shape(
     name="Dunn index",
     prevalence=Prevalence.INSENSITIVE,
     range=(0.0, None),
-    ideal=None,
     formula=r"\frac{\min_{i\ne j}\min_{x\in i,y\in j}d(x,y)}{\max_i\max_{x,y\in i}d(x,y)}",
     sentence="Smallest distance between points of two clusters over the largest one within a cluster; it falls as points "
     "are added, and copies of points do not move it.",
@@ -608,19 +602,15 @@ def calinski_harabasz(p: ClusteredPoints) -> Array:
     },
     undefined=(
         _ONE_CLUSTER,
-        _overall(
+        _OfPoints(
             "infinite",
             "no cluster has any extent, so the ratio is infinite",
-            lambda p: (
-                ~p.one_cluster & (p.extremes("euclidean").diameter == 0) & (p.extremes("euclidean").separation > 0)
-            ),
+            lambda p: _has_no_extent(p) & (p.extremes("euclidean").separation > 0),
         ),
-        _overall(
+        _OfPoints(
             "no_extent",
             "no cluster has any extent, and two are in one place",
-            lambda p: (
-                ~p.one_cluster & (p.extremes("euclidean").diameter == 0) & (p.extremes("euclidean").separation == 0)
-            ),
+            lambda p: _has_no_extent(p) & (p.extremes("euclidean").separation == 0),
         ),
         _NO_DIRECTION,
         _NO_PLACES,

@@ -82,8 +82,6 @@ class CombinationCard:
         arity: Number of parts; None for any number.
         orientation: Orientation; None for that of the parts.
         range: Range of the values; None for between the ends of the parts.
-        lowest: Gives the lower end of the values from those of the parts.
-        highest: Gives the upper end of the values from those of the parts.
         of_positives: What it is of them, if parts below 0 leave it undefined.
         slopes: Derivatives (P) by the parts (P), where they exist, with the same parameters.
         picks: ``min`` or ``max`` if it selects one of the parts. The limits of a part selected by its value hold for
@@ -102,8 +100,6 @@ class CombinationCard:
     arity: int | None = None
     orientation: Orientation | None = None
     range: tuple[float | None, float | None] | None = None
-    lowest: Callable[[Iterable[float]], float] = min
-    highest: Callable[[Iterable[float]], float] = max
     of_positives: str | None = None
     slopes: Callable[..., Array] | None = None
     picks: Callable[[Iterable[float]], float] | None = None
@@ -220,7 +216,6 @@ MIN = CombinationCard(
     formula=r"\min_i x_i",
     sentence="Smallest of the parts.",
     compute=lambda parts: np.minimum.reduce(parts, axis=-1),
-    highest=min,
     picks=min,
 )
 MAX = CombinationCard(
@@ -229,7 +224,6 @@ MAX = CombinationCard(
     formula=r"\max_i x_i",
     sentence="Largest of the parts.",
     compute=lambda parts: np.maximum.reduce(parts, axis=-1),
-    lowest=max,
     picks=max,
 )
 RANGE = CombinationCard(

@@ -44,7 +44,6 @@ _cost = partial(
     scope=Scope.OVERALL,
     prevalence=Prevalence.SENSITIVE,
     range=(0.0, None),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     parameters=(COSTS,),
     also=OF_DECISIONS,
@@ -79,7 +78,6 @@ def normalized_cost(t: Table, costs: Costs = "zero_one") -> Array:
     formula=r"1 - \frac{\sum_{ij} n_{ij} c_{ij}}{\min_j \sum_i n_{i\cdot} c_{ij}}",
     sentence="Share of the cost of the best constant decision that is saved; 0 and less is no use.",
     range=(None, 1.0),
-    ideal=1.0,
     orientation=Orientation.HIGHER,
     undefined=(NO_SAMPLES, ONE_ACTUAL_CLASS),
     references=("drummond2006",),
@@ -103,7 +101,7 @@ _BETTER = Choice(
     tuple(one.value for one in Better),
 )
 _NEVER_DECIDED: Condition[DecisionTable] = Condition(
-    "never_decided", "this is never decided", lambda t: (t.predicted == 0).any(axis=-1), overall=True
+    "never_decided", "this is never decided", lambda t: (t.predicted == 0).any(axis=-1)
 )
 
 
@@ -203,7 +201,6 @@ def _paid(s: Scores, parameters: Parameters) -> Array:
     formula=r"\frac{1}{n} \sum_i c_{y_i d_i}, \quad d_i = \arg\min_j \sum_k p_{ik} c_{kj}",
     sentence="Mean cost where every sample gets the decision whose expected cost by its probabilities is lowest.",
     range=(0.0, None),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     parameters=(_ANY_COSTS,),
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),

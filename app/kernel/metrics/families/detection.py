@@ -93,7 +93,7 @@ f_beta_negative = _formula(
     sentence="Harmonic mean of precision, recall, specificity and NPV in counts; 0 when the class is never found.",
     undefined=(ABSENT, UNIVERSAL),
     references=("martin2022",),
-    exact=Exact(lambda c: over(4 * c.tp * c.tn, 4 * c.tp * c.tn + (c.tp + c.tn) * c.errors, empty=0)),
+    exact=Exact(lambda c: over(4 * c.tp * c.tn, 4 * c.tp * c.tn + (c.tp + c.tn) * c.errors)),
 )
 def upm(t: Table) -> Array:
     return t.upm
@@ -166,7 +166,6 @@ tversky_index = _formula(
     aliases=("szymkiewicz_simpson",),
     elsewhere={"pycm": "OC"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
-    references=("haghighi2018",),
 )
 def overlap_coefficient(t: Table) -> Array:
     return t.tp / np.minimum(t.actual, t.predicted)
@@ -178,7 +177,6 @@ def overlap_coefficient(t: Table) -> Array:
     sentence="Overlap of the actual and the predicted members, over the larger of the two.",
     elsewhere={"pycm": "BB"},
     undefined=(ABSENT,),
-    references=("haghighi2018",),
 )
 def braun_blanquet(t: Table) -> Array:
     return t.tp / np.maximum(t.actual, t.predicted)
@@ -207,7 +205,6 @@ single_point_aupr = _even_formula(
     sentence="Area under the precision-recall curve that has this single point.",
     elsewhere={"pycm": "AUPR"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
-    references=("haghighi2018",),
 )
 
 
@@ -231,7 +228,6 @@ def adjusted_f(t: Table) -> Array:
     name="information score",
     symbol="IS",
     range=(None, None),
-    ideal=None,
     formula=r"\log_2\frac{PPV}{\pi}",
     sentence="Bits by which a prediction of the class raises its probability above the prevalence.",
     elsewhere={"pycm": "IS"},
@@ -248,14 +244,12 @@ lift = _even_formula(
     lambda c: c.lift,
     name="lift",
     range=(0.0, None),
-    ideal=None,
     formula=r"\frac{PPV}{\pi}",
     sentence="How many times more frequent the class is among its predictions than in the data.",
     aliases=("lift_score", "forbes_i"),
     elsewhere={"pycm": "LS"},
     undefined=(NO_ACTUAL, NEVER_PREDICTED),
     chance_corrected=True,
-    references=("haghighi2018",),
     scale=Scale.LOG,
 )
 
@@ -283,13 +277,11 @@ net_benefit = _formula(
     name="predicted minus actual count",
     symbol="AM",
     range=(None, None),
-    ideal=0.0,
     orientation=Orientation.NEAREST,
     degree=1,
     formula=r"T-P",
     sentence="How many samples too many are predicted as the class; negative when too few.",
     elsewhere={"pycm": "AM"},
-    references=("haghighi2018",),
 )
 def automatic_manual_difference(t: Table) -> Array:
     return t.surplus
@@ -298,13 +290,11 @@ def automatic_manual_difference(t: Table) -> Array:
 @_likeness(
     name="Bray-Curtis dissimilarity",
     range=(0.0, 0.5),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     formula=r"\frac{|T-P|}{2n}",
     sentence="Difference of the predicted and the actual count, over twice the samples.",
     elsewhere={"pycm": "BCD"},
     undefined=(NO_SAMPLES,),
-    references=("haghighi2018",),
 )
 def bray_curtis(t: Table) -> Array:
     return np.abs(t.surplus) / (t.n_each + t.n_each)
@@ -314,13 +304,11 @@ def bray_curtis(t: Table) -> Array:
     name="one-vs-rest errors",
     symbol="HD",
     range=(0.0, None),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     degree=1,
     formula=r"FP+FN",
     sentence="Samples on the wrong side of the question 'this class or not'.",
     elsewhere={"pycm": "HD"},
-    references=("haghighi2018",),
     proportion=Proportion(ConfusionCells.WRONG, ConfusionCells.ALL, counted=True),
 )
 def hamming_distance(t: Table) -> Array:
@@ -329,7 +317,6 @@ def hamming_distance(t: Table) -> Array:
 
 @_likeness(
     name="chance agreement of the class",
-    ideal=None,
     orientation=Orientation.DESCRIPTIVE,
     formula=r"\frac{PT}{n^2}",
     sentence="Share of samples that would fall on this diagonal cell if predictions were drawn at random.",
@@ -343,7 +330,6 @@ def random_accuracy(t: Table) -> Array:
 
 @_likeness(
     name="unbiased chance agreement of the class",
-    ideal=None,
     orientation=Orientation.DESCRIPTIVE,
     formula=r"\left(\frac{P+T}{2n}\right)^2",
     sentence="Chance agreement of the class when actual and predicted shares are pooled.",
@@ -377,7 +363,6 @@ fn_per_fp = _formula(
     lambda c: c.fn / c.fp,
     name="false negatives per false positive",
     range=(0.0, None),
-    ideal=None,
     formula=r"\frac{FN}{FP}",
     sentence="How many members are missed for each false alarm: what treatment equality compares.",
     on_request=True,

@@ -47,7 +47,7 @@ _WEIGHT = Number("weight", 0.5, "weight of recall; specificity has the rest", mi
 
 def _exact_weighted_h_mean(c: OneVsRest, beta: Quantity) -> Quantity:
     recall, specificity, square = c.tp / c.actual, c.tn / c.rest, beta * beta
-    return over((1 + square) * recall * specificity, square * recall + specificity, empty=0)
+    return over((1 + square) * recall * specificity, square * recall + specificity)
 
 
 @_association(
@@ -105,7 +105,6 @@ likelihood_ratio_positive = _formula(
     name="positive likelihood ratio",
     symbol="LR_+",
     range=(0.0, None),
-    ideal=None,
     formula=r"\frac{TPR}{FPR}",
     sentence="How many times more often members than non-members are predicted as the class.",
     aliases=("lr_positive", "plr"),
@@ -124,7 +123,6 @@ likelihood_ratio_negative = _formula(
     name="negative likelihood ratio",
     symbol="LR_-",
     range=(0.0, None),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     formula=r"\frac{FNR}{TNR}",
     sentence="How many times more often members than non-members are predicted as something else.",
@@ -144,7 +142,6 @@ diagnostic_odds_ratio = _formula(
     name="diagnostic odds ratio",
     symbol="DOR",
     range=(0.0, None),
-    ideal=None,
     formula=r"\frac{TP\,TN}{FP\,FN}",
     sentence="Odds of a positive prediction among members over those among non-members.",
     aliases=("dor",),
@@ -161,7 +158,6 @@ diagnostic_odds_ratio = _formula(
     name="discriminant power",
     symbol="DP",
     range=(None, None),
-    ideal=None,
     formula=r"\frac{\sqrt3}{\pi}\left(\ln\frac{TPR}{FNR}+\ln\frac{TNR}{FPR}\right)",
     sentence="Logarithm of the diagnostic odds ratio in units of a logistic standard deviation (natural logarithm).",
     elsewhere={"pycm": "DP (base 10)"},
@@ -339,13 +335,11 @@ def optimized_precision(t: Table) -> Array:
     name="distance to the ideal ROC corner",
     symbol="dInd",
     range=(0.0, sqrt(2.0)),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     formula=r"\sqrt{FPR^2+FNR^2}",
     sentence="Distance of the operating point from perfect discrimination in the ROC plane.",
     aliases=("dind",),
     elsewhere={"pycm": "dInd"},
-    references=("haghighi2018",),
     exact=Exact(lambda c: signed_square(c.fp / c.rest) + signed_square(c.fn / c.actual), squared=True),
 )
 def roc_distance(t: Table) -> Array:
@@ -359,7 +353,6 @@ def roc_distance(t: Table) -> Array:
     sentence="One less the distance to perfect discrimination, scaled to the interval from 0 to 1.",
     aliases=("sind",),
     elsewhere={"pycm": "sInd"},
-    references=("haghighi2018",),
 )
 def roc_similarity(t: Table) -> Array:
     return 1.0 - t.roc_distance * sqrt(0.5)
@@ -369,7 +362,6 @@ def roc_similarity(t: Table) -> Array:
     name="sensitivity index",
     symbol="d'",
     range=(None, None),
-    ideal=None,
     formula=r"z(TPR)-z(FPR)",
     sentence="Distance of the two classes on the observer's scale in normal standard deviations.",
     aliases=("d_prime",),

@@ -11,8 +11,6 @@ from app.kernel.samples.influence import mean_of, mean_of_class_means, mean_of_m
 from app.kernel.samples.losses import TOLERANCE, phi_of
 from app.kernel.samples.scores import Parameters, Scores
 
-# Samples per piece: the arrays of a piece fit in the second-level cache.
-_BLOCK = 16384
 _closeness = partial(metric, inputs=Inputs.PROBABILITIES, proper=False, references=("aguilar2024",))
 _overall = partial(
     _closeness, scope=Scope.OVERALL, prevalence=Prevalence.SENSITIVE, undefined=(NOT_PROBABILITIES, NO_WEIGHT)
@@ -71,14 +69,8 @@ def au_imcp_trapezoid(s: Scores) -> Array:
         return np.full(s.n.shape, np.nan)
     widths = ratio(np.ones(()), s.n_classes * s.actual)
     values, codes, _ = s.by_p_true
-    area = 0.0
-    for start in range(0, s.n_samples, _BLOCK):
-        # With the first sample of the next block, to which the last one of this makes a step.
-        part = slice(start, start + _BLOCK + 1)
-        heights, along = phi_of(values[part]), widths.take(codes[part])
-        area += float(along[:_BLOCK].dot(heights[:_BLOCK]))
-        area -= 0.25 * float((along[1:] - along[:-1]).dot(heights[1:] - heights[:-1]))
-    return np.asarray(area)
+    heights, along = phi_of(values), widths.take(codes)
+    return np.asarray(along @ heights - 0.25 * (np.diff(along) @ np.diff(heights)))
 
 
 @_overall(
@@ -162,7 +154,6 @@ def fraction_correct_certain(s: Scores) -> Array:
     formula=r"\frac{1}{n} |\{i: 1/K \le p_{i y_i} \le 1/2\}|",
     sentence="Share of samples whose class was given neither less than chance nor more than one half.",
     orientation=Orientation.LOWER,
-    ideal=0.0,
     influence=share_of(_neither),
 )
 def fraction_uncertain(s: Scores) -> Array:
@@ -174,7 +165,6 @@ def fraction_uncertain(s: Scores) -> Array:
     formula=r"\frac{1}{n} |\{i: p_{i y_i} < 1/K\}|",
     sentence="Share of samples whose class was given less than chance, so that it could not be predicted.",
     orientation=Orientation.LOWER,
-    ideal=0.0,
     influence=share_of(_ruled_out),
 )
 def fraction_incorrect_certain(s: Scores) -> Array:

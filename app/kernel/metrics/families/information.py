@@ -26,14 +26,12 @@ _statistic = partial(
     scope=Scope.OVERALL,
     prevalence=Prevalence.SENSITIVE,
     undefined=(NO_SAMPLES,),
-    references=("haghighi2018",),
 )
-_entropy = partial(_statistic, range=(0.0, None), ideal=None, orientation=Orientation.DESCRIPTIVE)
+_entropy = partial(_statistic, range=(0.0, None), orientation=Orientation.DESCRIPTIVE)
 _confusion = partial(
     metric,
     prevalence=Prevalence.SENSITIVE,
     range=(0.0, None),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     symmetric=True,
 )
@@ -98,10 +96,6 @@ def overall_modified_confusion_entropy(t: Table) -> Array:
     return total(t.union_entropy) / (mass * log(2.0 * (t.n_classes - 1)))
 
 
-def _reference_entropy(t: Table) -> Array:
-    return abs(total(t.actual_logs)) / _LN2
-
-
 @_entropy(
     name="entropy of the predictions",
     formula=r"-\sum_k\frac{T_k}{n}\log_2\frac{T_k}{n}",
@@ -119,7 +113,7 @@ def response_entropy(t: Table) -> Array:
     elsewhere={"pycm": "Reference Entropy"},
 )
 def reference_entropy(t: Table) -> Array:
-    return _reference_entropy(t)
+    return abs(total(t.actual_logs)) / _LN2
 
 
 @_entropy(
@@ -157,7 +151,6 @@ def conditional_entropy(t: Table) -> Array:
 @_statistic(
     name="mutual information",
     range=(0.0, None),
-    ideal=None,
     formula=r"\sum_{ij}\frac{n_{ij}}{n}\log_2\frac{n_{ij}\,n}{P_iT_j}",
     sentence="Bits that a prediction tells about the actual class.",
     elsewhere={"pycm": "Mutual Information"},
@@ -171,7 +164,6 @@ def mutual_information(t: Table) -> Array:
 @_statistic(
     name="Kullback-Leibler divergence of the margins",
     range=(0.0, None),
-    ideal=0.0,
     orientation=Orientation.LOWER,
     formula=r"\sum_k\frac{P_k}{n}\log_2\frac{P_k}{T_k}",
     sentence="Bits lost by taking the predicted class prevalence for the actual one.",
@@ -239,7 +231,6 @@ _contingency = partial(
     name="Pearson chi-squared",
     symbol=r"\chi^2",
     range=(0.0, None),
-    ideal=None,
     formula=r"\sum_{ij}\frac{(n_{ij}-P_iT_j/n)^2}{P_iT_j/n}",
     sentence="Departure of the matrix from independence of prediction and truth; grows with the sample.",
     elsewhere={"pycm": "Chi-Squared"},
@@ -254,7 +245,6 @@ def chi_squared(t: Table) -> Array:
     name="degrees of freedom of chi-squared",
     prevalence=Prevalence.INSENSITIVE,
     range=(1.0, None),
-    ideal=None,
     orientation=Orientation.DESCRIPTIVE,
     formula=r"(K-1)^2",
     sentence="Degrees of freedom of the chi-squared statistic.",
@@ -272,7 +262,6 @@ def chi_squared_df(t: Table) -> Array:
     name="phi squared",
     symbol=r"\varphi^2",
     range=(0.0, None),
-    ideal=None,
     formula=r"\frac{\chi^2}{n}",
     sentence="Chi-squared per sample.",
     elsewhere={"pycm": "Phi-Squared"},
@@ -329,4 +318,4 @@ def imbalance_ratio(t: Table) -> Array:
     references=("aguilar2024",),
 )
 def normalized_reference_entropy(t: Table) -> Array:
-    return _reference_entropy(t) * _LN2 / log(t.n_classes)
+    return abs(total(t.actual_logs)) / log(t.n_classes)

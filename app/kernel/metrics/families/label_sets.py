@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from app.kernel.metrics.card import ANY_SETS, Condition, Inputs, Number, Orientation, Prevalence, over_units
-from app.kernel.metrics.conditions import NO_WEIGHT_OF_SAMPLES
+from app.kernel.metrics.conditions import NO_WEIGHT
 from app.kernel.numerics.arrays import Array, Mask, ratio
 from app.kernel.samples.label_units import LabelScores, LabelSets, OrderedLabels
 
@@ -15,7 +15,7 @@ _of_sets = partial(
     over_units,
     inputs=Inputs.LABELS,
     prevalence=Prevalence.SENSITIVE,
-    undefined=(NO_WEIGHT_OF_SAMPLES,),
+    undefined=(NO_WEIGHT,),
     references=("tsoumakas2010", "beddar2025"),
 )
 # Metrics that regions and answers have too; their sizes may be areas.
@@ -50,7 +50,6 @@ def subset_accuracy(s: LabelSets) -> Array:
     sentence="Share of all answers, one for each sample and label, that are wrong.",
     elsewhere={"sklearn": "hamming_loss", "torchmetrics": "MultilabelHammingDistance"},
     orientation=Orientation.LOWER,
-    ideal=0.0,
     symmetric=True,
     headline=True,
 )
@@ -140,10 +139,10 @@ _of_orders = partial(
     over_units,
     inputs=Inputs.LABEL_SCORES,
     prevalence=Prevalence.SENSITIVE,
-    undefined=(NO_WEIGHT_OF_SAMPLES,),
+    undefined=(NO_WEIGHT,),
     references=("tsoumakas2010", "beddar2025"),
 )
-_loss_of_orders = partial(_of_orders, orientation=Orientation.LOWER, ideal=0.0)
+_loss_of_orders = partial(_of_orders, orientation=Orientation.LOWER)
 
 
 def _undecided(o: OrderedLabels) -> Mask:
@@ -156,7 +155,6 @@ NO_LABEL_ORDER: Condition[LabelScores] = Condition(
     "no_label_order",
     "no sample with weight has some of the labels and not all of them",
     lambda s: s.have(~_undecided(s.in_order)) == 0,
-    overall=True,
 )
 
 

@@ -20,7 +20,6 @@ _loss = partial(
     proper=True,
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     orientation=Orientation.LOWER,
-    ideal=0.0,
     range=(0.0, None),
 )
 
@@ -137,7 +136,6 @@ def balanced_brier_score(s: Scores) -> Array:
     sentence="Share of the Brier score that is saved against always saying the shares of the classes; 0 or less is no skill.",
     elsewhere={"sklearn": "d2_brier_score"},
     orientation=Orientation.HIGHER,
-    ideal=1.0,
     range=(None, 1.0),
     chance_corrected=True,
     undefined=(NOT_PROBABILITIES, NO_WEIGHT, ONE_ACTUAL_CLASS),
@@ -156,7 +154,6 @@ def brier_skill_score(s: Scores) -> Array:
     formula=r"\frac{1}{n} \sum_i p_{i y_i} / \lVert p_i \rVert_2",
     sentence="Mean cosine of the angle between the probabilities and what happened.",
     orientation=Orientation.HIGHER,
-    ideal=1.0,
     range=(0.0, 1.0),
     references=("gneiting2007",),
     influence=mean_of(_cosine),
@@ -171,7 +168,6 @@ def spherical_score(s: Scores) -> Array:
     sentence="Share of the log loss that is saved against always saying the shares of the classes; 0 or less is no skill.",
     elsewhere={"sklearn": "d2_log_loss_score"},
     orientation=Orientation.HIGHER,
-    ideal=1.0,
     range=(None, 1.0),
     chance_corrected=True,
     parameters=_CLIPPED,

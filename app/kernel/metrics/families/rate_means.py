@@ -6,7 +6,7 @@ rates (Martín De Diego et al. 2022, eqs. 7, 9, 20, 23).
 """
 
 from functools import partial
-from math import isinf
+from math import isinf, prod
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,9 @@ from app.kernel.metrics.card import (
 )
 from app.kernel.metrics.conditions import (
     NO_ACTUAL,
-    overall,
-    where,
+    OfMatrix,
 )
-from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic, product
+from app.kernel.metrics.exact import Confusion, Exact, Quantity, harmonic
 from app.kernel.metrics.families import detection, rates
 from app.kernel.numerics.arrays import TINY, Array, Mask, dispersion, each, geometric_mean, harmonic_mean, mean, total
 
@@ -121,7 +120,7 @@ def adjusted_balanced_accuracy(t: Table) -> Array:
     mean_of_recalls=Mean.GEOMETRIC,
     same_as="gmean(recall@*)",
     gradient=lambda t: recall_gradient(t, each(geometric_mean(t.recall)) / t.recall / t.n_classes),
-    exact=Exact(lambda m: product(c.tp / c.actual for c in m.classes), squared=True),
+    exact=Exact(lambda m: prod(c.tp / c.actual for c in m.classes), squared=True),
 )
 def g_mean(t: Table, classes: str = "all") -> Array:
     if classes == "all":
@@ -167,7 +166,6 @@ def min_recall(t: Table, classes: str = "all") -> Array:
     formula=r"\max_k TPR_k",
     sentence="Recall of the class that is recognised best.",
     orientation=Orientation.DESCRIPTIVE,
-    ideal=None,
     parameters=(CLASSES,),
     references=("aguilar2025",),
     same_as="max(recall@*)",
@@ -181,7 +179,6 @@ def max_recall(t: Table, classes: str = "all") -> Array:
     formula=r"\max_k TPR_k-\min_k TPR_k",
     sentence="How far apart the best and the worst recognised class are.",
     orientation=Orientation.LOWER,
-    ideal=0.0,
     references=("martin2022",),
 )
 def recall_range(t: Table) -> Array:
@@ -193,9 +190,7 @@ def recall_range(t: Table) -> Array:
     formula=r"\frac{1}{K}\sum_k FNR_k",
     sentence="Mean share of a class that is missed.",
     orientation=Orientation.LOWER,
-    ideal=0.0,
     elsewhere={"pycm": "FNR Macro"},
-    references=("haghighi2018",),
     exact=Exact(lambda m: m.mean(lambda c: c.fn / c.actual)),
 )
 def macro_fnr(t: Table) -> Array:
@@ -347,9 +342,8 @@ def _spread_of(rate: Metric[Table], called: str, **facts: Any) -> Metric[Table]:
         "sentence": "Spread of the per-class parts around their harmonic mean (eq. 9): agreement between classes, not a "
         "sampling error.",
         "range": (0.0, None),
-        "ideal": 0.0,
         "orientation": Orientation.LOWER,
-        "undefined": (*rate.card.undefined, where("zero_part", zero, lambda t: rate.compute(t) == 0)),
+        "undefined": (*rate.card.undefined, OfMatrix("zero_part", zero, lambda t: rate.compute(t) == 0)),
     }
 
     def compute(t: Table) -> Array:
@@ -390,7 +384,7 @@ def _has_empty_split(t: Table) -> Mask:
     return empty
 
 
-EMPTY_SPLIT = overall(
+EMPTY_SPLIT = OfMatrix(
     "empty_split",
     "the first or the last classes of the order occur neither in the data nor in the predictions",
     _has_empty_split,

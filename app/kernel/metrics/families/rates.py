@@ -18,27 +18,28 @@ _AMONG = {
 }
 
 
-def _meaning(cells: ConfusionCells) -> dict[str, Any]:
-    """Facts of a count or a share of some cells: right answers are good, wrong ones bad, and margins neither."""
+def _orientation(cells: ConfusionCells) -> Orientation:
+    """Orientation of a count or a share of some cells: right answers are good, wrong ones bad, and margins neither."""
     if cells in ConfusionCells.RIGHT:
-        return {"scope": Scope.CLASS, "orientation": Orientation.HIGHER}
-    if cells in ConfusionCells.WRONG:
-        return {"scope": Scope.CLASS, "orientation": Orientation.LOWER, "ideal": 0.0}
-    return {"scope": Scope.CLASS, "orientation": Orientation.DESCRIPTIVE, "ideal": None}
+        return Orientation.HIGHER
+    return Orientation.LOWER if cells in ConfusionCells.WRONG else Orientation.DESCRIPTIVE
 
 
 def _count(key: str, cells: ConfusionCells, **facts: Any) -> Metric[Table]:
     """Number of samples in some cells."""
-    known: dict[str, Any] = {"range": (0.0, None), "ideal": None, "degree": 1, "references": ("haghighi2018",)}
-    known = {**_meaning(cells), "prevalence": Prevalence.SENSITIVE, **known, **facts}
-
-    column = cells.column
+    known: dict[str, Any] = {
+        "scope": Scope.CLASS,
+        "prevalence": Prevalence.SENSITIVE,
+        "orientation": _orientation(cells),
+        "range": (0.0, None),
+        "degree": 1,
+    }
 
     def count(t: Table) -> Array:
-        counted: Array = getattr(t, column)
+        counted: Array = getattr(t, cells.column)
         return counted
 
-    return metric(key=key, **known)(count)
+    return metric(key=key, **known | facts)(count)
 
 
 def _rate(key: str, hits: ConfusionCells, among: ConfusionCells, **facts: Any) -> Metric[Table]:
@@ -55,7 +56,7 @@ def _rate(key: str, hits: ConfusionCells, among: ConfusionCells, **facts: Any) -
         "prevalence": prevalence,
         "undefined": (why,),
         "proportion": Proportion(hits, among),
-        **_meaning(hits),
+        "orientation": _orientation(hits),
     }
     return formula(key, of, **known | facts)
 
@@ -78,7 +79,6 @@ fn = _count(
     formula=r"P_k - n_{kk}",
     sentence="Members of the class that were missed.",
     elsewhere={"pycm": "FN"},
-    ideal=0.0,
 )
 fp = _count(
     "fp",
@@ -88,7 +88,6 @@ fp = _count(
     formula=r"T_k - n_{kk}",
     sentence="Samples of other classes that were taken for this one.",
     elsewhere={"pycm": "FP"},
-    ideal=0.0,
 )
 tn = _count(
     "tn",
@@ -144,7 +143,6 @@ prevalence = _rate(
     formula=r"\frac{P_k}{n}",
     sentence="Share of the samples that belong to the class.",
     elsewhere={"pycm": "PRE"},
-    references=("haghighi2018",),
     exact=None,
 )
 predicted_prevalence = _rate(
@@ -155,7 +153,6 @@ predicted_prevalence = _rate(
     formula=r"\frac{T_k}{n}",
     sentence="Share of the samples that were predicted as the class.",
     elsewhere={"pycm": "TOPR"},
-    references=("haghighi2018",),
 )
 recall = _rate(
     "recall",
@@ -265,7 +262,6 @@ false_omission_rate = _rate(
     sentence="Share of the predictions of other classes that hide a member of this one.",
     aliases=("for",),
     elsewhere={"pycm": "FOR"},
-    references=("haghighi2018",),
 )
 accuracy_ovr = _rate(
     "accuracy_ovr",
@@ -276,7 +272,6 @@ accuracy_ovr = _rate(
     sentence="Share of the samples on the right side of the question 'this class or not'.",
     elsewhere={"pycm": "ACC"},
     symmetric=True,
-    references=("haghighi2018",),
 )
 error_rate_ovr = _rate(
     "error_rate_ovr",
@@ -287,5 +282,4 @@ error_rate_ovr = _rate(
     sentence="Share of the samples on the wrong side of the question 'this class or not'.",
     elsewhere={"pycm": "ERR"},
     symmetric=True,
-    references=("haghighi2018",),
 )

@@ -127,7 +127,6 @@ def hit_rate_at_k(q: Queries, k: float = 10.0) -> Array:
     elsewhere={"torchmetrics": "RetrievalFallOut"},
     differs={"torchmetrics": f"counts a query without irrelevant items as 1; {TIES_AS_SORTED}"},
     orientation=Orientation.LOWER,
-    ideal=0.0,
     parameters=(_K,),
     undefined=(NO_IRRELEVANT,),
     references=("manning2008",),
@@ -181,7 +180,6 @@ def average_precision_at_k(q: Queries, k: float = 10.0, divide: str = "relevant"
     elsewhere={"sklearn": "dcg_score", "ranx": "dcg@k"},
     differs={"ranx": TIES_AS_SORTED},
     range=(0.0, None),
-    ideal=None,
     parameters=(_K, _GAIN),
     undefined=(NO_QUERIES,),
     references=("beddar2025", "jarvelin2002", "mcsherry2008"),
@@ -295,7 +293,6 @@ def mean_reciprocal_rank(q: Queries, k: float = math.inf) -> Array:
     differs={"pykeen": "takes every relevant item as a query of its own"},
     orientation=Orientation.LOWER,
     range=(1.0, None),
-    ideal=1.0,
     undefined=(NO_RELEVANT, NOTHING_FOUND),
     references=("beddar2025",),
 )

@@ -19,7 +19,6 @@ from app.kernel.metrics.conditions import (
 from app.kernel.numerics.arrays import Array, mean, ratio, total
 from app.kernel.numerics.scipy_bridge import incomplete_beta
 from app.kernel.samples.areas import (
-    ROUNDING,
     area_between_recalls,
     hanley_mcneil_error,
     mean_over_log_fpr,
@@ -27,16 +26,13 @@ from app.kernel.samples.areas import (
 )
 from app.kernel.samples.curves import precision_at_recall, recall_at_specificity, specificity_at_recall
 from app.kernel.samples.influence import (
-    Area,
     AreaOf,
     Influence,
     InfluenceForm,
     LinearMethod,
-    Make,
     WeightedSamples,
-    line_of_area,
     mean_of,
-    mean_of_areas,
+    of_areas,
     share_of,
 )
 from app.kernel.samples.rankings import standardised
@@ -50,65 +46,13 @@ _per_class = partial(
     inputs=Inputs.PROBABILITIES,
     prevalence=Prevalence.INSENSITIVE_BINARY,
     undefined=_BOTH_SIDES,
+    also=OVER_LABELS,
 )
 _overall = partial(metric, scope=Scope.OVERALL, inputs=Inputs.PROBABILITIES, prevalence=Prevalence.SENSITIVE)
 
 
-def _of_precision(make: Make, of: AreaOf) -> InfluenceForm:
-    return InfluenceForm(LinearMethod.INFLUENCE_LOGIT, make, area=Area(of, of_precision=True))
-
-
 def _stack(values: list[Array]) -> Array:
     return np.stack(values, axis=-1)
-
-
-def _by_frequency(of: WeightedSamples, values: Array, influence: Array) -> Array:
-    """Influence (n) on the average of values (K) by how frequent the classes are, which is random too."""
-    weighted: Array = of.scores.frequencies @ influence + of.shares(values)
-    return weighted
-
-
-def _all_entries(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
-    return Influence(of.entries(of_precision=False), LinearMethod.INFLUENCE_LOGIT)
-
-
-def _mean_precision(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
-    each = np.full(of.scores.n_classes, 1.0 / of.scores.n_classes)
-    return _of_precisions(of, each @ of.precisions[1], each)
-
-
-def _weighted_precision(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
-    return _of_precisions(of, _by_frequency(of, *of.precisions), of.scores.frequencies)
-
-
-def _of_precisions(of: WeightedSamples, average: Array, weights: Array) -> Influence:
-    # Of equal scores the precisions of two classes make up 1, but for a rounding.
-    largest = np.abs(weights[:, None] * of.precisions[1]).max(initial=0.0)
-    varies = np.abs(average).max(initial=0.0) > ROUNDING * largest
-    return Influence(average * varies, LinearMethod.INFLUENCE_LOGIT, freedom=of.freedom_of(weights))
-
-
-def _precision_of_entries(of: WeightedSamples, _class: int | None, _: Parameters) -> Influence:
-    return Influence(of.entries(of_precision=True), LinearMethod.INFLUENCE_LOGIT, freedom=of.freedom)
-
-
-def _pairs(of: WeightedSamples) -> Array:
-    size = of.scores.n_classes
-    return of.pairs(np.full((size, size), 1.0 / (size * (size - 1))))[1]
-
-
-def _weighted_pairs(of: WeightedSamples) -> Array:
-    # Weights (pi_i + pi_j) / (2 (K - 1)), whose shares are random too.
-    shares, pairs = of.scores.prevalence, 2.0 * (of.scores.n_classes - 1)
-    areas, influence = of.pairs((shares[:, None] + shares) / pairs)
-    return influence + of.shares((areas.sum(axis=0) + areas.sum(axis=1)) / pairs)
-
-
-def _precision(of: WeightedSamples, class_index: int | None, _: Parameters) -> Influence:
-    code = 1 if class_index is None else class_index
-    # The smaller of both sides of the class carries the variance.
-    freedom = max(min(of.sides(code)) - 1.0, 1.0)
-    return Influence(of.precision(code), LinearMethod.INFLUENCE_LOGIT, freedom=freedom)
 
 
 def _among_first(of: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
@@ -135,8 +79,7 @@ def _is_among_first(s: Scores, parameters: Parameters) -> Array:
     references=("hanley1982", "fawcett2006", "aguilar2025", "wu2025", "beddar2025"),
     headline=True,
     scale=Scale.LOGIT,
-    influence=line_of_area(),
-    also=OVER_LABELS,
+    influence=of_areas(AreaOf.ONE_CLASS),
 )
 def roc_auc(s: Scores) -> Array:
     return _stack([ranking.auc for ranking in s.rankings])
@@ -151,7 +94,7 @@ def roc_auc(s: Scores) -> Array:
     undefined=_BOTH_SIDES,
     references=("fawcett2006", "aguilar2024", "beddar2025"),
     scale=Scale.LOGIT,
-    influence=mean_of_areas(lambda of: of.areas[1].mean(axis=0), AreaOf.CLASSES),
+    influence=of_areas(AreaOf.CLASSES),
     also=OVER_LABELS,
 )
 def roc_auc_ovr_macro(s: Scores) -> Array:
@@ -167,7 +110,7 @@ def roc_auc_ovr_macro(s: Scores) -> Array:
     undefined=_BOTH_SIDES,
     references=("provost2000", "aguilar2024"),
     scale=Scale.LOGIT,
-    influence=mean_of_areas(lambda of: _by_frequency(of, *of.areas), AreaOf.CLASS_SHARES),
+    influence=of_areas(AreaOf.CLASS_SHARES),
     also=OVER_LABELS,
 )
 def roc_auc_ovr_weighted(s: Scores) -> Array:
@@ -182,7 +125,7 @@ def roc_auc_ovr_weighted(s: Scores) -> Array:
     undefined=_OF_ENTRIES,
     references=("fawcett2006", "aguilar2024"),
     scale=Scale.LOGIT,
-    influence=InfluenceForm(LinearMethod.INFLUENCE_LOGIT, _all_entries, area=Area(AreaOf.ENTRIES)),
+    influence=of_areas(AreaOf.ENTRIES),
     also=OVER_LABELS,
     on_request_of=OVER_LABELS,
 )
@@ -201,7 +144,7 @@ def roc_auc_ovr_micro(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("hand2001", "aguilar2025", "aguilar2024"),
     scale=Scale.LOGIT,
-    influence=mean_of_areas(_pairs, AreaOf.PAIRS),
+    influence=of_areas(AreaOf.PAIRS),
 )
 def roc_auc_ovo_macro(s: Scores) -> Array:
     classes = s.n_classes
@@ -216,7 +159,7 @@ def roc_auc_ovo_macro(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("ferri2009",),
     scale=Scale.LOGIT,
-    influence=mean_of_areas(_weighted_pairs, AreaOf.PAIR_SHARES),
+    influence=of_areas(AreaOf.PAIR_SHARES),
 )
 def roc_auc_ovo_weighted(s: Scores) -> Array:
     # Every class is in K - 1 pairs, so the weights of all ordered pairs add up to 2 (K - 1).
@@ -242,7 +185,6 @@ def _pair_areas(s: Scores) -> Array:
     range=(0.0, 1.0),
     parameters=(Number("max_fpr", 0.1, "largest false positive rate", above=0.0, maximum=1.0),),
     references=("mcclish1989",),
-    also=OVER_LABELS,
 )
 def partial_roc_auc(s: Scores, max_fpr: float = 0.1) -> Array:
     return standardised(_stack([ranking.area_between(0.0, max_fpr) for ranking in s.rankings]), 0.0, max_fpr)
@@ -256,8 +198,7 @@ def partial_roc_auc(s: Scores, max_fpr: float = 0.1) -> Array:
     chance_corrected=True,
     references=("hand2001",),
     scale=Scale.LOGIT,
-    influence=line_of_area(2.0),
-    also=OVER_LABELS,
+    influence=of_areas(AreaOf.ONE_CLASS, slope=2.0),
 )
 def roc_gini(s: Scores) -> Array:
     return 2.0 * roc_auc.compute(s) - 1.0
@@ -272,10 +213,9 @@ def roc_gini(s: Scores) -> Array:
     elsewhere={"sklearn": "average_precision_score"},
     undefined=(NO_ACTUAL,),
     references=("davis2006", "aguilar2025", "wu2025", "beddar2025"),
-    also=OVER_LABELS,
     headline=True,
     scale=Scale.LOGIT,
-    influence=_of_precision(_precision, AreaOf.ONE_CLASS),
+    influence=of_areas(AreaOf.ONE_CLASS, of_precision=True),
 )
 def average_precision(s: Scores) -> Array:
     return _stack([ranking.average_precision for ranking in s.rankings])
@@ -291,7 +231,6 @@ def average_precision(s: Scores) -> Array:
     elsewhere={"sklearn": "auc(recall, precision)"},
     undefined=(NO_ACTUAL,),
     references=("davis2006", "wu2025", "beddar2025"),
-    also=OVER_LABELS,
 )
 def pr_auc_trapezoid(s: Scores) -> Array:
     return _stack([ratio(ranking.precision_sum, ranking.positives) for ranking in s.rankings])
@@ -305,7 +244,7 @@ def pr_auc_trapezoid(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("davis2006", "beddar2025"),
     scale=Scale.LOGIT,
-    influence=_of_precision(_mean_precision, AreaOf.CLASSES),
+    influence=of_areas(AreaOf.CLASSES, of_precision=True),
     also=OVER_LABELS,
 )
 def macro_average_precision(s: Scores) -> Array:
@@ -332,9 +271,7 @@ def macro_pr_auc(s: Scores) -> Array:
     sentence="Error rate at the cut where false positives and false negatives are equally frequent in their classes.",
     aliases=("eer",),
     orientation=Orientation.LOWER,
-    ideal=0.0,
     references=("martin1997", "beddar2025"),
-    also=OVER_LABELS,
 )
 def equal_error_rate(s: Scores) -> Array:
     return _stack([ranking.equal_error_rate for ranking in s.rankings])
@@ -348,7 +285,6 @@ def equal_error_rate(s: Scores) -> Array:
     chance_corrected=True,
     references=("youden1950",),
     biased=True,
-    also=OVER_LABELS,
 )
 def ks_statistic(s: Scores) -> Array:
     return _stack([ranking.ks for ranking in s.rankings])
@@ -378,6 +314,7 @@ def ks_statistic(s: Scores) -> Array:
     },
     references=("hand2009", "hand2014", "beddar2025"),
     biased=True,
+    also=None,
     details=lambda s: dict(zip(("a", "b"), severity(s), strict=True)),
 )
 def h_measure(s: Scores, a: float = 0.0, b: float = 0.0) -> Array:
@@ -434,7 +371,7 @@ def top_k_accuracy(s: Scores, k: float = 2.0) -> Array:
     return ratio(total(s.sums_of(s.row_values(_is_among_first, {"k": k}))), s.n)
 
 
-_rate = partial(_per_class, references=("pepe2003", "robin2011"), on_request=True)
+_rate = partial(_per_class, references=("pepe2003", "robin2011"), also=None, on_request=True)
 
 
 @_rate(
@@ -474,7 +411,7 @@ def precision_at(s: Scores, recall: float = 0.8) -> Array:
     return np.stack([precision_at_recall(ranking, recall) for ranking in s.rankings], axis=-1)
 
 
-_area = partial(_per_class, on_request=True)
+_area = partial(_per_class, also=None, on_request=True)
 
 
 @_area(
@@ -535,7 +472,6 @@ def log_auc(s: Scores, low: float = 0.001, high: float = 0.1) -> Array:
     prevalence=Prevalence.SENSITIVE,
     range=(0.0, 0.5),
     orientation=Orientation.LOWER,
-    ideal=0.0,
     undefined=(NO_ACTUAL, NO_REST, WEIGHTED),
     degree=None,
     references=("hanley1982",),
@@ -557,7 +493,7 @@ def roc_auc_standard_error(s: Scores) -> Array:
     undefined=(NO_ACTUAL,),
     references=("davis2006", "beddar2025"),
     scale=Scale.LOGIT,
-    influence=_of_precision(_weighted_precision, AreaOf.CLASS_SHARES),
+    influence=of_areas(AreaOf.CLASS_SHARES, of_precision=True),
     also=OVER_LABELS,
 )
 def weighted_average_precision(s: Scores) -> Array:
@@ -574,7 +510,7 @@ def weighted_average_precision(s: Scores) -> Array:
     undefined=_OF_ENTRIES,
     references=("davis2006", "beddar2025"),
     scale=Scale.LOGIT,
-    influence=_of_precision(_precision_of_entries, AreaOf.ENTRIES),
+    influence=of_areas(AreaOf.ENTRIES, of_precision=True),
     also=OVER_LABELS,
 )
 def micro_average_precision(s: Scores) -> Array:

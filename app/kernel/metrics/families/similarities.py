@@ -21,16 +21,15 @@ from app.kernel.metrics.conditions import (
     NO_REST,
     NO_SAMPLES,
     UNIVERSAL,
-    overall,
-    where,
+    OfMatrix,
 )
 from app.kernel.numerics import scipy_bridge
 from app.kernel.numerics.arrays import Array
 
-CONSTANT = where(
+CONSTANT = OfMatrix(
     "constant_on_both_sides",
     "class {label} has all samples or none, in the data and in the predictions",
-    lambda t: (t.actual * t.rest == 0) & (t.predicted * t.predicted_rest == 0),
+    lambda t: (t.actual_spread == 0) & (t.predicted_spread == 0),
 )
 
 
@@ -48,10 +47,6 @@ def coefficient(
     """Coefficient from its formula and the facts of its card. Unless these differ, it is sensitive to prevalence,
     better the higher, and symmetric in actual and predicted.
     """
-
-    def compute(t: Table) -> Array:
-        return value(t)
-
     known: dict[str, Any] = {"prevalence": Prevalence.SENSITIVE, "symmetric": True, **facts}
     return metric(
         key=key,
@@ -63,38 +58,38 @@ def coefficient(
         references=(*sources, "haghighi2018"),
         on_request=True,
         **known,
-    )(compute)
+    )(value)
 
 
 def distance(*row: Any, **facts: Any) -> Metric[Table]:
     """Coefficient for which lower is better, 0 where nothing is wrong."""
-    return coefficient(*row, **{"orientation": Orientation.LOWER, "ideal": 0.0, **facts})
+    return coefficient(*row, orientation=Orientation.LOWER, **facts)
 
 
-_EMPTY_MARGIN = where(
+_EMPTY_MARGIN = OfMatrix(
     "infinite", "class {label} has no actual or no predicted members, so the ratio is infinite",
     lambda t: (t.actual == 0) | (t.predicted == 0),
 )  # fmt: skip
-_ONE_SAMPLE = overall("infinite", "there is one sample, so the value is infinite", lambda t: t.n == 1)
-_CONSTANT_AND_RIGHT = where(
+_ONE_SAMPLE = OfMatrix("infinite", "there is one sample, so the value is infinite", lambda t: t.n == 1)
+_CONSTANT_AND_RIGHT = OfMatrix(
     "constant_on_both_sides",
     "class {label} has all samples or none, and the predictions say so",
     lambda t: (t.errors == 0) & (t.right == 0),
 )
-_ONE_RIGHT_ANSWER = where(
+_ONE_RIGHT_ANSWER = OfMatrix(
     "one_sample", "there is one sample, and it is recognised", lambda t: (t.n_each == 1) & (t.tp == 1)
 )
-_FULL_MARGIN = where(
+_FULL_MARGIN = OfMatrix(
     "infinite",
     "every sample belongs to class {label} or is predicted as it, so the value is infinite",
     lambda t: (t.rest == 0) | (t.predicted_rest == 0),
 )
-_CONSTANT_AND_WRONG = where(
+_CONSTANT_AND_WRONG = OfMatrix(
     "infinite",
     "class {label} has all samples in the data and none in the predictions, or the other way round",
-    lambda t: (t.actual * t.rest == 0) & (t.predicted * t.predicted_rest == 0) & (t.errors > 0),
+    lambda t: (t.actual_spread == 0) & (t.predicted_spread == 0) & (t.errors > 0),
 )
-_NO_ERROR = where(
+_NO_ERROR = OfMatrix(
     "no_error", "class {label} has no false positive and no false negative: the formula divides 0 by 0",
     lambda t: t.errors == 0,
 )  # fmt: skip
@@ -189,7 +184,7 @@ RESEMBLANCES = (
         r"\frac{TP-T\,P}{T\,P\,N\,(n-T)}",
         lambda t: (t.tp - t.actual * t.predicted) / (t.actual * t.predicted * t.rest * t.predicted_rest),
         "Here as PyCM computes it, which moves with the number of samples; Eyraud's own has factors of n in it.",
-        range=(None, None), ideal=None, degree=None, orientation=Orientation.DESCRIPTIVE,
+        range=(None, None), degree=None, orientation=Orientation.DESCRIPTIVE,
         undefined=(NO_ACTUAL, NEVER_PREDICTED, _ONE_RIGHT_ANSWER, _FULL_MARGIN),
     ),
     coefficient(
@@ -208,7 +203,7 @@ RESEMBLANCES = (
         "fossum_similarity", "Fossum", "Fossum's similarity", r"\frac{n\,(TP-\frac12)^2}{P\,T}",
         lambda t: t.n_each * (t.tp - 0.5) ** 2 / (t.actual * t.predicted),
         "The lift with half a true positive taken away, times the true positives.",
-        range=(0.0, None), ideal=None, degree=None, undefined=(NO_SAMPLES, _EMPTY_MARGIN), sources=("choi2010",),
+        range=(0.0, None), degree=None, undefined=(NO_SAMPLES, _EMPTY_MARGIN), sources=("choi2010",),
     ),
     coefficient(
         "goodall_similarity", "Goodall", "Goodall's similarity", r"\frac{2}{\pi}\arcsin\sqrt{\frac{TP+TN}{n}}",
@@ -276,7 +271,7 @@ RESEMBLANCES = (
         "kendall_tau", "KendallTau", "Kendall's tau in PyCM's form", r"\frac{2(TP+TN-FP-FN)}{n(n-1)}",
         lambda t: 2.0 * (t.correct_ovr - t.errors) / (t.n_each * (t.n_each - 1.0)),
         "Right answers less wrong ones over the pairs of samples: it goes to 0 with the number of samples.",
-        range=(None, None), ideal=None, degree=None, undefined=(NO_SAMPLES, _ONE_SAMPLE),
+        range=(None, None), degree=None, undefined=(NO_SAMPLES, _ONE_SAMPLE),
     ),
     coefficient(
         "kent_foster_i", "KentFosterI", "Kent and Foster I",
@@ -300,7 +295,7 @@ RESEMBLANCES = (
     coefficient(
         "koppen_ii", "KoppenII", "Koppen II", r"TP+\frac{FP+FN}{2}", lambda t: 0.5 * t.margins,
         "Mean of the actual and of the predicted members.",
-        range=(0.0, None), ideal=None, degree=1, orientation=Orientation.DESCRIPTIVE,
+        range=(0.0, None), degree=1, orientation=Orientation.DESCRIPTIVE,
     ),
     coefficient(
         "baulieu_ii", "BaulieuII", "Baulieu II", r"\frac{TP^2\,TN^2}{P\,T\,N\,(n-T)}",
@@ -310,25 +305,17 @@ RESEMBLANCES = (
 )  # fmt: skip
 
 
-_NOTHING_COMMON = where(
+_NOTHING_COMMON = OfMatrix(
     "infinite", "class {label} has no true positive or no true negative, so the ratio is infinite",
     lambda t: t.right == 0,
 )  # fmt: skip
-_NOTHING_RIGHT = where(
+_NOTHING_RIGHT = OfMatrix(
     "infinite", "no answer about class {label} is right, so the value is infinite", lambda t: t.correct_ovr == 0
 )
-_A_MARGIN_IS_EMPTY = where(
+_A_MARGIN_IS_EMPTY = OfMatrix(
     "infinite", "class {label} has all samples or none, in the data or in the predictions",
-    lambda t: t.actual * t.rest * t.predicted * t.predicted_rest == 0,
+    lambda t: t.actual_spread * t.predicted_spread == 0,
 )  # fmt: skip
-
-
-def _spread(t: Table) -> Array:
-    return t.actual * t.rest
-
-
-def _predicted_spread(t: Table) -> Array:
-    return t.predicted * t.predicted_rest
 
 
 def _digby(t: Table) -> Array:
@@ -348,7 +335,7 @@ def _gilbert_wells(t: Table) -> Array:
 ASSOCIATIONS = (
     coefficient(
         "ample", "AMPLE", "AMPLE", r"\left|\frac{TP}{T}-\frac{FN}{n-T}\right|",
-        lambda t: np.abs(t.determinant) / _predicted_spread(t),
+        lambda t: np.abs(t.determinant) / t.predicted_spread,
         "Size of the markedness: how far apart the shares of members are among what is predicted as the class and what "
         "is not, whichever is larger.",
         chance_corrected=True, symmetric=False, undefined=(NEVER_PREDICTED, ALWAYS_PREDICTED),
@@ -388,7 +375,7 @@ ASSOCIATIONS = (
         "dennis_similarity", "Dennis", "Dennis's similarity", r"\frac{TP-P\,T/n}{\sqrt{P\,T/n}}",
         lambda t: t.determinant / np.sqrt(t.n_each * t.actual * t.predicted),
         "True positives beyond chance in standard deviations of a Poisson number; grows with the number of samples.",
-        range=(None, None), ideal=None, degree=None, chance_corrected=True, undefined=(NO_ACTUAL, NEVER_PREDICTED),
+        range=(None, None), degree=None, chance_corrected=True, undefined=(NO_ACTUAL, NEVER_PREDICTED),
         sources=("choi2010",),
     ),
     coefficient(
@@ -404,7 +391,7 @@ ASSOCIATIONS = (
     ),
     coefficient(
         "doolittle", "Doolittle", "Doolittle's coefficient", r"\frac{(n\,TP-P\,T)^2}{P\,T\,N\,(n-T)}",
-        lambda t: t.determinant * t.determinant / (_spread(t) * _predicted_spread(t)),
+        lambda t: t.determinant * t.determinant / (t.actual_spread * t.predicted_spread),
         "Square of the one-vs-rest Matthews correlation: it does not tell agreement from its opposite.",
         chance_corrected=True, undefined=MARGINS, sources=("warrens2008",),
     ),
@@ -412,7 +399,7 @@ ASSOCIATIONS = (
         "gilbert_wells", "GilbertWells", "Gilbert and Wells's similarity",
         r"\ln\frac{n^3}{2\pi\,P\,T\,N\,(n-T)}+2\ln\frac{n!\,TP!\,FP!\,FN!\,TN!}{P!\,T!\,N!\,(n-T)!}", _gilbert_wells,
         "How improbable the table is under independence, in logarithms; high for agreement and for its opposite.",
-        range=(None, None), ideal=None, degree=None, orientation=Orientation.DESCRIPTIVE,
+        range=(None, None), degree=None, orientation=Orientation.DESCRIPTIVE,
         undefined=(NO_SAMPLES, _A_MARGIN_IS_EMPTY), sources=("choi2010",),
     ),
     coefficient(
@@ -438,9 +425,9 @@ ASSOCIATIONS = (
              "the members of either side, those of both and by chance left out", (-1.0, 1.0), None, (ABSENT,)),
             ("IV", r"\min(P,T)", lambda t: t.determinant / (t.n_each * np.minimum(t.actual, t.predicted)),
              "the smaller of the actual and the predicted members", (-1.0, 1.0), None, (NO_ACTUAL, NEVER_PREDICTED)),
-            ("V", r"\max(P\,N,\ T(n-T))/n", lambda t: t.determinant / np.maximum(_spread(t), _predicted_spread(t)),
+            ("V", r"\max(P\,N,\ T(n-T))/n", lambda t: t.determinant / np.maximum(t.actual_spread, t.predicted_spread),
              "the larger of the two variances", (-1.0, 1.0), 1.0, (CONSTANT,)),
-            ("VI", r"\min(P\,N,\ T(n-T))/n", lambda t: t.determinant / np.minimum(_spread(t), _predicted_spread(t)),
+            ("VI", r"\min(P\,N,\ T(n-T))/n", lambda t: t.determinant / np.minimum(t.actual_spread, t.predicted_spread),
              "the smaller of the two variances", (-1.0, 1.0), 1.0, MARGINS),
             ("VII", r"\sqrt{P\,T}", lambda t: t.determinant / (t.n_each * np.sqrt(t.actual * t.predicted)),
              "the geometric mean of the actual and the predicted members", (-1.0, 1.0), None,
@@ -450,11 +437,11 @@ ASSOCIATIONS = (
 )  # fmt: skip
 
 
-_ONE_AND_WRONG = where(
+_ONE_AND_WRONG = OfMatrix(
     "infinite", "class {label} has a single actual or predicted member, and it is an error",
     lambda t: (t.union == 1) & (t.errors > 0),
 )  # fmt: skip
-_ONE_AND_RIGHT = where(
+_ONE_AND_RIGHT = OfMatrix(
     "one_sample", "class {label} has a single member, and it is recognised: the formula divides 0 by 0",
     lambda t: (t.union == 1) & (t.errors == 0),
 )  # fmt: skip
@@ -479,7 +466,7 @@ BAULIEU: tuple[Metric[Table], ...] = (
         "baulieu_iv", "BaulieuIV", "Baulieu IV", r"\frac{FP+FN-(TP+\frac12)(TN+\frac12)\,TN\,e}{n}",
         lambda t: (t.errors - (t.tp + 0.5) * (t.tn + 0.5) * t.tn * e) / t.n_each,
         "Errors less a product that grows with the third power of the counts.",
-        range=(None, 1.0), ideal=None, degree=None, undefined=(NO_SAMPLES,), sources=("baulieu1997",),
+        range=(None, 1.0), degree=None, undefined=(NO_SAMPLES,), sources=("baulieu1997",),
     ),
     distance(
         "baulieu_v", "BaulieuV", "Baulieu V", r"\frac{FP+FN+1}{TP+FP+FN+1}",
