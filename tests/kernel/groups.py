@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently, sums_by_code
-from app.kernel.uncertainty.closed_forms import cell_sensitivities
+from app.kernel.uncertainty.closed_forms import cell_slopes, moves_in_cells
 from app.kernel.uncertainty.designs import DesignedRate
 from app.kernel.uncertainty.draws import Functional
 from app.kernel.uncertainty.groups import GroupedCounts, group_variance
@@ -13,19 +13,14 @@ from app.kernel.uncertainty.intervals import Limits, wilson
 def influences(runs: GroupedCounts, functional: Functional) -> Array:
     """How much each group moves the values, (G, V): their sums over the groups are 0."""
     matrix = runs.matrix()
-    moved, cells = cell_sensitivities(matrix, functional)
-    per_sample = np.zeros((matrix.size, moved.shape[1]))
-    rows, columns = cells.T
-    per_sample[rows * runs.n_classes + columns] = moved / matrix[rows, columns][:, None]
-    parts = per_sample[runs.cell] * runs.times[:, None]
-    return sums_by_code(runs.codes, parts.T, runs.n_groups).T
+    per_sample = cell_slopes(matrix, functional).reshape(-1, matrix.size)
+    return sums_by_code(runs.codes, per_sample[:, runs.cell] * runs.times, runs.n_groups).T
 
 
 def design_effect(runs: GroupedCounts, functional: Functional) -> Array:
     """How many times larger (V) the variance is than it would be with independent samples; NaN where that is 0."""
     matrix = runs.matrix()
-    moved, cells = cell_sensitivities(matrix, functional)
-    variance = (moved * moved / matrix[tuple(cells.T)][:, None]).sum(axis=0)
+    variance = (moves_in_cells(matrix, functional) * cell_slopes(matrix, functional)).sum(axis=(1, 2))
     with silently():
         effect: Array = np.where(variance > 0, group_variance(influences(runs, functional)) / variance, np.nan)
     return effect

@@ -263,6 +263,12 @@ def test_intervals_of_everything_are_those_of_the_one_way(method: IntervalMethod
         same(report.intervals[name], one)
 
 
+def test_what_is_asked_twice_leaves_others_their_limits() -> None:
+    asked = ("f_beta(beta=2)@A", "lift@A", "min(recall@A, recall@B)")
+    once, twice = (evaluate(source(TWO), Options(metrics=metrics)).intervals for metrics in (asked, asked[:1] + asked))
+    assert {text: twice[text] for text in asked} == {text: once[text] for text in asked}
+
+
 def test_limits_do_not_depend_on_what_else_is_asked() -> None:
     for settings in (LimitSettings(), EVERYTHING_OF_IT):
         texts = ("f1@A", "min(f1@*)", "mcc", "gps(f1@*)")

@@ -15,7 +15,7 @@ from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_cdf, student_quantile
-from app.kernel.uncertainty.closed_forms import at_recalls, cell_sensitivities
+from app.kernel.uncertainty.closed_forms import at_recalls, moves_in_cells
 from app.kernel.uncertainty.designs import Weighted, spread_of_slopes
 from app.kernel.uncertainty.draws import MOST_UNDEFINED, Functional, summarise
 from app.kernel.uncertainty.intervals import jeffreys, two_sided_z
@@ -263,12 +263,11 @@ def _error_variance(
     """Variance (V) that the errors of a class leave by falling on one or another of several classes."""
     if len(counts) == 2:
         return 0.0
-    moves, cells = cell_sensitivities(
+    moves = moves_in_cells(
         counts,
         functional if shares is None else lambda table: functional(Table(project(table.counts, shares))),
     )
-    away = cells[:, 0] != cells[:, 1]
-    rows, columns = cells[away].T
-    masses = counts[rows, columns]
-    squares = masses if weighted is None else weighted.squares[rows, columns]
-    return spread_of_slopes(moves[away] / masses[:, None], masses, squares, rows)[0]
+    away = (counts > 0) & ~np.eye(len(counts), dtype=np.bool_)
+    masses = counts[away]
+    squares = masses if weighted is None else weighted.squares[away]
+    return spread_of_slopes(moves[:, away].T / masses[:, None], masses, squares, away.nonzero()[0])[0]

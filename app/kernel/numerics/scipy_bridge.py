@@ -234,6 +234,13 @@ def find_integers(
     return found
 
 
+def root_between(function: Callable[[float], float], start: float, end: float) -> float:
+    """Root of a continuous function whose values at both ends differ in sign; they may be infinite. Brent (1973)."""
+    from scipy.optimize import brentq
+
+    return float(brentq(function, start, end, xtol=1e-14))
+
+
 # Cosines that differ less from 1 are those of one direction.
 _ONE_DIRECTION = 1e-15
 

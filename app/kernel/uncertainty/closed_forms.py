@@ -2,16 +2,17 @@
 sampling.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from math import isnan, nan
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.matrix.table import AdditiveGradient, Table, stack
+from app.kernel.matrix.table import AdditiveGradient, Table
 from app.kernel.metrics.card import AnyMetric, Mean, Metric, Scale
 from app.kernel.numerics.arrays import Array, Mask, every, inner, ones, ratio, silently, some, total
 from app.kernel.uncertainty import intervals
@@ -20,8 +21,8 @@ from app.kernel.uncertainty.designs import (
     Given,
     Independent,
     NoLimits,
-    SmoothMetrics,
     catalogue_rates,
+    gradients_of,
     headline_metrics,
     spread_of_slopes,
 )
@@ -66,22 +67,15 @@ def moved_both_ways(counts: Array, function: Callable[[Array], Array], step: flo
     return np.concatenate(parts, axis=1), cells
 
 
-def cell_sensitivities(counts: Array, functional: Functional) -> tuple[Array, NDArray[np.intp]]:
-    """Return c dM/dc of V values for the C non-empty cells of one matrix, (C, V), and those cells (C, 2); of several
-    matrices (..., K, K), which are looked at together, (C, ..., V).
+def moves_in_cells(counts: Array, functional: Functional) -> Array:
+    """Return c dM/dc of V values in the cells of matrices (..., K, K), 0 in empty ones: (V, ..., K, K).
 
-    Central differences with a relative step of 1e-5. Empty cells contribute nothing to a variance.
+    Central differences with a relative step of 1e-5.
     """
     (up, down), cells = moved_both_ways(counts, lambda moved: functional(Table(moved)), _STEP)
+    moves = np.zeros((up.shape[-1], *counts.shape))
     with silently():
-        return (up - down) / (2.0 * _STEP), cells
-
-
-def moves_in_cells(counts: Array, functional: Functional) -> Array:
-    """Return c dM/dc of V values in the cells of matrices (..., K, K), 0 in empty ones: (V, ..., K, K)."""
-    found, cells = cell_sensitivities(counts, functional)
-    moves = np.zeros((found.shape[-1], *counts.shape))
-    moves[..., cells[:, 0], cells[:, 1]] = np.moveaxis(found, (-1, 0), (0, -1))
+        moves[..., cells[:, 0], cells[:, 1]] = np.moveaxis((up - down) / (2.0 * _STEP), (-1, 0), (0, -1))
     return moves
 
 
@@ -115,11 +109,10 @@ def variance(
     (linearised, of sampling with replacement), and G_ the weighted mean of all, or of the row where class counts are
     fixed. What rounding leaves of a variance of 0 is given as 0.
     """
-    moves, cells = cell_sensitivities(counts, functional)
-    rows, columns = cells.T
-    masses, own = counts[rows, columns], (counts if squares is None else squares)[rows, columns]
-    strata = None if shares is Shares.SAMPLED else rows
-    rest, gross = spread_of_slopes(moves / masses[:, None], masses, own, strata)
+    used, moves = counts > 0, moves_in_cells(counts, functional)
+    masses, own = counts[used], (counts if squares is None else squares)[used]
+    strata = None if shares is Shares.SAMPLED else used.nonzero()[0]
+    rest, gross = spread_of_slopes(moves[:, used].T / masses[:, None], masses, own, strata)
     smallest = _STEP**2 * own.sum() / counts.sum() ** 2
     return np.where(rest <= NUMERIC_NOISE * np.maximum(gross, smallest), 0.0, rest)
 
@@ -159,56 +152,15 @@ def delta_interval(
 
 
 class OverallInterval(NamedTuple):
-    """Interval of one overall metric; when ``refusal`` says why there is none, low and high are NaN."""
+    """Value and interval of one overall metric; when ``refusal`` says why there is none, low and high are NaN."""
 
     key: str
+    value: float
     low: float
     high: float
     method: str
     given: Given
     refusal: NoLimits | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RateIntervals:
-    """Wilson intervals of every per-class rate, and of what follows from the Jaccard index.
-
-    Attributes:
-        keys: The R rates in the order of the catalogue, then F1 and the Jaccard index.
-        given: What each takes as fixed. A rate among the predicted has a random denominator, so its
-            interval is conditional.
-        low: (R, ..., K), NaN where the denominator is 0.
-        high: (R, ..., K).
-    """
-
-    keys: tuple[str, ...]
-    given: tuple[Given, ...]
-    low: Array
-    high: Array
-    method: str = Method.WILSON.value
-
-
-@dataclass(frozen=True, slots=True)
-class Headlines:
-    """All headline intervals of a batch of B matrices.
-
-    Attributes:
-        level: Of the intervals.
-        overall: Those of the overall metrics, one matrix after another.
-        rates: Those of the rates of each class.
-        recalls: Limits (..., K) of the recalls, which those of their means follow from.
-        gradients: Of the metrics that have limits by the delta method, of every matrix of the table.
-    """
-
-    level: float
-    overall: tuple[tuple[OverallInterval, ...], ...]
-    rates: RateIntervals
-    recalls: Limits
-    gradients: AdditiveGradient
-
-    def of(self, metric: AnyMetric) -> OverallInterval | None:
-        """Return the interval of an overall metric of the first matrix, or None if it is not one of these."""
-        return next((interval for interval in self.overall[0] if interval.key == metric.key), None)
 
 
 # From so many samples on the delta method keeps its level with a class at an edge (benchmarks/coverage.py).
@@ -221,76 +173,131 @@ _MANY_RECALLS = 1000
 _LARGEST_BASE = 2.0**26
 
 
-def headlines(design: Design, level: float = 0.95) -> Headlines:
-    """Headline intervals of the matrices of a design.
+class Headlines:
+    """Headline intervals of the matrices (...) of a design, each made at first use.
 
     Accuracy and rates by Wilson at the numbers of samples that they are worth; balanced accuracy, G and H by MOVER on
     Jeffreys intervals of the recalls at theirs; macro F1, MCC and kappa by the delta method, on the logit and the
-    Fisher-z scale.
-
-    Raises:
-        ValueError: the level is not between 0 and 1.
+    Fisher-z scale. What is asked of a level that is not between 0 and 1 raises ValueError.
     """
-    table = design.table
-    with silently():
-        rates = catalogue_rates()
-        limits_of_rates = rates.limits(*wilson(*design.rates(level), level))
-        given = rates.given if design.given is None else (design.given,) * len(rates.given)
-        known = headline_metrics()
-        gradients = stack([gradient(table) for _, gradient in known.smooth])
-        smooth = _smooth_intervals(design, known.smooth, _smooth_ends(design, known.smooth, gradients, level))
-        recalls, ends = _limits_of_means(design, level)
-        of_means = [(metric, ends[kind], Method.MOVER, Given.ACTUAL) for metric, kind in known.means]
-        of_shares = [
-            (metric, rate.line.limits(*wilson(*design.counts(rate, level), level)), Method.WILSON, Given.SAMPLES)
-            for metric, rate in ((metric, proportion.at(table.n_classes)) for metric, proportion in known.shares)
-        ]
-        why = NoLimits.UNDEFINED if design.given is not Given.GROUPS else NoLimits.ONE_GROUP
-        parts = []
-        for metric, limits, method, taken in (*of_shares, *of_means):
-            named = _method(method, design), design.given or taken
-            parts.append([*_intervals(metric, metric(table)[design.of], limits, *named, why)])
-        overall = tuple(zip(*parts, *smooth, strict=True))
-    of_rates = RateIntervals(rates.keys, given, *limits_of_rates, _method(Method.WILSON, design))
-    return Headlines(level, overall, of_rates, recalls, gradients)
 
+    def __init__(self, design: Design, level: float = 0.95) -> None:
+        self.design, self.level = design, level
 
-def headline_limits(metric: AnyMetric, design: Independent, level: float = 0.95) -> Limits | None:
-    """Limits (...) of one overall metric of each matrix of whole counts as `headlines` gives them, NaN where there are
-    none; None for what is no such mean of recalls or smooth metric.
-    """
-    with silently():
-        mean = next((kind for one, kind in headline_metrics().means if one is metric), None)
-        if mean is not None:
-            low, high = _limits_of_means(design, level)[1][mean]
-            return low, high
-        smooth = tuple(pair for pair in headline_metrics().smooth if pair[0] is metric)
-        if not smooth:
-            return None
-        found = _smooth_ends(design, smooth, stack([smooth[0][1](design.table)]), level)
-    return found.low[0], found.high[0]
+    @classmethod
+    def of_pairs(cls, table: Table, level: float = 0.95) -> Self:
+        """Those of the first matrix of each pair (B, 2, K, K) of independent samples, of which the second may have its
+        rows scaled to equal totals.
+        """
+        return cls(Independent(table, (slice(None), slice(1))), level)
 
+    @cached_property
+    def rates(self) -> Limits:
+        """Limits (R, ..., K) of the rates of each class (`catalogue_rates`), NaN where the denominator is 0."""
+        with silently():
+            return catalogue_rates().limits(*wilson(*self.design.rates(self.level), self.level))
 
-def _limits_of_means(design: Design, level: float) -> tuple[Limits, Array]:
-    """Limits (..., K) of the recalls, and those (3, 2, ...) of their means."""
-    hits, worth = design.recalls(level)
-    base, rates = 1.0 + worth.max(initial=0.0), design.table.recall[design.of]
-    many = hits.size >= _MANY_RECALLS and base < _LARGEST_BASE
-    if many and all((each == np.round(each)).all() for each in (hits, worth)):
-        # Most recalls come again then, and quantiles are what takes long: a pair is one whole number.
-        pairs, places = np.unique(worth * base + hits, return_inverse=True)
-        below, above = jeffreys(pairs % base, pairs // base, level)
-        recalls = below[places], above[places]
-    else:
-        recalls = jeffreys(hits, worth, level)
-    return recalls, intervals.mean_limits(rates, *recalls, worth, level=level, spread=design.spread)
+    @cached_property
+    def recalls(self) -> Limits:
+        """Limits (..., K) of the recalls, which those of their means follow from."""
+        hits, worth = self.design.recalls(self.level)
+        base = 1.0 + worth.max(initial=0.0)
+        many = hits.size >= _MANY_RECALLS and base < _LARGEST_BASE
+        if many and all((each == np.round(each)).all() for each in (hits, worth)):
+            # Most recalls come again then, and quantiles are what takes long: a pair is one whole number.
+            pairs, places = np.unique(worth * base + hits, return_inverse=True)
+            below, above = jeffreys(pairs % base, pairs // base, self.level)
+            return below[places], above[places]
+        return jeffreys(hits, worth, self.level)
 
+    @cached_property
+    def _means(self) -> Array:
+        """Limits (3, 2, ...) of the means of the recalls."""
+        design, (_, worth) = self.design, self.design.recalls(self.level)
+        rates = design.table.recall[design.of]
+        return intervals.mean_limits(rates, *self.recalls, worth, level=self.level, spread=design.spread)
 
-def _method(method: Method, design: Design) -> str:
-    """Return the name of a method for a design."""
-    if design.given is Given.GROUPS and method in (Method.DELTA_LOGIT, Method.DELTA_FISHER_Z):
-        return f"cluster_{method}"
-    return design.prefix + method
+    @cached_property
+    def _gradients(self) -> AdditiveGradient:
+        """Of all metrics that have limits by the delta method, of every matrix of the table."""
+        return gradients_of(headline_metrics().smooth, self.design.table)
+
+    @cached_property
+    def overall(self) -> tuple[tuple[OverallInterval, ...], ...]:
+        """Intervals of the overall metrics, one matrix after another."""
+        return tuple(zip(*self._each(*headline_metrics()), strict=True))
+
+    def of(self, metric: AnyMetric) -> list[OverallInterval] | None:
+        """Return the intervals of an overall metric, matrix by matrix, or None if it is not one of these."""
+        rates, smooth = ([one for one in some if one is metric] for some in headline_metrics())
+        return next(iter(self._each(rates, smooth)), None)
+
+    def _each(self, rates: Sequence[Metric[Table]], smooth: Sequence[Metric[Table]]) -> list[list[OverallInterval]]:
+        """Intervals of one metric after the other."""
+        with silently():
+            return [*map(self._by_rates, rates), *(self._by_gradients(smooth) if smooth else ())]
+
+    def _by_rates(self, metric: Metric[Table]) -> list[OverallInterval]:
+        """Of a rate of all samples, or a mean of the recalls."""
+        design, fact = self.design, metric.card.inference
+        if fact.proportion is not None:
+            rate = fact.proportion.at(design.table.n_classes)
+            ends = rate.line.limits(*wilson(*design.counts(rate, self.level), self.level))
+            form = design.sampled.named(Method.WILSON), design.given or Given.SAMPLES
+        else:
+            assert fact.mean_of_recalls is not None  # noqa: S101 - others have limits by their gradient
+            low, high = self._means[fact.mean_of_recalls]
+            ends, form = (low, high), (design.sampled.named(Method.MOVER), design.given or Given.ACTUAL)
+        why = NoLimits.ONE_GROUP if design.given is Given.GROUPS else NoLimits.UNDEFINED
+        return [*_intervals(metric, metric(design.table)[design.of], ends, *form, why)]
+
+    def _by_gradients(self, smooth: Sequence[Metric[Table]]) -> Iterator[list[OverallInterval]]:
+        design = self.design
+        named, given = design.sampled.named, design.given
+        gradients = self._gradients if smooth is headline_metrics().smooth else gradients_of(smooth, design.table)
+        found = _smooth_ends(design, smooth, gradients, self.level)
+        empty = (design.table.actual[design.of].reshape(-1, design.table.n_classes) == 0).any(axis=-1).tolist()
+        for metric, values, low, high, moved in zip(
+            smooth, found.values, found.low, found.high, found.moved, strict=True
+        ):
+            lowest = metric.card.range[0]
+            # Of values below 0, as correlations have, the logit scale of the range is Fisher's z.
+            plain = Method.DELTA_FISHER_Z if lowest is None or lowest < 0.0 else Method.DELTA_LOGIT
+            forms = _intervals(metric, values, (low, high), named(plain), given or Given.SAMPLES, NoLimits.DEGENERATE)
+            made = []
+            for form, by_moves, lacks in zip(forms, moved, empty, strict=True):
+                one = form._replace(method=named(Method.MOVER), given=given or Given.ACTUAL) if by_moves else form
+                if lacks and metric.card.inference.over_classes and one.refusal is None:
+                    one = one._replace(low=nan, high=nan, refusal=NoLimits.EMPTY_CLASS)
+                made.append(one)
+            yield made
+
+    def at_equal_shares(self) -> tuple[tuple[OverallInterval, ...], ...]:
+        """Intervals of the metrics that prevalence moves, of the second matrix of each pair (see `of_pairs`).
+
+        Accuracy is there the mean of the recalls and has its limits. The others have MOVER too (Zou & Donner 2008):
+        what the value moves by when a recall goes to its Jeffreys limit, and what it spreads by as errors fall among
+        the other classes, added by squares, both by the gradient. Symmetric limits do not do here, since a rare class
+        weighs as much as a frequent one: with 950 and 50 samples those by the delta method held the truth 88 times in
+        100.
+        """
+        table, (rates, smooth) = self.design.table, headline_metrics()
+        with silently():
+            facts = [(one.key, one.card.inference) for one in rates]
+            (place,) = (at for at, (_, fact) in enumerate(facts) if fact.mean_of_recalls is Mean.ARITHMETIC)
+            shares = [key for key, fact in facts if fact.proportion is not None]
+            parts = [[own[place]._replace(key=key) for own in self.overall] for key in shares]
+            low, high = (ends[:, 0] for ends in self.recalls)
+            below, above = _reach(table, self._gradients, (low, high), two_sided_z(self.level))
+            values, twins = np.moveaxis(np.stack([metric(table) for metric in smooth]), -1, 0)
+            # What has no value as it is has none in its twin: what rounding leaves of 0/0 there is none.
+            twins = np.where(np.isfinite(values), twins, nan)
+            bottom, top = _ranges(smooth)
+            ends = np.stack([np.maximum(twins - below, bottom), np.minimum(twins + above, top)], axis=1)
+            form = Method.MOVER.value, Given.ACTUAL, NoLimits.DEGENERATE
+            for metric, own, limits in zip(smooth, twins, ends, strict=True):
+                parts.append([*_intervals(metric, own, limits, *form)])
+        return tuple(zip(*parts, strict=True))
 
 
 def _intervals(
@@ -299,9 +306,10 @@ def _intervals(
     """Intervals of one metric, matrix by matrix; ``why`` says why a value has none."""
     for value, low, high in zip(*(part.ravel().tolist() for part in (values, *ends)), strict=True):
         if low < high:
-            yield OverallInterval(metric.key, low, high, method, given)
+            yield OverallInterval(metric.key, value, low, high, method, given)
         else:
-            yield OverallInterval(metric.key, nan, nan, method, given, NoLimits.UNDEFINED if isnan(value) else why)
+            reason = NoLimits.UNDEFINED if isnan(value) else why
+            yield OverallInterval(metric.key, value, nan, nan, method, given, reason)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -318,7 +326,7 @@ class _Ends:
     moved: Mask
 
 
-def _smooth_ends(design: Design, smooth: SmoothMetrics, gradients: AdditiveGradient, level: float) -> _Ends:
+def _smooth_ends(design: Design, smooth: Sequence[Metric[Table]], gradients: AdditiveGradient, level: float) -> _Ends:
     """By the delta method, which does not see what is unknown of a class without any spread.
 
     A class of a few samples that are all right or all wrong adds nothing to a variance by derivatives. What the value
@@ -348,7 +356,7 @@ def _smooth_ends(design: Design, smooth: SmoothMetrics, gradients: AdditiveGradi
         here, own = places[part], rows[part]
         recall = np.where(right[here, own] == 0, recalls[1][part], recalls[0][part])
         table = at_recalls(counts[here], own)(recall)
-        moves = np.stack([metric(table) for metric, _ in smooth]) - found.values[:, here]
+        moves = np.stack([metric(table) for metric in smooth]) - found.values[:, here]
         seen = np.where(refused[:, here], np.isfinite(moves) & nothing_varies[here], few[here, own])
         for squares, parts in ((below, np.minimum(moves, 0.0)), (above, np.maximum(moves, 0.0))):
             np.add.at(squares.T, here, np.where(seen, parts * parts, 0.0).T)
@@ -366,37 +374,20 @@ def _smooth_ends(design: Design, smooth: SmoothMetrics, gradients: AdditiveGradi
     )
 
 
-def _smooth_intervals(design: Design, smooth: SmoothMetrics, found: _Ends) -> Iterator[list[OverallInterval]]:
-    empty = (design.table.actual[design.of].reshape(-1, design.table.n_classes) == 0).any(axis=-1).tolist()
-    of_metrics = zip(smooth, found.values, found.low, found.high, found.moved, strict=True)
-    for (metric, _), values, low, high, moved in of_metrics:
-        lowest = metric.card.range[0]
-        # Of values below 0, as correlations have, the logit scale of the range is Fisher's z.
-        plain = Method.DELTA_FISHER_Z if lowest is None or lowest < 0.0 else Method.DELTA_LOGIT
-        named, given = _method(plain, design), design.given or Given.SAMPLES
-        forms = _intervals(metric, values, (low, high), named, given, NoLimits.DEGENERATE)
-        mover, actual = _method(Method.MOVER, design), design.given or Given.ACTUAL
-        made = []
-        for form, by_moves, lacks in zip(forms, moved, empty, strict=True):
-            one = form._replace(method=mover, given=actual) if by_moves else form
-            if lacks and metric.card.inference.over_classes and one.refusal is None:
-                one = one._replace(low=nan, high=nan, refusal=NoLimits.EMPTY_CLASS)
-            made.append(one)
-        yield made
-
-
-def _by_derivatives(design: Design, smooth: SmoothMetrics, gradients: AdditiveGradient, level: float) -> _Ends:
+def _by_derivatives(
+    design: Design, smooth: Sequence[Metric[Table]], gradients: AdditiveGradient, level: float
+) -> _Ends:
     """Limits value -+ half width, symmetric on the logit scale of the range of each metric: no end leaves it."""
     of, shape = design.of, (len(smooth), -1)
     half_widths = (design.reach(level) * np.sqrt(design.variances(gradients)))[(slice(None), *of)].reshape(shape)
-    values = np.array([metric(design.table)[of] for metric, _ in smooth]).reshape(shape)
+    values = np.array([metric(design.table)[of] for metric in smooth]).reshape(shape)
     low, high = limits_around(values, half_widths, Scale.LOGIT, *_ranges(smooth))
     return _Ends(values, low, high, np.zeros(values.shape, np.bool_))
 
 
-def _ranges(smooth: SmoothMetrics) -> Array:
+def _ranges(smooth: Sequence[Metric[Table]]) -> Array:
     """Both ends of the range of each metric (2, M, 1)."""
-    return np.array([metric.card.range for metric, _ in smooth]).T[..., None]
+    return np.array([metric.card.range for metric in smooth]).T[..., None]
 
 
 def at_recalls(counts: Array, rows: NDArray[np.intp]) -> Callable[[Array], Table]:
@@ -441,33 +432,6 @@ def spread_of_errors(counts: Array, classes: NDArray[np.intp]) -> Array:
     # Row by row, so that a row has the same sum, bit for bit, in any batch.
     shares: Array = errors / inner(errors, ones(errors.shape[-1]))[..., None]
     return shares
-
-
-def equal_share_headlines(table: Table, found: Headlines) -> tuple[tuple[OverallInterval, ...], ...]:
-    """For each pair of matrices (B, 2, K, K), the second with its rows scaled to equal totals, the intervals of the
-    headline metrics that prevalence moves, of the second.
-
-    Accuracy is there the mean of the recalls and has its limits. The others have MOVER too (Zou & Donner 2008): what
-    the value moves by when a recall goes to its Jeffreys limit, and what it spreads by as errors fall among the other
-    classes, added by squares, both by the gradient. Symmetric limits do not do here, since a rare class weighs as much
-    as a frequent one: with 950 and 50 samples those by the delta method held the truth 88 times in 100.
-    """
-    metrics = headline_metrics()
-    mean = next(metric.key for metric, kind in metrics.means if kind is Mean.ARITHMETIC)
-    of_mean = [next(one for one in own if one.key == mean) for own in found.overall]
-    parts = [[one._replace(key=metric.key) for one in of_mean] for metric, _ in metrics.shares]
-    with silently():
-        low, high = (ends[:, 0] for ends in found.recalls)
-        below, above = _reach(table, found.gradients, (low, high), two_sided_z(found.level))
-        values, twins = np.moveaxis(np.stack([metric(table) for metric, _ in metrics.smooth]), -1, 0)
-        # What has no value as it is has none in its twin: what rounding leaves of 0/0 there is none.
-        twins = np.where(np.isfinite(values), twins, nan)
-        bottom, top = _ranges(metrics.smooth)
-        ends = np.stack([np.maximum(twins - below, bottom), np.minimum(twins + above, top)], axis=1)
-        form = Method.MOVER.value, Given.ACTUAL, NoLimits.DEGENERATE
-        for (metric, _), own, limits in zip(metrics.smooth, twins, ends, strict=True):
-            parts.append([*_intervals(metric, own, limits, *form)])
-    return tuple(zip(*parts, strict=True))
 
 
 def _reach(table: Table, gradients: AdditiveGradient, recalls: Limits, z: float) -> tuple[Array, Array]:

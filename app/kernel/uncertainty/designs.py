@@ -7,9 +7,9 @@ variance is. Independent samples, samples in weights and samples in groups diffe
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import cache, cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,15 @@ from app.kernel.matrix.table import (
     recall_gradient,
     stack,
 )
-from app.kernel.metrics.card import Gradient, Mean, Metric, Scope
+from app.kernel.metrics.card import Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Proportion, Rate
+from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask, kept, silently, sums_by_code
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.samples.areas import ROUNDING
 from app.kernel.uncertainty.draws import MOST_UNDEFINED
 from app.kernel.uncertainty.groups import GroupedCounts, group_variance
-from app.kernel.uncertainty.intervals import Limits, Spread, correlated, independent, two_sided_z
+from app.kernel.uncertainty.intervals import Limits, ProportionInterval, Spread, correlated, independent, two_sided_z
 
 # Hits and numbers of samples for intervals of proportions, each (...).
 Counts = tuple[Array, Array]
@@ -46,6 +46,28 @@ class Given(StrEnum):
     ACTUAL = "actual_counts"
     PREDICTED = "predicted_counts"
     GROUPS = "groups"
+
+
+# Methods of rates, which stand beside others of samples in groups.
+_OF_RATES = frozenset({*ProportionInterval, "mover"})
+
+
+class Sampled(Enum):
+    """How the samples are drawn: each alone, each alone and in weights, or in groups."""
+
+    ALONE = ""
+    IN_WEIGHTS = "weighted_"
+    IN_GROUPS = "grouped_"
+
+    @classmethod
+    def of(cls, *, grouped: bool, weighted: bool) -> Self:
+        """Groups that may have weights too, else weights, or neither."""
+        return cls("grouped_" if grouped else "weighted_" if weighted else "")
+
+    def named(self, method: str) -> str:
+        """Name of a method of such samples."""
+        by_clusters = self is Sampled.IN_GROUPS and method not in _OF_RATES
+        return f"{'cluster_' if by_clusters else self.value}{method}"
 
 
 class NoLimits(StrEnum):
@@ -156,37 +178,30 @@ def counts_of(rates: Sequence[Rate], table: Table | LabelTable) -> Counts:
     return hits, among
 
 
-SmoothMetrics = tuple[tuple[Metric[Table], Gradient], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class HeadlineMetrics:
-    """The headline metrics of a matrix as a whole, by what gives them limits in closed form.
-
-    Attributes:
-        shares: Rates of the samples.
-        means: Means of the recalls.
-        smooth: Metrics that have limits by their gradient.
-        gradients: Metrics with their gradients, of one kind after another.
+class HeadlineMetrics(NamedTuple):
+    """Overall metrics by the closed form of their limits: rates of the samples with means of the recalls, and what has
+    limits by its gradient. All have a gradient.
     """
 
-    shares: tuple[tuple[Metric[Table], Proportion], ...]
-    means: tuple[tuple[Metric[Table], Mean], ...]
-    smooth: SmoothMetrics
-    gradients: SmoothMetrics
+    rates: tuple[Metric[Table], ...]
+    smooth: tuple[Metric[Table], ...]
 
 
 @cache
 def headline_metrics() -> HeadlineMetrics:
-    """Return the metrics whose cards say that they lead, by the closed form of their limits."""
+    """Return the metrics whose cards say that they lead."""
     chosen = [metric for metric in catalogue().of_matrices.of_scope(Scope.OVERALL) if metric.card.inference.headline]
     facts = [(metric, metric.card.inference) for metric in chosen]
-    shares = tuple((metric, fact.proportion) for metric, fact in facts if fact.proportion is not None)
-    means = tuple((metric, fact.mean_of_recalls) for metric, fact in facts if fact.mean_of_recalls is not None)
-    gradients = {metric.key: (metric, fact.gradient) for metric, fact in facts if fact.gradient is not None}
-    others = [metric.key for metric, _ in (*shares, *means)]
-    smooth = tuple(pair for key, pair in gradients.items() if key not in others)
-    return HeadlineMetrics(shares, means, smooth, (*(gradients[key] for key in others), *smooth))
+    shares = [metric for metric, fact in facts if fact.proportion is not None]
+    means = [metric for metric, fact in facts if fact.mean_of_recalls is not None]
+    smooth = [metric for metric, fact in facts if fact.gradient is not None and metric not in (*shares, *means)]
+    return HeadlineMetrics((*shares, *means), tuple(smooth))
+
+
+def gradients_of(metrics: Sequence[Metric[Table]], table: Table) -> AdditiveGradient:
+    """Gradients (M, ..., K) of metrics that have one."""
+    known = [metric.card.inference.gradient for metric in metrics]
+    return stack([gradient(table) for gradient in known if gradient is not None])
 
 
 def worth_of_few(effective: Array | float, units: Array | float, level: float) -> Array:
@@ -342,7 +357,7 @@ class Design(ABC):
     """The sampling design of matrices: independent samples, weights or groups.
 
     Attributes:
-        prefix: Of the names of methods.
+        sampled: How samples are drawn, which names of methods say.
         given: What all limits take as fixed; None where it hangs on the metric.
         of: Of which of the matrices limits are wanted.
         effective: How many samples of one weight, or groups of one size, are worth as much as there are; of weights and
@@ -351,7 +366,7 @@ class Design(ABC):
         samples_per_weight: Number of samples per unit of weight; 1 without weights.
     """
 
-    prefix: ClassVar[str]
+    sampled: ClassVar[Sampled]
     given: ClassVar[Given | None]
     of: Selection = ()
 
@@ -421,7 +436,7 @@ class Independent(Design):
         of: Of which of them limits are wanted.
     """
 
-    prefix, given = "", None
+    sampled, given = Sampled.ALONE, None
 
     def __init__(self, matrices: Table, of: Selection = ()) -> None:
         self.table, self.of, self.samples_per_weight = matrices, of, 1.0
@@ -454,7 +469,7 @@ class Weighted(Design):
     n/(n-1) times.
     """
 
-    prefix, given = "weighted_", Given.SAMPLES
+    sampled, given = Sampled.IN_WEIGHTS, Given.SAMPLES
 
     def __init__(self, sums: WeightedCounts) -> None:
         tables, effective = [Table(one) for one in (sums.counts, sums.squares, sums.samples)], sums.effective_samples
@@ -481,7 +496,7 @@ class Weighted(Design):
 class Grouped(Design):
     """Samples in groups, perhaps in weights: the groups are independent."""
 
-    prefix, given = "grouped_", Given.GROUPS
+    sampled, given = Sampled.IN_GROUPS, Given.GROUPS
 
     def __init__(self, runs: GroupedCounts) -> None:
         per_weight = runs.samples_per_weight
@@ -515,12 +530,12 @@ def design_effects(design: Design) -> Mapping[str, float]:
     """By overall metric how many times larger its variance is than that of as many independent samples of one weight;
     NaN where that is 0.
     """
-    known = headline_metrics().gradients
+    known = [metric for some in headline_metrics() for metric in some]
     with silently():
-        gradients = stack([gradient(design.table) for _, gradient in known])
+        gradients = gradients_of(known, design.table)
         alone = additive_variance(design.table, gradients) / design.samples_per_weight
         effects = np.where(alone > 0, design.variances(gradients) / alone, np.nan)
-    return dict(zip((metric.key for metric, _ in known), effects.tolist(), strict=True))
+    return dict(zip((metric.key for metric in known), effects.tolist(), strict=True))
 
 
 def additive_influences(runs: GroupedCounts, gradient: AdditiveGradient) -> Array:

@@ -3,7 +3,7 @@ samples are not.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, kish_effective_n, sums_by_code
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_quantile
-from app.kernel.uncertainty.draws import Functional, Summary, generator
-from app.kernel.uncertainty.simulation import item_weights, readings
+from app.kernel.uncertainty.simulation import item_weights
 
 Codes = NDArray[np.intp]
 # With fewer groups intervals hold the truth too seldom where groups differ in size, however many samples there are.
@@ -181,11 +180,3 @@ def expanded_level(level: float, n_groups: float) -> float:
     quantile = float(student_quantile((1.0 + level) / 2.0, n_groups - 1.0))
     found = 1.0 - 2.0 * float(normal_cdf(-((n_groups / (n_groups - 1.0)) ** 0.5) * quantile))
     return min(found, _HIGHEST_LEVEL)
-
-
-def group_intervals(
-    runs: GroupedCounts, functionals: Sequence[Functional], *, seed: int, draws: int = 2000, level: float = 0.95
-) -> list[Summary]:
-    """Intervals of every functional by resampling groups."""
-    batches, read_at = runs.resample(draws=draws, random=generator(seed)), expanded_level(level, runs.effective_groups)
-    return [read(read_at) for read in readings(batches, functionals, runs.matrix())]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from app.kernel.samples.label_units import CELLS, LabelPairs
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW, moved_both_ways
-from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums, surer
+from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums, Sampled, surer
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.intervals import (
     ProportionInterval,
@@ -60,10 +60,10 @@ class Linearisation:
 
     value: float
     influence: Array
-    scale: Scale
-    strata: Strata
-    method: LinearMethod
-    bounds: Bounds = (0.0, 1.0)
+    scale: Scale = Scale.LINEAR
+    strata: Strata = Strata.WHOLE
+    method: LinearMethod = LinearMethod.INFLUENCE
+    bounds: Bounds = (None, None)
     freedom: float = np.inf
     sizes: tuple[float, float] | None = None
     worth: tuple[int, float] | None = None
@@ -73,6 +73,12 @@ class Linearisation:
     design_effect: float | None = None
     bias: float = 0.0
     second_order: float = 0.0
+
+    @classmethod
+    def of(cls, metric: Metric[Any], value: float, influence: Array, **known: Any) -> Self:
+        """A metric with the range and the scale that its card says, and what else is known."""
+        card = metric.card
+        return cls(value, influence, card.inference.scale, bounds=card.range, **known)
 
     @property
     def variance(self) -> float:
@@ -107,16 +113,14 @@ class Linearisation:
         return max(self.value - found.low, found.high - self.value) / two_sided_z(0.95)
 
     @property
-    def named(self) -> str:
-        """Name of the limits by its method."""
-        return self.name_of(self.method)
+    def sampled(self) -> Sampled:
+        """How its samples are drawn, which the name of the limits says."""
+        return Sampled.of(grouped=self.n_groups is not None, weighted=self.worth is not None)
 
-    def name_of(self, method: LinearMethod) -> str:
-        """Return the name of limits by a method."""
-        if self.n_groups is None:
-            return method.value if self.worth is None else f"weighted_{method.value}"
-        is_share = self.method is LinearMethod.WILSON
-        return f"{'grouped' if is_share else 'cluster'}_{method.value}"
+
+def by_influence(scale: Scale) -> LinearMethod:
+    """Return the method of limits on a scale."""
+    return LinearMethod.INFLUENCE_LOGIT if scale is Scale.LOGIT else LinearMethod.INFLUENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,23 +168,12 @@ class Influences(WeightedSamples):
             if computed.ndim and class_index is None:
                 raise ValueError(f"{metric.key} is a metric of one class")
             value = float(computed[class_index] if computed.ndim else computed)
+            found = Influence(np.full(self.scores.n_samples, np.nan), form.method)
             if np.isfinite(value):
-                return self._linear(metric, value, form.make(self, class_index, chosen))
-            return self._linear(metric, value, Influence(np.full(self.scores.n_samples, np.nan), form.method))
-
-    def _linear(self, metric: Metric[Scores], value: float, found: Influence) -> Linearisation:
+                found = form.make(self, class_index, chosen)
         worth = None if self.scores.weights is None else (self.scores.whole.used, self.scores.whole.effective)
-        return Linearisation(
-            value,
-            found.of_samples,
-            metric.card.inference.scale,
-            found.strata,
-            found.method,
-            metric.card.range,
-            found.freedom,
-            found.sizes,
-            worth,
-        )
+        known = {"strata": found.strata, "method": found.method, "freedom": found.freedom, "sizes": found.sizes}
+        return Linearisation.of(metric, value, found.of_samples, worth=worth, **known)
 
 
 # Of what is added up, relative to its terms.
@@ -234,7 +227,7 @@ def area_alone(area: float, variance: float, positives: float, negatives: float)
     """An area with a variance, without what each sample adds to it."""
     method = LinearMethod.DELONG_LOGIT
     sizes = positives, negatives
-    return Linearisation(area, np.array([variance**0.5]), Scale.LOGIT, Strata.BY_CLASS, method, sizes=sizes)
+    return Linearisation(area, np.array([variance**0.5]), Scale.LOGIT, Strata.BY_CLASS, method, (0.0, 1.0), sizes=sizes)
 
 
 def newcombe_area_limits(area: float, positives: float, negatives: float, level: float = 0.95) -> tuple[float, float]:
@@ -367,37 +360,18 @@ class UnitInfluences:
         if self.weights is not None:
             influence = influence * self.weights * (n / float(self.weights.sum()))
             worth = self.worth_of(self.weights[self.weights > 0])
-        logit = card.inference.scale is Scale.LOGIT
-        method = LinearMethod.INFLUENCE_LOGIT if logit else LinearMethod.INFLUENCE
-        return Linearisation(
-            value,
-            influence,
-            card.inference.scale,
-            Strata.WHOLE,
-            method,
-            card.range,
-            freedom=max(n - 1.0, 1.0),
-            worth=worth,
-            bias=bias,
-            second_order=second_order,
-        )
+        known = {"worth": worth, "bias": bias, "second_order": second_order}
+        method = by_influence(card.inference.scale)
+        return Linearisation.of(metric, value, influence, method=method, freedom=max(n - 1.0, 1.0), **known)
 
     def _of_mean(
         self, metric: Metric[Any], value: float, influence: Array, known: int, worth: tuple[int, float] | None = None
     ) -> Linearisation:
         """A ratio of sums over so many units that have a value."""
-        card = metric.card
-        return Linearisation(
-            value,
-            influence,
-            card.inference.scale,
-            Strata.WHOLE,
-            LinearMethod.WILSON if card.inference.is_share else LinearMethod.T,
-            card.range,
-            freedom=max((known if worth is None else worth[1]) - 1.0, 1.0),
-            worth=worth,
-            n_samples=self.n_units if self.added_up else None,
-        )
+        method = LinearMethod.WILSON if metric.card.inference.is_share else LinearMethod.T
+        freedom = max((known if worth is None else worth[1]) - 1.0, 1.0)
+        size = self.n_units if self.added_up else None
+        return Linearisation.of(metric, value, influence, method=method, freedom=freedom, worth=worth, n_samples=size)
 
     def design_effect(self, linear: Linearisation) -> float:
         """Return the variance relative to that of equally many units of one weight; NaN where that is 0."""
@@ -488,18 +462,9 @@ class LabelInfluences(UnitInfluences):
             influence, design = self._centred(derivatives), self._design(derivatives)
         card = expression.metric.card if isinstance(expression, Measure) else None
         scale = Scale.LINEAR if card is None else card.inference.scale
-        method = LinearMethod.INFLUENCE_LOGIT if scale is Scale.LOGIT else LinearMethod.INFLUENCE
-        return Linearisation(
-            float(value),
-            influence,
-            scale,
-            Strata.WHOLE,
-            method,
-            bounds(expression),
-            worth=self._worth,
-            n_samples=self.n_units if self.added_up else None,
-            design_effect=design,
-        )
+        form = scale, Strata.WHOLE, by_influence(scale), bounds(expression)
+        size = self.n_units if self.added_up else None
+        return Linearisation(float(value), influence, *form, worth=self._worth, n_samples=size, design_effect=design)
 
     @property
     def _worth(self) -> tuple[int, float] | None:

@@ -86,13 +86,19 @@ _KEPT = 200
 _AT_ONCE = 1 << 19
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Resampled:
-    """A functional of resampled data, and the method that reads its limits off the replicates."""
+    """A functional of resampled data, and the method that reads its limits off the replicates.
+
+    Attributes:
+        known: Its values (V) for the data, where the units are cells that do not tell them: how far these are off is no
+            sampling error.
+    """
 
     values: SampleFunctional
     read: Reading = summarise
     method: str = "bootstrap"
+    known: Array | None = None
 
 
 def resampled(expression: Expression, bounds: tuple[float | None, float | None]) -> Resampled:
@@ -199,7 +205,6 @@ def bootstrap_samples(
     shares: Shares = Shares.SAMPLED,
     grouping: Grouping | None = None,
     weighting: Array | None = None,
-    known: Sequence[Array] | None = None,
 ) -> list[Summary]:
     """Intervals of everything that is asked for; fixed class counts resample within the classes.
 
@@ -212,19 +217,17 @@ def bootstrap_samples(
         shares: Of the classes, fixed as observed or sampled.
         grouping: Draw whole groups of samples, of all of them; class counts are random then.
         weighting: (n) what each sample weighs besides, in every replicate.
-        known: Values (V) of everything for the data, where the units are cells that do not tell them: how far these are
-            off is no sampling error.
     """
     read_at = level if grouping is None else expanded_level(level, grouping.effective_groups)
     drawn = resamples(run, made, seed, shares, grouping)
     functionals = [each.values for each in asked]
     estimates = values_of(run, functionals, weighting)
     values = replicated(run, functionals, drawn, estimates, weighting)
-    if known is None:
-        return [each.read(found, own, read_at) for each, found, own in zip(asked, values, estimates, strict=True)]
     return [
-        each.read(found + (exact - own), exact, read_at)
-        for each, found, own, exact in zip(asked, values, estimates, known, strict=True)
+        each.read(found, own, read_at)
+        if each.known is None
+        else each.read(found + (each.known - own), each.known, read_at)
+        for each, found, own in zip(asked, values, estimates, strict=True)
     ]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.scipy_bridge import root_between
 from app.kernel.uncertainty.intervals import two_sided_z, wilson
 
 # A share below this is taken for 0, where the likelihood is highest or beyond.
@@ -123,8 +124,15 @@ class _Likelihood:
 
     def limit(self, code: int, end: float, reach: float) -> float:
         """Share of a class towards an end, 0 or 1, where the signed root is so large; the end if it is nowhere."""
-        line = self.line(code)
-        return _crossing(lambda share: self.signed_root(line(share)) - reach, float(self._shares[code]), end)
+        line, found = self.line(code), float(self._shares[code])
+
+        def excess(share: float) -> float:
+            return self.signed_root(line(share)) - reach
+
+        if excess(end) <= 0.0:
+            return end
+        # Of a level so small that rounding alone is beyond it, it is the share itself.
+        return found if excess(found) >= 0.0 else root_between(excess, found, end)
 
     def line(self, code: int) -> Callable[[float], Array]:
         """Shares by the share of one class: the others follow so that the likelihood falls least, and stay shares."""
@@ -149,26 +157,3 @@ class _Likelihood:
             return moved
 
         return shares_at
-
-
-def _crossing(excess: Callable[[float], float], inside: float, end: float) -> float:
-    """Return the zero of a rising curve that is negative inside, on the way to the end; the end if there is none."""
-    outside, above = end, excess(end)
-    if above <= 0.0:
-        return end
-    below = excess(inside)
-    if below >= 0.0:
-        # Of a level so small that rounding alone is beyond it.
-        return inside
-    for step in range(_STEPS):
-        if abs(outside - inside) <= _TOLERANCE:
-            break
-        # The curve is nearly straight; every third step halves, so that a bend costs no more than a bisection.
-        part = -below / (above - below) if step % 3 and np.isfinite(above) else 0.5
-        middle = inside + part * (outside - inside)
-        found = excess(middle)
-        if found <= 0.0:
-            inside, below = middle, found
-        else:
-            outside, above = middle, found
-    return 0.5 * (inside + outside)

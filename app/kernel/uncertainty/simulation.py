@@ -1,7 +1,7 @@
 """Intervals of metrics of one matrix by simulation: Dirichlet posterior and multinomial bootstrap."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 
@@ -16,8 +16,6 @@ from app.kernel.uncertainty.draws import (
     Prior,
     Shares,
     Summary,
-    evaluate_draws,
-    generator,
     pseudo_counts,
     summarise,
 )
@@ -28,7 +26,7 @@ DRAWS = 4000
 
 # From so many classes on the curvature of means over classes shows in coverage: 95 % intervals of H held the truth 92
 # times in 100 for 10 classes of 25, now 95 (benchmarks/coverage.py). For fewer, the posterior stays as it is.
-CURVED_CLASSES = 5
+_CURVED_CLASSES = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,14 +117,12 @@ class RowPosterior:
         shapes = worth + pseudo_counts(counts, self.prior, self.custom)
         return actual, np.where(actual[..., None] > 0, shapes, 0.0), scales
 
-    def drawn(self, functionals: Sequence[Functional], *, seed: int, draws: int = DRAWS) -> "Readings":
-        """Intervals of every functional of one matrix (K, K), all from the same draws.
-
-        With 5 or more classes limits are moved by what the curvature of a metric shifts its draws, see
-        ``draws.curvature_shift``.
+    @property
+    def middle(self) -> Array | None:
+        """The mean with so many classes that limits are moved by what the curvature of a metric shifts its draws, see
+        ``draws.curvature_shift``; else None.
         """
-        middle = self.mean() if self.counts.shape[-1] >= CURVED_CLASSES else None
-        return readings(self.batches(draws, generator(seed)), functionals, self.counts, middle)
+        return self.mean() if self.counts.shape[-1] >= _CURVED_CLASSES else None
 
 
 def _scattered(values: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -> Array:
@@ -241,26 +237,3 @@ def accelerated(skew: Array, draws: Array, estimate: Array, level: float = 0.95)
     limits = np.take_along_axis(ordered, positions.astype(np.int64), axis=0)
     low, high = np.where(np.isfinite(bias) & ~np.isnan(found.low), limits, np.nan)
     return replace(found, low=low, high=high, extended=np.zeros_like(found.extended))
-
-
-def estimates(counts: Array, functionals: Sequence[Functional]) -> list[Array]:
-    """Values (V) of every functional of one matrix (K, K): V is 1, or K for a list over the classes."""
-    table = Table(counts)
-    with silently():
-        return [np.atleast_1d(functional(table)) for functional in functionals]
-
-
-# Intervals of each functional at a level.
-Readings = Sequence[Callable[[float], Summary]]
-
-
-def readings(
-    batches: Iterable[Array | Table], functionals: Sequence[Functional], counts: Array, middle: Array | None = None
-) -> Readings:
-    """Intervals of functionals of a matrix (K, K) from batches of matrices, whose mean (K, K) is given where their
-    curvature matters.
-    """
-    drawn = [one.reshape(len(one), -1) for one in evaluate_draws(batches, functionals)]
-    centers = [None] * len(functionals) if middle is None else estimates(middle, functionals)
-    each = zip(drawn, estimates(counts, functionals), centers, strict=True)
-    return [partial(summarise, values, estimate, center=center) for values, estimate, center in each]

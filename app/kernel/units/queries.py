@@ -4,7 +4,6 @@ Items of equal score are in random order. Statistics that depend on it have thei
 form: a place among tied items holds their mean (McSherry & Najork 2008).
 """
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.numerics.scipy_bridge import log_factorial
 from app.kernel.numerics.weighted_units import WeightedUnits
 
 Positions = NDArray[np.intp]
@@ -322,10 +322,6 @@ def _falling(codes: Positions, values: Array, n_codes: int) -> Positions:
     return order
 
 
-# Numbers per piece.
-_MANY = 1 << 20
-
-
 def chance_of_a_hit(first: FirstRelevant, k: int) -> Array:
     """Probability that a relevant item is among the first k, shape (Q).
 
@@ -333,10 +329,14 @@ def chance_of_a_hit(first: FirstRelevant, k: int) -> Array:
     probability C(t - r, j) / C(t, j).
     """
     above = np.clip(k - first.before, 0, first.size)
-    found: Array = ((first.size > 0) & (above == first.size)).astype(np.float64)
-    cut = np.flatnonzero((above > 0) & (above < first.size))
+    found: Array = ((first.size > 0) & (above > first.size - first.relevant)).astype(np.float64)
+    cut = np.flatnonzero((above > 0) & (above <= first.size - first.relevant))
     if cut.size:
-        found[cut] = 1.0 - _each(_missed, first.size.take(cut), first.relevant.take(cut), above.take(cut))
+        sizes, relevant, drawn = (one.take(cut) for one in (first.size, first.relevant, above))
+        # A product over the smaller of r and j.
+        block, step = _counted_up(np.minimum(relevant, drawn))
+        logs = np.log1p(-np.maximum(relevant, drawn).take(block) / (sizes.take(block) - step))
+        found[cut] = -np.expm1(np.bincount(block, logs, cut.size))
     return found
 
 
@@ -347,9 +347,14 @@ def expected_reciprocal(first: FirstRelevant, k: float = np.inf) -> Array:
     np.divide(1.0, first.before + 1.0, out=found, where=alone & (first.size > 0) & (first.before < k))
     tied = np.flatnonzero(~alone & (first.before < k))
     if tied.size:
-        sizes, before = first.size.take(tied), first.before.take(tied)
-        inside = np.minimum(k - before, sizes).astype(np.intp)
-        found[tied] = _each(_reciprocal, sizes, first.relevant.take(tied), before, inside)
+        # The first of r relevant ones of t tied items is at place m with probability C(t - m, r - 1) / C(t, r).
+        sizes, relevant, before = (
+            one.take(tied).astype(np.float64) for one in (first.size, first.relevant, first.before)
+        )
+        block, step = _counted_up(np.minimum(k - before, sizes - relevant + 1).astype(np.intp))
+        others, place = relevant.take(block) - 1.0, step + 1.0
+        chances = np.exp(_log_choose(sizes.take(block) - place, others) - _log_choose(sizes, relevant).take(block))
+        found[tied] = np.bincount(block, chances / (before.take(block) + place), tied.size)
     return found
 
 
@@ -360,43 +365,15 @@ def expected_rank(first: FirstRelevant) -> Array:
     return known
 
 
-def _each(function: Callable[..., Array], width: Positions, *others: Positions) -> Array:
-    """Values of a function of tied blocks (b) whose work grows with a width: each distinct block once, those of similar
-    width together.
-    """
-    distinct, inverse = np.unique(np.stack([width, *others]), axis=1, return_inverse=True)
-    found = np.empty(distinct.shape[1])
-    start = 0
-    while start < found.size:
-        # Widths rise, so a few steps find the number of rows that fit.
-        stop = max(start + 1, int(np.searchsorted(distinct[0] * np.arange(1 - start, found.size + 1 - start), _MANY)))
-        found[start:stop] = function(*distinct[:, start:stop])
-        start = stop
-    return found.take(inverse.ravel())
+def _counted_up(sizes: Positions) -> tuple[Positions, Array]:
+    """For blocks (b) one after another the block and the place in it, from 0, of each of their items."""
+    block = np.repeat(np.arange(sizes.size), sizes)
+    return block, np.arange(float(block.size)) - (np.cumsum(sizes) - sizes).take(block)
 
 
-def _missed(sizes: Positions, relevant: Positions, above: Positions) -> Array:
-    """C(t - r, j) / C(t, j) as a product over the smaller of r and j."""
-    fewer, more = np.minimum(relevant, above)[:, None], np.maximum(relevant, above)[:, None]
-    step = np.arange(fewer.max())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        factors = np.maximum(sizes[:, None] - more - step, 0.0) / (sizes[:, None] - step)
-    missed: Array = np.multiply.reduce(np.where(step < fewer, factors, 1.0), axis=1)
-    return missed
-
-
-def _reciprocal(sizes: Positions, relevant: Positions, before: Positions, inside: Positions) -> Array:
-    """Sum of P(first at m) / (before + m) over the first places m of a block; P follows from place to place."""
-    t, r = sizes[:, None].astype(np.float64), relevant[:, None].astype(np.float64)
-    place = np.arange(1.0, float((sizes - relevant).max()) + 2.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.maximum(t - place + 1.0 - r + 1.0, 0.0) / (t - place + 1.0)
-    steps[:, :1] = r / t
-    steps[:, 1:] = np.where(place[1:] <= t - r + 1.0, steps[:, 1:], 0.0)
-    chances = np.multiply.accumulate(steps, axis=1) * (place <= inside[:, None])
-    # Place by place: the widths of other blocks must not affect the rounding of this one.
-    expected: Array = np.add.accumulate(chances / (before[:, None] + place), axis=1)[:, -1]
-    return expected
+def _log_choose(items: Array, chosen: Array) -> Array:
+    """Logarithm of the number of ways to choose so many of the items."""
+    return log_factorial(items) - log_factorial(chosen) - log_factorial(items - chosen)
 
 
 def expected_preference(q: Queries) -> Array:

@@ -48,10 +48,6 @@ class ClassShares:
         """Number of points that are simulated in all."""
         return max(len(self), self.in_all or 0)
 
-    def at(self, points: Array) -> Self:
-        """Return the shares at other points (G, K)."""
-        return replace(self, points=points)
-
     def leave(self, estimand: Estimand) -> bool:
         """Has the estimand the same value and the same limits at all of them?"""
         return estimand.insensitive and self.calibrated_to is None
@@ -170,12 +166,6 @@ class LimitSettings:
         """Level of two-sided limits, from which one-sided limits are taken too."""
         return self.alternative.two_sided_level(self.stated_level_of_each)
 
-    @property
-    def pseudo_counts(self) -> Array | None:
-        """Pseudo-counts (K, K) of a custom prior."""
-        counts = self.sampling.pseudo_counts
-        return None if counts is None else np.array(counts, dtype=np.float64)
-
     def of_any(self, count: int) -> Self:
         """Return the settings where each value is one of ``count`` that may be picked."""
         return replace(self, together=self.together * count)
@@ -221,10 +211,10 @@ class Estimate:
     note: str | None = None
 
     @classmethod
-    def of(cls, form: OverallInterval, value: float, level: float) -> Self:
+    def of(cls, form: OverallInterval, level: float) -> Self:
         """A value with its limits in closed form at a level."""
-        found = cls(value=value, low=form.low, high=form.high, level=level, method=form.method, given=form.given.value)
-        return found if form.refusal is None else found.without_limits(form.refusal)
+        found = cls(value=form.value, level=level, method=form.method, given=form.given.value)
+        return replace(found, low=form.low, high=form.high, reason=form.refusal)
 
     def without_limits(self, reason: NoLimits) -> Self:
         """The value alone, and why."""

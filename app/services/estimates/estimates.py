@@ -15,7 +15,6 @@ import numpy as np
 
 from app.domain.expressions.expressions import render
 from app.domain.options import IntervalMethod
-from app.kernel.matrix.table import Table
 from app.kernel.metrics.expression import (
     Combination,
     OverSlices,
@@ -28,7 +27,7 @@ from app.kernel.metrics.expression import (
     value_over_slices,
 )
 from app.kernel.metrics.families.combinations import Ends
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array
 from app.kernel.slices.extremes import level_of_any, level_of_pairs, mean_of, range_of, ratio_of
 from app.kernel.uncertainty.closed_forms import Method
 from app.kernel.uncertainty.designs import Given
@@ -37,6 +36,7 @@ from app.kernel.uncertainty.intervals import Limits, ProportionInterval, ValueWi
 from app.services.estimands import Estimand, estimand_of, estimands_in
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
 from app.services.estimates.methods import closed_forms, simulation
+from app.services.estimates.methods.closed_forms import limits_of_many as limits_of_many
 from app.services.estimates.run_data import RunData, joined
 
 _DEFAULTS = LimitSettings()
@@ -104,21 +104,6 @@ def estimate_at(
         [tuple(one.opened(settings.alternative, estimand.bounds) for one in point or ()) for point in found[place]]
         for place, estimand in enumerate(estimands)
     ]
-
-
-def limits_of_many(
-    estimand: Estimand, counts: Array, labels: Sequence[str], settings: LimitSettings = _DEFAULTS
-) -> tuple[Array, Array, Array] | None:
-    """Values with their limits (B) of one value of many matrices of independent samples (B, K, K), as `estimate` gives
-    them of each; NaN where there are none. None for what has no closed form.
-    """
-    table, one_form = Table(counts), replace(estimand, expression=canonical(estimand.expression, labels))
-    about_sample = is_about_sample(estimand.expression)
-    found = None if about_sample else closed_forms.limits_of_many(one_form, table, settings)
-    if found is None:
-        return None
-    with silently():
-        return estimand.functional(table), *found
 
 
 def values_at_shares(estimand: Estimand, run: RunData, shares: ClassShares) -> Array:

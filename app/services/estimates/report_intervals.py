@@ -15,22 +15,14 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, IntervalMethod, Options
 from app.domain.report import Interval
 from app.domain.wording import classes, names, numbered
-from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Every, Expression, Measure, is_biased, is_of_slices, measures, needs_counts
 from app.kernel.metrics.families.score_ranking import roc_auc, roc_auc_ovr_macro
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.closed_forms import (
-    Headlines,
-    OverallInterval,
-    curvature,
-    edge_pull,
-    equal_share_headlines,
-    headlines,
-)
-from app.kernel.uncertainty.designs import Independent, catalogue_rates
+from app.kernel.uncertainty.closed_forms import Headlines, Method, OverallInterval, curvature, edge_pull
+from app.kernel.uncertainty.designs import Given, catalogue_rates
 from app.kernel.uncertainty.draws import Prior, Shares
 from app.kernel.uncertainty.influence import effective_samples
 from app.services.estimands import Estimand, estimand_of
@@ -40,51 +32,36 @@ from app.services.estimates.methods.closed_forms import FEW_EFFECTIVE
 from app.services.estimates.methods.simulation import resampling_plan, simulated_form
 from app.services.estimates.run_data import RunData
 
-_FIRST = (slice(None), slice(1))
 # Of the longest that anyone waits: limits that take longer are made with those of everything.
 _QUICK = 0.1
 
 
-def overall_intervals(table: Table, level: float) -> list[dict[str, Interval]]:
-    """Return the intervals of `headline_intervals` that belong to overall metrics."""
-    return [_by_key(own, level) for own in first_headlines(table, level).overall]
-
-
-def first_headlines(table: Table, level: float) -> Headlines:
-    """Return the intervals of the first matrix of each pair, as they are computed."""
-    return headlines(Independent(table, _FIRST), level)
-
-
-def balanced_intervals(table: Table, found: Headlines) -> list[dict[str, Interval]]:
-    """Intervals of the second matrix of each pair, the first at balanced prevalence, by overall metric."""
-    return [_by_key(own, found.level) for own in equal_share_headlines(table, found)]
+def intervals_by_key(found: Iterable[Iterable[OverallInterval]], level: float) -> list[dict[str, Interval]]:
+    """Return the intervals of the overall metrics of each matrix as they are answered."""
+    return [{form.key: _as_interval(form, level) for form in forms} for forms in found]
 
 
 def headline_intervals(found: Headlines, labels: Sequence[tuple[str, ...]]) -> list[dict[str, Interval]]:
-    """Intervals by expression as they are answered: overall metrics by key, rates as ``recall@D``.
+    """Intervals of the first matrix of each pair by expression as they are answered: overall metrics by key, rates as
+    ``recall@D``.
 
     They are those of `estimate`, of many matrices of independent samples at once: a report has more than a hundred. A
     rate with denominator 0 has none.
     """
-    rates, level, method = found.rates, found.level, found.rates.method
+    rates, level, method = catalogue_rates(), found.level, Method.WILSON.value
     given_of = [given.value for given in rates.given]
     # (B, R, K): one matrix after another, and in it rate by rate.
-    ends = zip(*(end[:, :, 0].swapaxes(0, 1).tolist() for end in (rates.low, rates.high)), strict=True)
-    answers = []
-    for overall, own, of_matrix in zip(found.overall, labels, ends, strict=True):
-        suffixes, intervals = [f"@{write_label(label)}" for label in own], _by_key(overall, level)
+    ends = zip(*(end[:, :, 0].swapaxes(0, 1).tolist() for end in found.rates), strict=True)
+    answers = intervals_by_key(found.overall, level)
+    for intervals, own, of_matrix in zip(answers, labels, ends, strict=True):
+        suffixes = [f"@{write_label(label)}" for label in own]
         for key, given, lows, highs in zip(rates.keys, given_of, *of_matrix, strict=True):
             for suffix, low, high in zip(suffixes, lows, highs, strict=True):
                 # NaN alone differs from itself.
                 if low == low:
                     one: Interval = {"low": low, "high": high, "level": level, "method": method, "given": given}
                     intervals[key + suffix] = one
-        answers.append(intervals)
     return answers
-
-
-def _by_key(forms: Iterable[OverallInterval], level: float) -> dict[str, Interval]:
-    return {form.key: _as_interval(form, level) for form in forms}
 
 
 def _as_interval(form: OverallInterval, level: float) -> Interval:
@@ -133,10 +110,12 @@ def estimate_for_report(
         metrics = [metric for metric in metrics if not metric.card.needs_counts]
         asked = [(text, expression) for text, expression in asked if not needs_counts(expression)]
     estimands = [_every_value(metric, labels, task) for metric in metrics]
-    aliases = {text: render(expression, labels) for text, expression in asked}
+    # What is asked twice is answered once.
+    expressions = dict(asked)
+    aliases = {text: render(expression, labels) for text, expression in expressions.items()}
     known = {name for estimand in estimands for name in estimand.names}
     slow: list[Estimand] = []
-    for expression, name in zip((expression for _, expression in asked), aliases.values(), strict=False):
+    for expression, name in zip(expressions.values(), aliases.values(), strict=True):
         estimand = estimand_of(expression, name, labels, task=task)
         if not set(estimand.names) <= known:
             if everything or work_of(estimand, run, settings) <= _QUICK:
@@ -149,25 +128,22 @@ def estimate_for_report(
 
 
 def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
-    """Intervals of the values at balanced prevalence of a run of classes: closed forms of the headline where these are
-    what is asked for and samples are independent, else as `estimate_at` makes them at equal class prevalence.
+    """Intervals of the values at balanced prevalence of a run of classes, as `estimate_at` makes them at equal class
+    prevalence; of the headline metrics where these are what is asked for.
     """
     everything = options.intervals is IntervalChoice.ALL
     # There is one way to simulate other class shares.
     sampling = replace(options.sampling, method=IntervalMethod.POSTERIOR, shares=Shares.OBSERVED)
     settings = replace(settings_of(options), sampling=sampling)
     twins = [one for one in matrix_metrics(options) if one.card.has_twin(run.n_classes)]
-    if not (run.source.is_grouped or run.source.is_weighted or everything):
-        forms = run.at_equal_shares(settings.level_of_each)
-        bounds = {one.key: one.card.range for one in twins}
-        known = [(form.key, Estimate.of(form, nan, settings.level)) for form in forms]
-        return {key: one.opened(settings.alternative, bounds[key]).as_interval() for key, one in known}
     if not everything:
         twins = [one for one in twins if one.card.inference.headline]
     labels = run.source.labels
     estimands = [_every_value(one, labels, run.source.task) for one in twins]
     shares = ClassShares(np.full((1, run.n_classes), 1.0 / run.n_classes))
-    form = simulated_form(run, settings, shares, from_samples=False)
+    form = Estimate(value=nan, level=settings.level, method=Method.MOVER.value, given=Given.ACTUAL.value)
+    if everything or run.source.is_grouped or run.source.is_weighted:
+        form = simulated_form(run, settings, shares, from_samples=False)
     if (run.counts.sum(axis=1) == 0).any():
         nothing = form.without_limits(NoLimits.UNDEFINED).as_interval()
         return {one.key: nothing for one in twins if one.card.scope is Scope.OVERALL}

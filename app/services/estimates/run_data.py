@@ -44,11 +44,10 @@ from app.kernel.streamed.labels import StreamedLabels
 from app.kernel.streamed.metrics import StreamedInfluences, error_of_chance
 from app.kernel.streamed.rankings import StreamedRanking
 from app.kernel.streamed.scores import StreamedScores
-from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval, equal_share_headlines, headlines
-from app.kernel.uncertainty.designs import Design, Given, Grouped, Independent, NoLimits, Weighted
+from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval
+from app.kernel.uncertainty.designs import Design, Given, Grouped, Independent, NoLimits, Sampled, Weighted
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation, UnitInfluences
-from app.kernel.uncertainty.simulation import Readings
 from app.kernel.uncertainty.units import LabelUnits, Run, Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.stored import inputs_of_all, scores_of
@@ -86,7 +85,7 @@ class RunData:
         self._slices: dict[str, RunData | None] = {}
         self._divided: dict[tuple[str, int], SlicesOfRun] = {}
         # What was drawn last: limits of several levels follow from it.
-        self._drawn: tuple[Any, Readings] | None = None
+        self._drawn: tuple[Any, list[Array]] | None = None
         self._chances: dict[tuple[Any, ...], ErrorByChance] = {}
 
     @property
@@ -122,11 +121,9 @@ class RunData:
             return self.source.samples is not None or (form is not None and not form.needs_samples(self.source.facts))
         return self.source.samples is not None and self.source.samples.outputs is not None
 
-    def in_design(self, method: str, groups: str = "grouped") -> str:
+    def in_design(self, method: str) -> str:
         """Name of a method by the design of the samples: in groups, in weights, or neither."""
-        if self.source.is_grouped:
-            return f"{groups}_{method}"
-        return f"weighted_{method}" if self.source.is_weighted else method
+        return Sampled.of(grouped=self.source.is_grouped, weighted=self.source.is_weighted).named(method)
 
     def given(self, given: Given) -> str:
         """The counts that limits take as fixed: of weighted samples their number alone, or the classes where these are,
@@ -375,19 +372,17 @@ class RunData:
             hits, among = np.array([self.design.counts(rate, level) for rate in rates], dtype=np.float64).T
             return hits, among
         labels, influences = [rate.of for rate in rates if rate.of is not None], self.label_influences
-        if influences is None:
-            hits, among = (getattr(self.table, cells.column) for cells in (rates[0].hits, rates[0].among))
-        else:
-            hits, among = influences.designed.rates(rates[0]).as_counts(level)
+        assert influences is not None  # noqa: S101 - nothing but labels has rates beside classes
+        hits, among = influences.designed.rates(rates[0]).as_counts(level)
         return hits[labels], among[labels]
 
     @kept
     def closed_forms(self, level: float) -> Headlines:
         """Limits of the usual metrics at this level."""
-        return headlines(self.design, level)
+        return Headlines(self.design, level)
 
-    def drawn(self, asked: Any, draw: Callable[[], Readings]) -> Readings:
-        """Draws of its metrics, made anew where something else is asked for than the last time."""
+    def drawn(self, asked: Any, draw: Callable[[], list[Array]]) -> list[Array]:
+        """Draws (D, V) of its metrics, made anew where something else is asked for than the last time."""
         if self._drawn is None or self._drawn[0] != asked:
             self._drawn = asked, draw()
         return self._drawn[1]
@@ -400,8 +395,7 @@ class RunData:
         counts = self.counts[None, None]
         with silently():
             pairs = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
-        first = headlines(Independent(pairs, (slice(None), slice(1))), level)
-        return equal_share_headlines(pairs, first)[0]
+        return Headlines.of_pairs(pairs, level).at_equal_shares()[0]
 
     def by_chance(self, metric: Metric[Scores], parameters: Mapping[str, Any], seed: int) -> ErrorByChance | None:
         """A calibration error beside that of perfect probabilities; None for what is no calibration error."""

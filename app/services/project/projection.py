@@ -10,8 +10,8 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.errors import InvalidInput, OutOfReach
-from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.labels import unknown_label
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT, named, number, numbers
 from app.domain.options import DRAWS, Sampling
 from app.domain.wording import significant
@@ -225,9 +225,9 @@ class ClassSizes:
     actual: Array
 
     @classmethod
-    def of(cls, record: EvaluationRecord) -> "ClassSizes":
+    def of(cls, source: MatrixInput) -> "ClassSizes":
         """Make it from an evaluation."""
-        return cls(record.labels, record.counts.sum(axis=1).astype(np.float64))
+        return cls(source.labels, source.counts.sum(axis=1).astype(np.float64))
 
     def index(self, label: str, pointer: str) -> int:
         """Place of a class.
@@ -344,8 +344,12 @@ class ProjectedRun:
     def __init__(self, runs: Runs, estimands: Sequence[Estimand], scenario: Scenario) -> None:
         self.estimands, self.scenario = estimands, scenario
         self.identifier: UUID = runs.records[0].id
-        (self._run,) = runs.data
-        self.classes = ClassSizes(runs.labels, self._run.source.counts.sum(axis=1).astype(np.float64))
+        (self.data,) = runs.data
+        self.classes = ClassSizes.of(self.data.source)
+        # Those that are computed from the matrix, and those that are computed from the samples.
+        anew = scenario.recalibrate
+        sources = ((one, [each for each in estimands if (each.scored or anew) is one]) for one in (False, True))
+        self.by_source = {one: some for one, some in sources if some}
         self._settings = LimitSettings(
             level=scenario.level,
             seed=scenario.seed,
@@ -368,11 +372,11 @@ class ProjectedRun:
             raise InvalidInput.at(
                 "/old_prevalence", "no_samples", f"expected the share of {label!r} that probabilities are fitted to"
             )
-        if not self._run.scores.are_probabilities:
+        if not self.data.scores.are_probabilities:
             raise InvalidInput.at(
                 "/recalibrate", "needs_probabilities", "expected an evaluation of probabilities, not of scores"
             )
-        if isinstance(self._run.source.facts.get("threshold"), list):
+        if isinstance(self.data.source.facts.get("threshold"), list):
             raise InvalidInput.at(
                 "/recalibrate", "mixed_thresholds", "expected one threshold, the folds of the run have several"
             )
@@ -382,10 +386,6 @@ class ProjectedRun:
         """Shares (G, K) of this scenario; ``in_all`` says at how many limits will be asked for in the end."""
         return ClassShares(points, self.scenario.samples, self._calibrated_to, in_all)
 
-    def observed(self, estimand: Estimand) -> Array:
-        """Values (V) as the run is."""
-        return self._run.values(estimand)
-
     def values(self, estimand: Estimand, points: Array) -> Array:
         """Values (G, V) at shares (G, K).
 
@@ -394,7 +394,7 @@ class ProjectedRun:
         """
         shares = self.shares(points)
         self._refuse_too_many([estimand], shares)
-        return values_at_shares(estimand, self._run, shares)
+        return values_at_shares(estimand, self.data, shares)
 
     def estimates(self, estimands: Sequence[Estimand], shares: ClassShares) -> list[list[Estimates]]:
         """For every estimand its values with their limits at each point.
@@ -403,31 +403,28 @@ class ProjectedRun:
             OutOfReach: too many samples for so many points.
         """
         self._refuse_too_many(estimands, shares)
-        return estimate_at(estimands, self._run, shares, self._settings)
+        return estimate_at(estimands, self.data, shares, self._settings)
 
     def limits_of_prevalence(self, estimand: Estimand, shares: ClassShares) -> list[tuple[float, float]]:
         """Limits of what one point makes of each value of an estimand; NaN where they are not known."""
-        if self.scenario.recalibrate or self._run.uncounted is not None:
+        if self.scenario.recalibrate or self.data.uncounted is not None:
             return [(nan, nan)] * len(estimand.names)
         settings = replace(self._settings, alternative=Alternative.TWO_SIDED)
-        return [(one.low, one.high) for one in simulation.moved_by(estimand, self._run, shares, settings)]
-
-    def _from_samples(self, estimand: Estimand) -> bool:
-        return estimand.scored or self.scenario.recalibrate
+        return [(one.low, one.high) for one in simulation.moved_by(estimand, self.data, shares, settings)]
 
     def sharing_time_with(self, estimand: Estimand) -> list[Estimand]:
         """Return the estimands that are computed from the same data as this one: the matrix, or the samples."""
-        return [one for one in self.estimands if self._from_samples(one) is self._from_samples(estimand)]
+        return next(some for some in self.by_source.values() if estimand in some)
 
     def most_points(self, estimand: Estimand) -> int:
         """At how many shares values can be had in reasonable time."""
-        return simulation.most_points(self._run, from_samples=self._from_samples(estimand))
+        return simulation.most_points(self.data, from_samples=estimand in self.by_source.get(True, ()))
 
     def _refuse_too_many(self, estimands: Sequence[Estimand], shares: ClassShares) -> None:
         most = min(self.most_points(estimand) for estimand in estimands)
         if len(shares) > most:
             raise OutOfReach(
-                f"expected at most {most} points for {self._run.units.n_units} samples, got {len(shares)}: "
+                f"expected at most {most} points for {self.data.units.n_units} samples, got {len(shares)}: "
                 "metrics of probabilities pass over all samples at every point"
             )
 
@@ -437,9 +434,7 @@ class ProjectedRun:
 
     def design(self, shares: ClassShares, prevalence: str) -> ProjectionDesign:
         """Return the design of the intervals: of matrix metrics, and of metrics of probabilities beside them."""
-        of_samples = {shares.from_samples(estimand) for estimand in self.estimands}
-        designs = [self._design(shares, from_samples=one) for one in sorted(of_samples)]
-        first, *others = designs
+        first, *others = (self._design(shares, from_samples=one) for one in self.by_source)
         beside = SampleDesign(others[0].method, others[0].draws) if others else None
         side = self.scenario.alternative
         one_sided = None if side is Alternative.TWO_SIDED else side
@@ -447,14 +442,14 @@ class ProjectedRun:
 
     def _design(self, shares: ClassShares, *, from_samples: bool) -> ProjectionDesign:
         """Design of what is simulated of the matrix, or of the samples."""
-        if self._run.uncounted is not None:
+        if self.data.uncounted is not None:
             return ProjectionDesign(level=self.scenario.level, draws=0)
-        form = simulation.simulated_form(self._run, self._settings, shares, from_samples=from_samples)
+        form = simulation.simulated_form(self.data, self._settings, shares, from_samples=from_samples)
         return ProjectionDesign(
             level=form.level,
             draws=form.draws or 0,
             method=form.method,
-            class_counts=None if self._run.source.is_grouped else "fixed",
+            class_counts=None if self.data.source.is_grouped else "fixed",
             prior=form.prior,
             seed=form.seed,
         )
@@ -466,16 +461,15 @@ class ProjectedRun:
         if still:
             notes.append(f"Prevalence does not move {', '.join(one.text for one in still)}.")
         moved = [estimand for estimand in self.estimands if estimand not in still]
-        source, reason = self._run.source, self._run.uncounted
+        source, reason = self.data.source, self.data.uncounted
         if reason is NoLimits.NO_COUNTS and source.task is None:
             notes.append(f"No intervals: they need numbers of samples, and the matrix holds {source.content}.")
         elif reason is not None:
             notes.append(f"No intervals: {reason}.")
         else:
-            for from_samples in (False, True):
-                some = [one for one in self.estimands if shares.from_samples(one) is from_samples]
-                notes += self._cautions(some, shares, from_samples=from_samples) if some else []
-            groups = None if self._run.grouping is None else self._run.grouping.effective_groups
+            for from_samples, some in self.by_source.items():
+                notes += self._cautions(some, shares, from_samples=from_samples)
+            groups = None if self.data.grouping is None else self.data.grouping.effective_groups
             if moved and groups is not None and groups < FEW_GROUPS:
                 notes.append(
                     f"The groups count as {groups:.0f} equal ones. With fewer than {FEW_GROUPS} intervals can miss the "
@@ -492,8 +486,8 @@ class ProjectedRun:
                 "points."
             ]
         if not from_samples:
-            source = self._run.source
-            counts = source.counts if self._run.weighted is None else self._run.weighted.samples
+            source = self.data.source
+            counts = source.counts if self.data.weighted is None else self.data.weighted.samples
             return [] if source.is_grouped else [one.message for one in caution_findings(counts, source.labels)]
         biased = [one.text for one in estimands if is_biased(one.expression) and not shares.leave(one)]
         if not biased:
@@ -560,7 +554,7 @@ def _metrics(run: ProjectedRun, shares: ClassShares, written: Callable[[Array], 
     """By name everything at shares (G, K); ``written`` makes an answer of values (G)."""
     found = {}
     for estimand, at in zip(run.estimands, run.estimates(run.estimands, shares), strict=True):
-        own = run.observed(estimand)
+        own = run.data.values(estimand)
         for place, name in enumerate(estimand.names):
             ones = [estimates[place] for estimates in at]
             value, low, high = np.array([(one.value, one.low, one.high) for one in ones]).T
@@ -643,7 +637,7 @@ def _answered(
     run: ProjectedRun, estimand: Estimand, ranges: NamedRanges, reached: ShareExtremes, in_all: int
 ) -> dict[str, ExtremeValues]:
     """Both ends of every value of an estimand, with the limits there."""
-    observed = run.observed(estimand)
+    observed = run.data.values(estimand)
     found = {name: ExtremeValues(number(own), None, None) for name, own in zip(estimand.names, observed, strict=True)}
     known = np.flatnonzero(~np.isnan(reached.values[0]))
     if not known.size:

@@ -4,7 +4,7 @@ import numpy as np
 
 from app.kernel.compare.paired.joint import JointCounts
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.closed_forms import NUMERIC_NOISE, cell_sensitivities
+from app.kernel.uncertainty.closed_forms import NUMERIC_NOISE, cell_slopes
 from app.kernel.uncertainty.draws import Functional, Shares
 
 
@@ -21,10 +21,7 @@ def paired_variance(joint: JointCounts, functional: Functional, *, shares: Share
         raise ValueError(f"a paired difference needs two runs, not {joint.n_runs}")
     slopes = []
     for matrix, cells in zip(joint.matrices(), joint.truth * joint.n_classes + joint.predictions, strict=True):
-        moves, filled = cell_sensitivities(matrix, functional)
-        per_cell = np.zeros((matrix.size, moves.shape[1]))
-        per_cell[filled[:, 0] * joint.n_classes + filled[:, 1]] = moves / matrix[filled[:, 0], filled[:, 1]][:, None]
-        slopes.append(per_cell[cells])
+        slopes.append(cell_slopes(matrix, functional).reshape(-1, matrix.size).T[cells])
     gradient = slopes[0] - slopes[1]
     weighted = joint.counts[:, None] * gradient
     if shares is Shares.SAMPLED:

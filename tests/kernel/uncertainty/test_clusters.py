@@ -14,11 +14,11 @@ from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.groups import (
     GroupedCounts,
     expanded_level,
-    group_intervals,
     group_variance,
 )
 from app.kernel.uncertainty.intervals import wilson
 from tests.kernel.groups import design_effect, grouped_wilson, influences
+from tests.kernel.uncertainty.resampled import group_intervals
 
 Codes = NDArray[np.intp]
 ACCURACY, BALANCED, MACRO_F1 = (

@@ -10,11 +10,12 @@ from app.kernel.matrix.table import Table, at_equal_prevalence
 from app.kernel.metrics.card import Metric
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.uncertainty.closed_forms import Method, OverallInterval, equal_share_headlines, headlines
+from app.kernel.uncertainty.closed_forms import Headlines, Method, OverallInterval
 from app.kernel.uncertainty.designs import Given, Independent, NoLimits
 from app.kernel.uncertainty.intervals import jeffreys
 from app.kernel.uncertainty.simulation import RowPosterior
 from tests.kernel.matrices import matrices
+from tests.kernel.uncertainty.resampled import posterior_intervals
 
 SMOOTH = ("macro_f1", "mcc", "cohen_kappa")
 
@@ -23,7 +24,7 @@ def at_equal_shares(*counts: Array, level: float = 0.95) -> list[dict[str, Overa
     batch = np.array(counts, dtype=np.float64)[:, None]
     with silently():
         pairs = Table(np.concatenate([batch, at_equal_prevalence(batch)], axis=1))
-    found = equal_share_headlines(pairs, headlines(Independent(pairs, (slice(None), slice(1))), level))
+    found = Headlines.of_pairs(pairs, level).at_equal_shares()
     return [{one.key: one for one in own} for own in found]
 
 
@@ -55,7 +56,7 @@ def test_two_classes_are_moved_by_each_recall() -> None:
 def test_accuracy_is_balanced_accuracy() -> None:
     counts = np.array([[90.0, 8.0, 2.0], [3.0, 25.0, 2.0], [0.0, 1.0, 9.0]])
     (found,) = at_equal_shares(counts)
-    own = {one.key: one for one in headlines(Independent(Table(counts[None]))).overall[0]}["balanced_accuracy"]
+    own = {one.key: one for one in Headlines(Independent(Table(counts[None]))).overall[0]}["balanced_accuracy"]
     assert found["accuracy"] == own._replace(key="accuracy")
     assert set(found) == {"accuracy", *SMOOTH}
 
@@ -72,10 +73,8 @@ def test_they_lie_near_those_of_the_posterior(size: int) -> None:
     counts = np.round(rows * np.linspace(400, 4000, size)[:, None])
     (found,) = at_equal_shares(counts)
     metrics = [catalogue().of_matrices.by_name[key] for key in SMOOTH]
-    drawn = [
-        read(0.95)
-        for read in RowPosterior(counts).drawn([partial(at_twin, metric) for metric in metrics], seed=1, draws=2000)
-    ]
+    asked = [partial(at_twin, metric) for metric in metrics]
+    drawn = posterior_intervals(RowPosterior(counts), asked, seed=1, draws=2000)
     for key, one in zip(SMOOTH, drawn, strict=True):
         width = float((one.high - one.low)[0])
         assert abs(found[key].low - one.low[0]) < 0.12 * width, key

@@ -16,9 +16,8 @@ from app.kernel.uncertainty.draws import (
 )
 from app.kernel.uncertainty.simulation import (
     RowPosterior,
-    estimates,
 )
-from tests.kernel.uncertainty.resampled import bootstrap_intervals
+from tests.kernel.uncertainty.resampled import bootstrap_intervals, posterior_intervals
 
 THREE = np.array([[30.0, 5, 2], [4, 25, 6], [3, 0, 19]])
 METRICS = catalogue().of_matrices.metrics
@@ -28,7 +27,7 @@ SOME = [catalogue().of_matrices.by_name[key].compute for key in KEYS]
 
 def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
     functionals = [metric.compute for metric in METRICS]
-    found = [read(0.95) for read in RowPosterior(THREE, shares=Shares.SAMPLED).drawn(functionals, seed=1, draws=500)]
+    found = posterior_intervals(RowPosterior(THREE, shares=Shares.SAMPLED), functionals, seed=1, draws=500)
     for metric, summary in zip(METRICS, found, strict=True):
         there = ~np.isnan(summary.estimate) & (summary.undefined <= 25)
         assert np.all(summary.low[there] <= summary.estimate[there]), metric.key
@@ -37,9 +36,9 @@ def test_every_metric_of_the_catalogue_has_an_interval_that_holds_it() -> None:
 
 
 def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = [read(0.95) for read in RowPosterior(THREE).drawn(SOME, seed=3, draws=1000)]
+    whole = posterior_intervals(RowPosterior(THREE), SOME, seed=3, draws=1000)
     monkeypatch.setattr(simulation, "CELLS_PER_BATCH", 9 * 70)
-    parts = [read(0.95) for read in RowPosterior(THREE).drawn(SOME, seed=3, draws=1000)]
+    parts = posterior_intervals(RowPosterior(THREE), SOME, seed=3, draws=1000)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one.low, other.low)
         np.testing.assert_array_equal(one.high, other.high)
@@ -47,7 +46,7 @@ def test_batches_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_methods_agree_on_a_large_sample() -> None:
     counts = THREE * 20
-    bayes = [read(0.95) for read in RowPosterior(counts, shares=Shares.SAMPLED).drawn(SOME, seed=1)]
+    bayes = posterior_intervals(RowPosterior(counts, shares=Shares.SAMPLED), SOME, seed=1)
     plain = bootstrap_intervals(counts, SOME, seed=1)
     corrected = bootstrap_intervals(counts, SOME, seed=1, corrected=True)
     for position, functional in enumerate(SOME):
@@ -62,7 +61,7 @@ def test_fixed_class_counts_narrow_the_interval() -> None:
     free = bootstrap_intervals(THREE, accuracy, seed=1, draws=20_000)[0]
     fixed = bootstrap_intervals(THREE, accuracy, seed=1, draws=20_000, shares=Shares.OBSERVED)[0]
     assert fixed.deviation[0] < free.deviation[0]
-    assert estimates(THREE, accuracy)[0][0] == pytest.approx(74 / 94)
+    assert fixed.estimate[0] == pytest.approx(74 / 94)
 
 
 def test_priors_and_shares_reach_the_draws() -> None:
@@ -70,11 +69,11 @@ def test_priors_and_shares_reach_the_draws() -> None:
         catalogue().of_matrices.by_name["balanced_accuracy"].compute,
         catalogue().of_matrices.by_name["accuracy"].compute,
     ]
-    uniform = [read(0.95) for read in RowPosterior(THREE, prior=Prior.UNIFORM).drawn(balanced, seed=1)]
-    edge = [read(0.95) for read in RowPosterior(THREE).drawn(balanced, seed=1)]
+    uniform = posterior_intervals(RowPosterior(THREE, prior=Prior.UNIFORM), balanced, seed=1)
+    edge = posterior_intervals(RowPosterior(THREE), balanced, seed=1)
     assert uniform[0].high[0] < edge[0].high[0]
     fixed, random = (
-        [read(0.95) for read in RowPosterior(THREE, shares=one).drawn(balanced, seed=1)]
+        posterior_intervals(RowPosterior(THREE, shares=one), balanced, seed=1)
         for one in (Shares.OBSERVED, Shares.SAMPLED)
     )
     assert fixed[1].deviation[0] < random[1].deviation[0]
@@ -91,7 +90,7 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
     counts = ten_classes(25)
     keys = ("h_mean", "balanced_accuracy", "cramer_v", "max_recall")
     chosen = [catalogue().of_matrices.by_name[key].compute for key in keys]
-    found = [read(0.95) for read in RowPosterior(counts).drawn(chosen, seed=1, draws=20_000)]
+    found = posterior_intervals(RowPosterior(counts), chosen, seed=1, draws=20_000)
     drawn = evaluate_draws(RowPosterior(counts).batches(20_000, generator(1)), chosen)
     plain = [summarise(values[:, None], one.estimate) for values, one in zip(drawn, found, strict=True)]
     # H of noisy recalls is too low, association too high; a mean of recalls is straight.
@@ -108,7 +107,7 @@ def test_curvature_is_taken_out_of_the_limits() -> None:
 def test_curvature_is_left_alone_where_it_does_not_show() -> None:
     chosen = [catalogue().of_matrices.by_name["h_mean"].compute]
     for counts in (ten_classes(1000), THREE):
-        found = RowPosterior(counts).drawn(chosen, seed=1, draws=4000)[0](0.95)
+        found = posterior_intervals(RowPosterior(counts), chosen, seed=1, draws=4000)[0]
         drawn = evaluate_draws(RowPosterior(counts).batches(4000, generator(1)), chosen)[0]
         plain = summarise(drawn[:, None], found.estimate)
         assert (found.low[0], found.high[0]) == (plain.low[0], plain.high[0])
@@ -127,7 +126,7 @@ def test_limits_stay_among_the_draws() -> None:
     counts = 12.0 * np.eye(6) + np.eye(6, k=1)
     for metric in METRICS:
         low, high = metric.card.range
-        for summary in [read(0.95) for read in RowPosterior(counts).drawn([metric.compute], seed=2, draws=300)]:
+        for summary in [*posterior_intervals(RowPosterior(counts), [metric.compute], seed=2, draws=300)]:
             there = ~np.isnan(summary.low)
             assert low is None or np.all(summary.low[there] >= low - 1e-9), metric.key
             assert high is None or np.all(summary.high[there] <= high + 1e-9), metric.key

@@ -1,5 +1,7 @@
 """Closed-form intervals of samples in groups: against one class at a time, statsmodels, and independent samples."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
@@ -7,13 +9,14 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.closed_forms import headlines
+from app.kernel.uncertainty.closed_forms import Headlines
 from app.kernel.uncertainty.designs import (
     Given,
     Grouped,
     Independent,
     NoLimits,
     additive_influences,
+    catalogue_rates,
     design_effects,
     headline_metrics,
 )
@@ -48,17 +51,16 @@ def test_rates_are_those_of_each_class_alone(n_classes: int) -> None:
     # Some groups lack a class altogether.
     kept = ~((truth == 1) & (groups % 3 == 0))
     groups, truth, predicted = Grouping.of(groups[kept]).codes, truth[kept], predicted[kept]
-    found = headlines(Grouped(GroupedCounts.gather(groups, truth, predicted, n_classes)))
-    assert found.rates.method == "grouped_wilson"
-    assert set(found.rates.given) == {Given.GROUPS}
+    found = Headlines(Grouped(GroupedCounts.gather(groups, truth, predicted, n_classes)))
+    assert {(one.method, one.given) for one in found.overall[0][:1]} == {("grouped_wilson", Given.GROUPS)}
     seen = 0
-    for row, key in enumerate(found.rates.keys):
+    for row, key in enumerate(catalogue_rates().keys):
         if key not in ("recall", "specificity", "precision", "npv", "prevalence", "accuracy_ovr"):
             continue
         seen += 1
         for label in range(n_classes):
             expected = grouped_wilson(*rate_by_loop(key, label, groups, truth, predicted))
-            np.testing.assert_allclose([found.rates.low[row, label], found.rates.high[row, label]], expected, rtol=1e-9)
+            np.testing.assert_allclose([found.rates[0][row, label], found.rates[1][row, label]], expected, rtol=1e-9)
     assert seen >= 4
     hits = np.bincount(groups, truth == predicted).astype(float)
     accuracy = found.overall[0][0]
@@ -80,7 +82,7 @@ def test_design_effects_are_those_of_numeric_derivatives() -> None:
 def test_groups_of_one_have_the_intervals_of_independent_samples() -> None:
     _, truth, predicted = sample(np.random.default_rng(2), n_groups=100)
     runs = GroupedCounts.gather(np.arange(truth.size), truth, predicted, 3)
-    found, plain = headlines(Grouped(runs)), headlines(Independent(Table(runs.matrix())))
+    found, plain = Headlines(Grouped(runs)), Headlines(Independent(Table(runs.matrix())))
     effects = design_effects(Grouped(runs))
     for one, other in zip(found.overall[0], plain.overall[0], strict=True):
         assert one.key == other.key
@@ -88,30 +90,30 @@ def test_groups_of_one_have_the_intervals_of_independent_samples() -> None:
         width = other.high - other.low
         assert abs(one.low - other.low) < 0.02 * width, one.key
         assert abs(one.high - other.high) < 0.02 * width, one.key
-    np.testing.assert_allclose(found.rates.low, plain.rates.low, atol=1e-3)
-    np.testing.assert_allclose(found.rates.high, plain.rates.high, atol=1e-3)
+    np.testing.assert_allclose(found.rates[0], plain.rates[0], atol=1e-3)
+    np.testing.assert_allclose(found.rates[1], plain.rates[1], atol=1e-3)
 
 
 def test_copies_change_nothing() -> None:
     random = np.random.default_rng(3)
     truth, predicted = random.integers(0, 3, 90), random.integers(0, 3, 90)
-    once = headlines(Grouped(GroupedCounts.gather(np.arange(90), truth, predicted, 3)))
+    once = Headlines(Grouped(GroupedCounts.gather(np.arange(90), truth, predicted, 3)))
     groups, actual, called = (np.repeat(column, 4) for column in (np.arange(90), truth, predicted))
     runs = GroupedCounts.gather(groups, actual, called, 3)
-    copied, effects = headlines(Grouped(runs)), design_effects(Grouped(runs))
+    copied, effects = Headlines(Grouped(runs)), design_effects(Grouped(runs))
     for one, other in zip(once.overall[0], copied.overall[0], strict=True):
         np.testing.assert_allclose([one.low, one.high], [other.low, other.high], rtol=1e-9)
         assert effects[one.key] == pytest.approx(4 * 90 / 89, rel=1e-9)
-    np.testing.assert_allclose(once.rates.low, copied.rates.low, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(once.rates[0], copied.rates[0], rtol=1e-9, atol=1e-12)
 
 
 def test_what_one_group_has_alone_has_no_interval() -> None:
     groups = np.repeat([0, 1, 2], 10)
     truth = np.repeat([0, 0, 1], 10)
     predicted = np.tile([0, 1], 15)
-    found = headlines(Grouped(GroupedCounts.gather(groups, truth, predicted, 2)))
-    recall = found.rates.keys.index("recall")
-    assert np.isnan(found.rates.low[recall]).tolist() == [False, True]
+    found = Headlines(Grouped(GroupedCounts.gather(groups, truth, predicted, 2)))
+    recall = catalogue_rates().keys.index("recall")
+    assert np.isnan(found.rates[0][recall]).tolist() == [False, True]
     refused = {item.key: item.refusal for item in found.overall[0]}
     assert refused["balanced_accuracy"] is NoLimits.ONE_GROUP
     assert refused["accuracy"] is None
@@ -123,14 +125,14 @@ def test_perfect_recalls_keep_the_others_intervals() -> None:
     truth = np.tile([0] * 5 + [1] * 5, 20)
     random = np.random.default_rng(4)
     predicted = np.where((truth == 1) & (random.random(200) < 0.3), 0, truth)
-    found = headlines(Grouped(GroupedCounts.gather(groups, truth, predicted, 2)))
+    found = Headlines(Grouped(GroupedCounts.gather(groups, truth, predicted, 2)))
     low, high = found.recalls
     recall = np.array([1.0, (predicted[truth == 1] == 1).mean()])
     balanced = found.overall[0][1]
     assert balanced.low == pytest.approx(recall.mean() - 0.5 * np.hypot(*(recall - low)), rel=1e-9)
     assert balanced.high == pytest.approx(recall.mean() + 0.5 * (high - recall)[1], rel=1e-9)
     perfect = Grouped(GroupedCounts.gather(groups, truth, truth, 2))
-    of_f1 = headlines(perfect).overall[0][4]
+    of_f1 = Headlines(perfect).overall[0][4]
     # Nothing varies between the groups: what is left is what the recalls of 20 groups may be instead.
     assert (of_f1.method, of_f1.high) == ("grouped_mover", 1.0)
     assert 0.8 < of_f1.low < 0.95
@@ -143,7 +145,7 @@ def test_means_of_recalls_hold_the_truth() -> None:
     held = np.zeros(3)
     for _ in range(300):
         groups, truth, predicted = sample(random, n_groups=40, size=12)
-        found = headlines(Grouped(GroupedCounts.gather(groups, truth, predicted, 3))).overall[0]
+        found = Headlines(Grouped(GroupedCounts.gather(groups, truth, predicted, 3))).overall[0]
         held += [item.low <= 2 / 3 <= item.high for item in found[1:4]]
     assert (held / 300 > 0.91).all()
     assert (held / 300 < 0.99).all()
@@ -164,7 +166,7 @@ def test_influences_by_groups_agree_with_statsmodels() -> None:
     assert summed.variance * 299 / 300 == pytest.approx(float(fit.cov_params()[0, 0]), rel=1e-9)
     sizes = np.bincount(groups.codes)
     assert summed.freedom == pytest.approx(sizes.sum() ** 2 / (sizes**2).sum() - 1)
-    assert summed.named == "cluster_t"
+    assert summed.sampled.named(summed.method) == "cluster_t"
 
 
 @pytest.mark.parametrize("key", ["log_loss", "roc_auc", "au_imcp", "brier_skill_score", "fraction_uncertain"])
@@ -191,7 +193,9 @@ def test_the_variance_of_groups_is_none_with_one() -> None:
 def test_additive_influences_are_those_of_cells() -> None:
     groups, truth, predicted = sample(np.random.default_rng(10), n_groups=15)
     runs = GroupedCounts.gather(groups, truth, predicted, 3)
-    for metric, gradient in headline_metrics().gradients:
+    for metric in chain(*headline_metrics()):
+        gradient = metric.card.inference.gradient
+        assert gradient is not None
         found = additive_influences(runs, gradient(Table(runs.matrix())))
         expected = influences(runs, metric.compute)[:, 0]
         np.testing.assert_allclose(found, expected, atol=1e-9)
@@ -210,6 +214,6 @@ def test_what_is_rounding_is_no_variance_in_any_order(alike: str) -> None:
     for _ in range(20):
         order, names = random.permutation(truth.size), random.permutation(20)
         runs = GroupedCounts.gather(names[groups[order]], truth[order], predicted[order], 3)
-        found = {one.key: one for one in headlines(Grouped(runs)).overall[0]}
+        found = {one.key: one for one in Headlines(Grouped(runs)).overall[0]}
         for key in keys:
             assert found[key].refusal is NoLimits.DEGENERATE

@@ -1,6 +1,7 @@
 """The closed-form intervals of a report."""
 
 import warnings
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -10,20 +11,24 @@ from app.kernel.matrix.table import AdditiveGradient, Table, additive_variance, 
 from app.kernel.metrics.card import Mean, Scale, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
-from app.kernel.uncertainty.closed_forms import Method, OverallInterval, headlines
-from app.kernel.uncertainty.designs import Given, Independent, NoLimits, headline_metrics
+from app.kernel.uncertainty.closed_forms import Headlines, Method, OverallInterval
+from app.kernel.uncertainty.designs import Given, Independent, NoLimits, catalogue_rates, gradients_of, headline_metrics
 from app.kernel.uncertainty.intervals import jeffreys, limits_around, mean_limits, two_sided_z, wilson
 from app.kernel.uncertainty.simulation import RowPosterior
 from tests.bank import each
+from tests.kernel.uncertainty.resampled import posterior_intervals
 
 FOUR = np.array([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])
-GRADIENTS = {metric.key: gradient for metric, gradient in headline_metrics().gradients}
-
-SMOOTH = {metric.key: gradient for metric, gradient in headline_metrics().smooth}
+GRADIENTS = {
+    metric.key: gradient
+    for metric in chain(*headline_metrics())
+    if (gradient := metric.card.inference.gradient) is not None
+}
+SMOOTH = {metric.key: metric for metric in headline_metrics().smooth}
 
 
 def overall(counts: Array, level: float = 0.95) -> dict[str, OverallInterval]:
-    return {interval.key: interval for interval in headlines(Independent(Table(counts)), level).overall[0]}
+    return {interval.key: interval for interval in Headlines(Independent(Table(counts)), level).overall[0]}
 
 
 def test_the_matrix_with_one_weak_class() -> None:
@@ -45,7 +50,7 @@ def test_accuracy_is_wilson() -> None:
 def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
     rng = np.random.default_rng(5)
     table = Table(rng.integers(0, 30, (6, 6)))
-    rates = headlines(Independent(table)).rates
+    rates = Headlines(Independent(table)).rates
     declared = [
         metric.key
         for metric in catalogue().of_matrices.of_scope(Scope.CLASS)
@@ -53,11 +58,11 @@ def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
     ]
     overlaps = [one.key for one in catalogue().of_matrices.metrics if one.card.inference.overlap is not None]
     assert overlaps == ["f1", "jaccard"]
-    assert list(rates.keys) == declared + overlaps
-    for row, key in enumerate(rates.keys):
+    assert list(catalogue_rates().keys) == declared + overlaps
+    for row, key in enumerate(catalogue_rates().keys):
         values = catalogue().of_matrices.by_name[key](table)
-        assert np.all((rates.low[row] <= values) & (values <= rates.high[row])), key
-    given = dict(zip(rates.keys, rates.given, strict=True))
+        assert np.all((rates[0][row] <= values) & (values <= rates[1][row])), key
+    given = dict(zip(catalogue_rates().keys, catalogue_rates().given, strict=True))
     assert given["precision"] is Given.PREDICTED
     assert given["npv"] is Given.PREDICTED
     assert given["recall"] is Given.ACTUAL
@@ -67,22 +72,22 @@ def test_every_rate_of_the_catalogue_has_limits_around_its_value() -> None:
 @pytest.mark.parametrize(("right", "missed", "false"), [(40, 10, 5), (0, 3, 4), (7, 0, 0)])
 def test_f1_has_the_limits_of_the_overlap_that_it_follows_from(right: int, missed: int, false: int) -> None:
     """Wilson's, by scipy, for TP of TP + FN + FP."""
-    rates = headlines(Independent(Table(np.array([[right, missed], [false, 50]])))).rates
+    rates = Headlines(Independent(Table(np.array([[right, missed], [false, 50]])))).rates
     ends = binomtest(right, right + missed + false).proportion_ci(0.95, method="wilson")
-    jaccard, f1 = (rates.keys.index(key) for key in ("jaccard", "f1"))
+    jaccard, f1 = (catalogue_rates().keys.index(key) for key in ("jaccard", "f1"))
     expected = np.array([ends.low, ends.high])
     for place, limits in ((jaccard, expected), (f1, 2 * expected / (1 + expected))):
-        found = [rates.low[place, 0], rates.high[place, 0]]
+        found = [rates[0][place, 0], rates[1][place, 0]]
         np.testing.assert_allclose(found, limits, rtol=1e-12, atol=1e-12)
 
 
 def test_rates_without_denominator_are_nan() -> None:
     counts = np.array([[5, 0, 1], [0, 0, 0], [2, 0, 3]])
-    rates = headlines(Independent(Table(counts))).rates
-    position = {key: row for row, key in enumerate(rates.keys)}
-    assert np.isnan(rates.low[position["recall"], 1])
-    assert np.isnan(rates.high[position["precision"], 1])
-    assert np.isfinite(rates.low[position["recall"], [0, 2]]).all()
+    rates = Headlines(Independent(Table(counts))).rates
+    position = {key: row for row, key in enumerate(catalogue_rates().keys)}
+    assert np.isnan(rates[0][position["recall"], 1])
+    assert np.isnan(rates[1][position["precision"], 1])
+    assert np.isfinite(rates[0][position["recall"], [0, 2]]).all()
 
 
 def test_an_empty_class_leaves_no_mean_of_recalls() -> None:
@@ -155,12 +160,8 @@ def test_mover_works_on_batches() -> None:
 def test_where_nothing_varies_limits_are_those_of_the_recalls(counts: Array) -> None:
     """The posterior, which draws the recalls themselves, is the witness."""
     found = overall(counts)
-    drawn = [
-        read(0.95)
-        for read in RowPosterior(counts.astype(float)).drawn(
-            [metric.compute for metric, _ in headline_metrics().smooth], seed=1, draws=20_000
-        )
-    ]
+    asked = [metric.compute for metric in SMOOTH.values()]
+    drawn = posterior_intervals(RowPosterior(counts.astype(float)), asked, seed=1, draws=20_000)
     for key, summary in zip(SMOOTH, drawn, strict=True):
         assert found[key].method == Method.MOVER
         assert found[key].given is Given.ACTUAL
@@ -181,9 +182,9 @@ def exact_coverage(sizes: tuple[int, int], recalls: tuple[float, float]) -> dict
     chance = np.outer(*(binom.pmf(np.arange(n + 1), n, p) for n, p in zip(sizes, recalls, strict=True))).ravel()
     rows = np.array([[recalls[0], 1 - recalls[0]], [1 - recalls[1], recalls[1]]])
     truth = Table(rows * np.array(sizes)[:, None])
-    values = {metric.key: float(metric(truth)) for metric, _ in headline_metrics().smooth}
+    values = {metric.key: float(metric(truth)) for metric in SMOOTH.values()}
     held, defined = dict.fromkeys(SMOOTH, 0.0), dict.fromkeys(SMOOTH, 0.0)
-    for intervals, weight in zip(headlines(Independent(Table(counts[:, None]))).overall, chance, strict=True):
+    for intervals, weight in zip(Headlines(Independent(Table(counts[:, None]))).overall, chance, strict=True):
         for one in intervals:
             if one.key in SMOOTH and one.refusal is not NoLimits.UNDEFINED:
                 defined[one.key] += weight
@@ -207,9 +208,9 @@ def test_a_class_that_shows_no_spread_only_widens_limits() -> None:
         counts = rng.integers(0, 12, (3, 3)).astype(float)
         counts[2] = (0, 0, rng.integers(1, 6))
         table, found = Table(counts), overall(counts)
-        gradients = stack([gradient(table) for gradient in SMOOTH.values()])
+        gradients = gradients_of([*SMOOTH.values()], table)
         errors = two_sided_z(0.95) * np.sqrt(additive_variance(table, gradients))
-        for (metric, _), error in zip(headline_metrics().smooth, errors.tolist(), strict=True):
+        for metric, error in zip(SMOOTH.values(), errors.tolist(), strict=True):
             low, high = metric.card.range
             assert low is not None
             assert high is not None
@@ -222,7 +223,7 @@ def test_a_class_that_shows_no_spread_only_widens_limits() -> None:
 def test_degenerate_matrices_neither_warn_nor_fail(counts: Array) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for interval in headlines(Independent(Table(counts))).overall[0]:
+        for interval in Headlines(Independent(Table(counts))).overall[0]:
             assert (interval.refusal is None) == (not np.isnan(interval.low))
 
 

@@ -11,7 +11,7 @@ from app.kernel.metrics.expression import compute
 from app.kernel.metrics.families.averages import macro_f1
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.label_units import LabelPairs
-from app.kernel.uncertainty.closed_forms import headlines
+from app.kernel.uncertainty.closed_forms import Headlines
 from app.kernel.uncertainty.designs import Independent
 from app.kernel.uncertainty.influence import LabelInfluences, cell_derivatives
 from app.kernel.uncertainty.units import LabelUnits
@@ -114,7 +114,7 @@ def one_label_each(size: int = 400) -> tuple[Array, Mask, Mask]:
 
 def test_labels_that_exclude_each_other_have_the_limits_of_classes() -> None:
     matrix, truth, predicted = one_label_each()
-    expected = {one.key: (one.low, one.high) for one in headlines(Independent(Table(matrix))).overall[0]}
+    expected = {one.key: (one.low, one.high) for one in Headlines(Independent(Table(matrix))).overall[0]}
     found = influences_of(truth, predicted).recall_means(0.95)
     for mean, key in ((Mean.ARITHMETIC, "balanced_accuracy"), (Mean.GEOMETRIC, "g_mean"), (Mean.HARMONIC, "h_mean")):
         assert found[mean] == pytest.approx(expected[key], rel=1e-12)

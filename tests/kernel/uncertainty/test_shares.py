@@ -8,7 +8,7 @@ from scipy.stats import chi2
 from app.kernel.matrix.prevalence import estimate_by_likelihood
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.intervals import wilson
-from app.kernel.uncertainty.shares import _crossing, likelihood_limits, moves_by_old, spread_by_old
+from app.kernel.uncertainty.shares import likelihood_limits, moves_by_old, spread_by_old
 
 
 def calibrated(old: Array, new: Array, size: int, seed: int, apart: float = 1.2) -> Array:
@@ -103,7 +103,6 @@ def test_an_absent_class_is_not_moved_by_old_shares() -> None:
 
 def test_limits_of_next_to_no_confidence_are_the_share() -> None:
     """Rounding alone then takes the likelihood beyond what is allowed, at the share itself too."""
-    assert _crossing(lambda _: 1e-9, 0.3, 1.0) == 0.3
     old = np.array([0.5, 0.5])
     ratios = calibrated(old, np.array([0.7, 0.3]), 60, 3) / old
     shares = estimate_by_likelihood(ratios * old, old, tolerance=1e-14).shares

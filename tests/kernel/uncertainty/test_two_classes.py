@@ -6,6 +6,7 @@ import pytest
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.draws import Prior
 from app.kernel.uncertainty.simulation import RowPosterior
+from tests.kernel.uncertainty.resampled import posterior_intervals
 from tests.kernel.uncertainty.two_classes import BOUNDARIES, mean_cdf, mean_limits
 
 TWO = np.array([[40.0, 10.0], [5.0, 45.0]])
@@ -28,8 +29,9 @@ def test_published_limits(key: str, prior: Prior, expected: tuple[float, float])
 def test_draws_converge_to_the_exact_limits(
     key: str, counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 ) -> None:
-    (read,) = RowPosterior(counts).drawn([catalogue().of_matrices.by_name[key].compute], seed=3, draws=60_000)
-    drawn = read(0.95)
+    (drawn,) = posterior_intervals(
+        RowPosterior(counts), [catalogue().of_matrices.by_name[key].compute], seed=3, draws=60_000
+    )
     tolerance = 5 * float(drawn.monte_carlo_error[0]) + 1e-4
     assert mean_limits(counts, key) == pytest.approx((float(drawn.low[0]), float(drawn.high[0])), abs=tolerance)
 

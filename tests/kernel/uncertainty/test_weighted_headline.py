@@ -1,21 +1,23 @@
 """Limits of weighted samples: statsmodels' sandwich, derivatives by each weight, and equality for equal weights."""
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pytest
 
-from app.kernel.matrix.table import Table, WeightedCounts, stack
+from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import closed_forms
-from app.kernel.uncertainty.closed_forms import Headlines, headlines
+from app.kernel.uncertainty.closed_forms import Headlines
 from app.kernel.uncertainty.designs import (
     DesignedRate,
     DesignedSums,
     Independent,
     Weighted,
     design_effects,
+    gradients_of,
     headline_metrics,
 )
 from app.kernel.uncertainty.draws import Shares, generator
@@ -49,13 +51,13 @@ def test_samples_of_one_weight_have_the_limits_of_those_without(n_classes: int, 
         # A class that is always right stands at an edge.
         predicted = np.where(truth == 2, 2, predicted)
     weighted = WeightedCounts.of(truth, predicted, np.full(size, 2.5), n_classes)
-    found, plain = headlines(Weighted(weighted), level), headlines(Independent(Table(weighted.samples)), level)
+    found, plain = Headlines(Weighted(weighted), level), Headlines(Independent(Table(weighted.samples)), level)
     for own, expected in zip(found.overall[0], plain.overall[0], strict=True):
         assert own.key == expected.key
         np.testing.assert_allclose([own.low, own.high], [expected.low, expected.high], rtol=1e-12, err_msg=own.key)
         assert own.method == f"weighted_{expected.method}"
-    np.testing.assert_allclose(found.rates.low, plain.rates.low, rtol=1e-11, atol=1e-14)
-    np.testing.assert_allclose(found.rates.high, plain.rates.high, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(found.rates[0], plain.rates[0], rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(found.rates[1], plain.rates[1], rtol=1e-11, atol=1e-14)
     assert design_effects(Weighted(weighted))["accuracy"] == pytest.approx(1.0, rel=1e-12)
 
 
@@ -92,7 +94,7 @@ def test_variances_of_smooth_metrics_add_up_what_each_sample_moves() -> None:
     truth, predicted, weights = samples(4, 80)
     weighted = WeightedCounts.of(truth, predicted, weights, 4)
     table, step = Table(weighted.counts), 1e-5
-    for metric, gradient in headline_metrics().gradients:
+    for metric in chain(*headline_metrics()):
         moves = np.zeros(truth.size)
         for place in range(truth.size):
             both = []
@@ -102,7 +104,7 @@ def test_variances_of_smooth_metrics_add_up_what_each_sample_moves() -> None:
                 both.append(float(metric(Table(WeightedCounts.of(truth, predicted, moved, 4).counts))))
             moves[place] = (both[0] - both[1]) / (2.0 * step)
         expected = float(moves @ moves)
-        found = Weighted(weighted).variances(stack([gradient(table)]))
+        found = Weighted(weighted).variances(gradients_of([metric], table))
         assert float(found[0]) == pytest.approx(expected, rel=1e-6), metric.key
         by_cells = closed_forms.variance(weighted.counts, metric, squares=weighted.squares)
         assert float(by_cells[0]) == pytest.approx(expected, rel=1e-6), metric.key
@@ -112,7 +114,7 @@ def test_variances_of_smooth_metrics_add_up_what_each_sample_moves() -> None:
 def test_derivatives_of_equal_weights_give_the_plain_variance(design: Shares) -> None:
     truth, predicted, _ = samples(3, 90)
     weighted = WeightedCounts.of(truth, predicted, np.full(90, 4.0), 3)
-    for metric, _ in headline_metrics().gradients:
+    for metric in chain(*headline_metrics()):
         plain = closed_forms.variance(weighted.samples, metric, shares=design)
         found = closed_forms.variance(weighted.counts, metric, shares=design, squares=weighted.squares)
         np.testing.assert_allclose(found, plain, rtol=1e-6, err_msg=metric.key)
@@ -122,13 +124,13 @@ def test_whole_weights_are_no_counts_and_their_unit_says_nothing() -> None:
     truth, predicted, _ = samples(2, 100)
     weights = np.random.default_rng(3).integers(1, 6, 100).astype(float)
     weighted = WeightedCounts.of(truth, predicted, weights, 2)
-    found = headlines(Weighted(weighted))
+    found = Headlines(Weighted(weighted))
     repeated = np.repeat(np.arange(100), weights.astype(int))
     counts = WeightedCounts.of(truth[repeated], predicted[repeated], np.ones(repeated.size), 2).samples
-    counted = headlines(Independent(Table(counts)))
+    counted = Headlines(Independent(Table(counts)))
     for key in ("accuracy", "balanced_accuracy", "mcc"):
         assert np.ptp(ends(found, key)) > 1.3 * np.ptp(ends(counted, key))
-        scaled = headlines(Weighted(WeightedCounts.of(truth, predicted, 1e-6 * weights, 2)))
+        scaled = Headlines(Weighted(WeightedCounts.of(truth, predicted, 1e-6 * weights, 2)))
         np.testing.assert_allclose(ends(scaled, key), ends(found, key), rtol=1e-12)
 
 
@@ -136,10 +138,10 @@ def test_samples_without_weight_are_not_there() -> None:
     truth, predicted, weights = samples(3, 120)
     weights[::3] = 0.0
     used = weights > 0
-    found = headlines(Weighted(WeightedCounts.of(truth, predicted, weights, 3)))
-    alone = headlines(Weighted(WeightedCounts.of(truth[used], predicted[used], weights[used], 3)))
+    found = Headlines(Weighted(WeightedCounts.of(truth, predicted, weights, 3)))
+    alone = Headlines(Weighted(WeightedCounts.of(truth[used], predicted[used], weights[used], 3)))
     assert found.overall == alone.overall
-    np.testing.assert_array_equal(found.rates.low, alone.rates.low)
+    np.testing.assert_array_equal(found.rates[0], alone.rates[0])
 
 
 def test_rates_at_an_edge_are_worth_kish_effective_samples() -> None:
@@ -173,7 +175,7 @@ def test_draws_of_one_weight_are_those_without() -> None:
 def test_no_limit_leaves_the_range_of_its_metric() -> None:
     codes, outside = np.array([0, 1, 1]), []
     for heavy in (1.0, 4.0, 50.0):
-        found = headlines(Weighted(WeightedCounts.of(codes, np.array([0, 1, 0]), np.array([1.0, heavy, 1.0]), 2)))
+        found = Headlines(Weighted(WeightedCounts.of(codes, np.array([0, 1, 0]), np.array([1.0, heavy, 1.0]), 2)))
         for one in found.overall[0]:
             lowest, highest = catalogue().by_name[one.key].card.range
             assert lowest is not None

@@ -4,20 +4,21 @@ are and at another class prevalence.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import hypot, isfinite, isnan, nan
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from app.kernel.compare.linear import linearised
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Part
-from app.kernel.metrics.expression import Every, Measure, usual_measure
+from app.kernel.metrics.expression import Every, Measure, is_about_sample, usual_measure
 from app.kernel.metrics.families.score_ranking import recall_at, roc_auc, specificity_at
 from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.influence import LinearMethod, Strata
-from app.kernel.uncertainty.closed_forms import Method, headline_limits
+from app.kernel.uncertainty.closed_forms import Headlines, Method
 from app.kernel.uncertainty.designs import GIVEN, Given, Independent
 from app.kernel.uncertainty.draws import AreaInterval
 from app.kernel.uncertainty.influence import (
@@ -40,10 +41,11 @@ from app.kernel.uncertainty.intervals import (
     share_limits,
 )
 from app.services.estimands import Estimand
-from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
+from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
 from app.services.estimates.methods.simulation import shifted_values
 from app.services.estimates.run_data import RunData
 
+_DEFAULTS = LimitSettings()
 # With fewer samples behind the variance of a mean its t interval misses its level.
 FEW_EFFECTIVE: Final = 10
 # That many of all samples would carry it if none stood out: a third for values with a normal distribution.
@@ -59,62 +61,78 @@ def in_closed_form(estimand: Estimand, run: RunData, settings: LimitSettings) ->
     expression, usual = estimand.expression, usual_measure(estimand.expression)
     if isinstance(expression, Measure) and (part := expression.metric.card.inference.part) is not None:
         return _of_part(estimand, expression, part, run, settings)
-    if estimand.rates is not None:
-        return _of_rates(estimand, estimand.rates, run, settings)
     # Those of labels are no approximations.
-    exact = estimand.task is not None or not settings.simulate
-    overlap = None if usual is None or not exact else usual.metric.card.inference.overlap
-    if usual is not None and overlap is not None:
-        return _of_overlaps(estimand, usual, overlap, run, settings)
+    proportion = _proportion(estimand, run.n_classes, simulate=estimand.task is None and settings.simulate)
+    if proportion is not None:
+        counted = run.counted(proportion.rates, settings.level_of_each)
+        ends = proportion.limits(_limits_of_counts(counted, settings), run.table)
+        return _by_proportions(estimand, ends, run.given(GIVEN[proportion.rates[0].among]), run, settings)
     if estimand.scored:
         return _of_label_tables(estimand, run, settings) or _of_samples(estimand, run, settings)
-    if usual is None or settings.simulate or not usual.metric.card.inference.headline:
+    if usual is None or settings.simulate:
         return None
-    form = run.closed_forms(settings.level_of_each).of(usual.metric)
-    return None if form is None else (Estimate.of(form, float(run.values(estimand)[0]), settings.level),)
+    forms = run.closed_forms(settings.level_of_each).of(usual.metric)
+    return None if forms is None else (Estimate.of(forms[0], settings.level),)
 
 
 # --- rates, and the usual metrics of a matrix ------------------------------------------------------------------------
 
 
-def _of_rates(estimand: Estimand, rates: Sequence[Rate], run: RunData, settings: LimitSettings) -> Estimates:
-    """An estimand that is a rate or follows from one: the same limits by whatever name the rate is asked for. A label
-    is there or not in every sample, so its rates are those of two classes.
+class _Proportion(NamedTuple):
+    """Rates (V), and the map from their limits (V, ...) in a table (...) to those of the values."""
+
+    rates: Sequence[Rate]
+    limits: Callable[[Limits, Table], Limits]
+
+
+def _proportion(estimand: Estimand, n_classes: int, *, simulate: bool) -> _Proportion | None:
+    """The rates that an estimand is or follows from, so that it has the same limits by whatever name it is asked for;
+    None for others. A label is there or not in every sample, so its rates are those of two classes.
+
+    F1 and the Jaccard index follow from the share of actual and predicted members that are both, unless all but rates
+    is to be simulated.
     """
-    each = zip(*_limits_of_counts(run.counted(rates, settings.level_of_each), settings), strict=True)
-    # Of two classes one may have the rate of the other turned round.
-    low, high = np.array([_on_line(rate, ends, run.table) for rate, ends in zip(rates, each, strict=True)]).T
-    return _by_proportions(estimand, (low, high), run.given(GIVEN[rates[0].among]), run, settings)
+    if (rates := estimand.rates) is not None:
+        return _Proportion(rates, partial(_on_lines, rates))
+    usual = None if simulate else usual_measure(estimand.expression)
+    overlap = None if usual is None else usual.metric.card.inference.overlap
+    if usual is None or overlap is None:
+        return None
+    classes = [usual.of] if isinstance(usual.of, int) else range(n_classes)
+    both = [Rate(ConfusionCells.TP, ConfusionCells.UNION, of) for of in classes]
+    return _Proportion(both, lambda ends, _: (overlap(ends[0]), overlap(ends[1])))
 
 
-def _on_line(rate: Rate, ends: Limits, table: Table) -> Limits:
-    """Limits of what is a line of a rate, from those of the rate."""
-    times = table.counts.sum(axis=(-2, -1)) if rate.counted else 1.0
-    low, high = rate.line.limits(*ends)
-    return times * low, times * high
+def _on_lines(rates: Sequence[Rate], ends: Limits, table: Table) -> Limits:
+    """Limits of what are lines of rates: of two classes one may have the rate of the other turned round."""
+    lines = [rate.line.limits(*own) for rate, *own in zip(rates, *ends, strict=True)]
+    times = [table.n if rate.counted else 1.0 for rate in rates]
+    low, high = np.stack([np.multiply(one, line) for one, line in zip(times, lines, strict=True)], axis=1)
+    return low, high
 
 
-def limits_of_many(estimand: Estimand, table: Table, settings: LimitSettings) -> Limits | None:
-    """Limits (B) of one value of many matrices of independent samples (B, K, K), as `in_closed_form` makes them of
-    each; NaN where there are none. None for what has no closed form.
+def limits_of_many(
+    estimand: Estimand, counts: Array, labels: Sequence[str], settings: LimitSettings = _DEFAULTS
+) -> tuple[Array, Array, Array] | None:
+    """Values with their limits (B) of one value of many matrices of independent samples (B, K, K), as `estimate` gives
+    them of each; NaN where there are none. None for what has no closed form.
     """
-    design, expression = Independent(table), usual_measure(estimand.expression)
+    design, level = Independent(table := Table(counts)), settings.level_of_each
+    if is_about_sample(estimand.expression):
+        return None
+    one_form = replace(estimand, expression=canonical(estimand.expression, labels))
+    proportion = _proportion(one_form, len(labels), simulate=settings.simulate)
+    usual = usual_measure(one_form.expression)
     with silently():
-        if estimand.rates is not None:
-            (rate, *_), level = estimand.rates, settings.level_of_each
-            return _on_line(rate, _limits_of_counts(design.counts(rate, level), settings), table)
-        if expression is None:
-            return None
-        inference = expression.metric.card.inference
-        if inference.overlap is not None and isinstance(expression.of, int):
-            hits, among = design.rates(settings.level_of_each)
-            counts = hits[-1][..., expression.of], among[-1][..., expression.of]
-            low, high = map(inference.overlap, _limits_of_counts(counts, settings))
-            return low, high
-        found = headline_limits(expression.metric, design, settings.level_of_each)
-    if found is not None and inference.over_classes:
-        found = np.where((table.actual == 0).any(axis=-1), nan, found[0]), found[1]
-    return found
+        if proportion is not None:
+            hits, among = design.counts(proportion.rates[0], level)
+            (low,), (high,) = proportion.limits(_limits_of_counts((hits[None], among[None]), settings), table)
+            return estimand.functional(table), low, high
+        forms = None if usual is None else Headlines(design, level).of(usual.metric)
+    if forms is None:
+        return None
+    value, low, high = np.array([(form.value, form.low, form.high) for form in forms]).T
+    return value, low, high
 
 
 def _limits_of_counts(counts: tuple[Array, Array], settings: LimitSettings) -> Limits:
@@ -131,18 +149,6 @@ def _by_proportions(estimand: Estimand, ends: Limits, given: str, run: RunData, 
         why = NoLimits.ONE_GROUP if isnan(low) else NoLimits.DEGENERATE
         found.append(one.without_limits(NoLimits.UNDEFINED) if isnan(value) else one.limited(low, high, why))
     return tuple(found)
-
-
-def _of_overlaps(
-    estimand: Estimand, expression: Measure, overlap: Callable[[Array], Array], run: RunData, settings: LimitSettings
-) -> Estimates:
-    """F1 or the Jaccard index, of one class or label or of all, from the share of actual and predicted members that are
-    both.
-    """
-    classes = [expression.of] if isinstance(expression.of, int) else range(run.n_classes)
-    rates = [Rate(ConfusionCells.TP, ConfusionCells.UNION, of) for of in classes]
-    low, high = map(overlap, _limits_of_counts(run.counted(rates, settings.level_of_each), settings))
-    return _by_proportions(estimand, (low, high), run.given(Given.SAMPLES), run, settings)
 
 
 # --- sums over samples, and areas ------------------------------------------------------------------------------------
@@ -203,11 +209,12 @@ def _of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Est
     """One value that is a sum over the samples."""
     summed = linear if run.grouping is None else by_groups(linear, run.grouping)
     given = run.given(Given.ACTUAL if linear.strata is Strata.BY_CLASS else Given.SAMPLES)
-    form = Estimate(value=linear.value, level=settings.level, method=summed.named, given=given)
+    form = Estimate(value=linear.value, level=settings.level, method=summed.sampled.named(summed.method), given=given)
     ends = limits(summed, settings.level_of_each, settings.proportions)
     if ends is not None:
         few = _few_effective(summed)
-        return replace(form, low=ends.low, high=ends.high, method=summed.name_of(ends.method), effective_samples=few)
+        method = summed.sampled.named(ends.method)
+        return replace(form, low=ends.low, high=ends.high, method=method, effective_samples=few)
     if not isfinite(linear.value):
         return form.without_limits(NoLimits.UNDEFINED_FOR_SAMPLES)
     if np.isinf(summed.bias):
@@ -326,11 +333,7 @@ def _headline(estimand: Estimand, run: RunData, shares: Array, settings: LimitSe
     if expression is None or np.ptp(shares) > _SAME_SHARE:
         return None
     forms = run.at_equal_shares(settings.level_of_each)
-    form = next((one for one in forms if one.key == expression.metric.key), None)
-    if form is None:
-        return None
-    value = float(shifted_values([estimand], run, ClassShares(shares[None]))[0][0, 0])
-    return (Estimate.of(form, value, settings.level),)
+    return next(((Estimate.of(one, settings.level),) for one in forms if one.key == expression.metric.key), None)
 
 
 def _accuracy(rate: Rate, run: RunData, shares: Array, settings: LimitSettings) -> Estimate:

@@ -26,10 +26,20 @@ from app.kernel.streamed.cells import cells_of, cells_of_groups
 from app.kernel.streamed.metrics import is_drawn, order_of, streams
 from app.kernel.uncertainty.closed_forms import Method, delta_interval
 from app.kernel.uncertainty.designs import Given
-from app.kernel.uncertainty.draws import MOST_UNDEFINED, Shares, Summary, chosen_seed, generator, summarise, within
-from app.kernel.uncertainty.groups import GroupedCounts, Grouping, expanded_level, group_intervals
+from app.kernel.uncertainty.draws import (
+    MOST_UNDEFINED,
+    Shares,
+    Summary,
+    chosen_seed,
+    evaluate_draws,
+    generator,
+    summarise,
+    within,
+)
+from app.kernel.uncertainty.groups import Grouping, expanded_level
 from app.kernel.uncertainty.resampling import (
     Plan,
+    Reading,
     Resampled,
     at_shares,
     bootstrap_samples,
@@ -39,7 +49,7 @@ from app.kernel.uncertainty.resampling import (
     resamples,
     values_of,
 )
-from app.kernel.uncertainty.simulation import CURVED_CLASSES, RowPosterior, accelerated, acceleration
+from app.kernel.uncertainty.simulation import RowPosterior, accelerated, acceleration
 from app.kernel.uncertainty.units import Run, TableUnits, Units
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
@@ -91,7 +101,7 @@ def shifted_values(estimands: Sequence[Estimand], run: RunData, shares: ClassSha
     for start in range(0, len(shares), size):
         some = shares.points[start : start + size]
         if of_samples:
-            found.append(_values_of_samples(estimands, run, shares.at(some)))
+            found.append(_values_of_samples(estimands, run, replace(shares, points=some)))
         else:
             found.append(values_at(np.broadcast_to(run.counts, (len(some), *run.counts.shape)), estimands, some))
     return [np.concatenate(of_estimand) for of_estimand in zip(*found, strict=True)]
@@ -157,7 +167,7 @@ def simulated_form(
         made = resampling_plan(run, sampling.draws, 1 if shares is None else shares.work)
         # Where units are in no strata their mix is as random as everything else.
         fixed &= shares is not None or run.units.n_strata > 1
-        method, prior, draws = run.in_design("bootstrap", "cluster"), None, 0 if made is None else made.draws
+        method, prior, draws = run.in_design("bootstrap"), None, 0 if made is None else made.draws
         why = NoLimits.TOO_LARGE
     elif grouped:
         method, prior, why = Method.CLUSTER_BOOTSTRAP.value, None, NoLimits.TOO_LARGE
@@ -198,7 +208,8 @@ def work_of(estimand: Estimand, run: RunData, settings: LimitSettings) -> float:
 
 def row_posterior(run: RunData, settings: LimitSettings) -> RowPosterior:
     """Posterior of the matrix of a run."""
-    sampling, custom = settings.sampling, settings.pseudo_counts
+    sampling = settings.sampling
+    custom = None if sampling.pseudo_counts is None else np.array(sampling.pseudo_counts, dtype=np.float64)
     return RowPosterior(run.counts, prior=sampling.prior, custom=custom, shares=sampling.shares, squares=run.squares)
 
 
@@ -213,11 +224,35 @@ def simulated(
 
     All estimands are computed from samples, or all from the matrix.
     """
-    if shares is not None:
-        return _at_shares(estimands, run, shares, settings)
-    if not estimands[0].scored:
-        return [[one] for one in _of_matrix(estimands, run, settings)]
-    return [[one] for one in (_of_samples if run.streamed is None else _of_streamed)(estimands, run, settings)]
+    if shares is None and estimands[0].scored:
+        return [[one] for one in (_of_samples if run.streamed is None else _of_streamed)(estimands, run, settings)]
+    of_samples = shares is not None and shares.from_samples(estimands[0])
+    form = simulated_form(run, settings, shares, from_samples=of_samples)
+    if form.reason is not None:
+        return [[form.of_values(own) for own in of_all] for of_all in _values(estimands, run, shares)]
+    constant: NoLimits | None = NoLimits.DEGENERATE
+    if shares is not None and not of_samples:
+        # What does not vary of a matrix follows from the shares alone, and these are given.
+        constant = None
+    elif form.prior is not None and settings.sampling.shares is Shares.OBSERVED:
+        constant = NoLimits.FIXED
+    # Some at a time, so that draws fit into memory; at other shares there are fewer of them.
+    most = _VALUES_AT_ONCE // ((form.draws or 1) * run.n_classes)
+    size = max(1, most) if shares is None else len(estimands)
+    found = []
+    for start in range(0, len(estimands), size):
+        some = estimands[start : start + size]
+        with silently():
+            points = [*_summaries(some, run, shares, settings, form)]
+        for one, summaries in zip(some, zip(*points, strict=True), strict=True):
+            made = partial(_estimates_from, form=form, bounds=one.bounds, of_samples=of_samples, constant=constant)
+            found.append([made(summary) for summary in summaries])
+    return found
+
+
+def _values(estimands: Sequence[Estimand], run: RunData, shares: ClassShares | None) -> list[Array]:
+    """Values (G, V) of every estimand at each point; one without shares."""
+    return [run.values(one)[None] for one in estimands] if shares is None else shifted_values(estimands, run, shares)
 
 
 # Why a value, or too many of its draws, do not exist: by whether it is of samples, or of a matrix.
@@ -266,61 +301,37 @@ def _reason(
     return None if isfinite(one.high - one.low) else NoLimits.UNBOUNDED
 
 
-def _of_matrix(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
-    """Any estimands by simulation, or by derivatives where these are asked for. All see the same draws."""
-    form = simulated_form(run, settings, from_samples=False)
-    if form.reason is not None:
-        return [form.of_values(run.values(estimand)) for estimand in estimands]
-    fixed = form.prior is not None and settings.sampling.shares is Shares.OBSERVED
-    constant = NoLimits.FIXED if fixed else NoLimits.DEGENERATE
-    # Some at a time, so that draws fit into memory.
-    size = max(1, _VALUES_AT_ONCE // ((form.draws or 1) * run.n_classes))
-    found: list[Estimates] = []
-    for start in range(0, len(estimands), size):
-        with silently():
-            summaries = _summaries(estimands[start : start + size], run, settings, form)
-        bounds = [one.bounds for one in estimands[start : start + size]]
-        found += [
-            _estimates_from(summary, form, ends, of_samples=False, constant=constant)
-            for summary, ends in zip(summaries, bounds, strict=True)
-        ]
-    return found
-
-
 def _summaries(
-    estimands: Sequence[Estimand], run: RunData, settings: LimitSettings, form: Estimate
-) -> Sequence[Summary]:
+    estimands: Sequence[Estimand], run: RunData, shares: ClassShares | None, settings: LimitSettings, form: Estimate
+) -> Iterator[list[Summary]]:
+    """Limits of every estimand by simulation, or by derivatives where these are asked for, point by point."""
     sampling, level, counts = settings.sampling, settings.level_of_each, run.counts
-    functionals = [estimand.functional for estimand in estimands]
     if form.seed is None or form.draws is None:
-        return [
-            delta_interval(
-                counts,
-                one.functional,
-                bounds=one.bounds,
-                level=level,
-                shares=sampling.shares,
-                squares=run.squares,
-            )
-            for one in estimands
-        ]
-    if run.groups is not None:
-        return group_intervals(run.groups, functionals, seed=form.seed, draws=form.draws, level=level)
-    if sampling.method is IntervalMethod.POSTERIOR:
-        draw = partial(row_posterior(run, settings).drawn, functionals, seed=form.seed, draws=form.draws)
-        drawn = run.drawn((form.seed, sampling, [one.text for one in estimands]), draw)
-        return [read(level) for read in drawn]
-    fixed, asked = sampling.shares is Shares.OBSERVED, []
-    for one in functionals:
-        corrected = sampling.method is IntervalMethod.BCA
-        read = partial(accelerated, acceleration(counts, one, stratified=fixed)) if corrected else summarise
-        asked.append(Resampled(one, read))
-    if not (counts == np.round(counts)).all() or counts.sum() == 0:
-        raise ValueError("only whole counts of at least one sample can be resampled")
-    made = Plan(form.draws, counts.size, counts.size)
-    return bootstrap_samples(
-        TableUnits(counts, Table), asked, seed=form.seed, made=made, level=level, shares=sampling.shares
-    )
+        delta = partial(delta_interval, counts, level=level, shares=sampling.shares, squares=run.squares)
+        yield [delta(one.functional, bounds=one.bounds) for one in estimands]
+        return
+    if shares is None and run.groups is None and sampling.method is not IntervalMethod.POSTERIOR:
+        asked = []
+        for one in estimands:
+            read: Reading = summarise
+            if sampling.method is IntervalMethod.BCA:
+                fixed = sampling.shares is Shares.OBSERVED
+                read = partial(accelerated, acceleration(counts, one.functional, stratified=fixed))
+            asked.append(Resampled(one.functional, read))
+        made = Plan(form.draws, counts.size, counts.size)
+        of_cells = TableUnits(counts, Table)
+        yield bootstrap_samples(of_cells, asked, seed=form.seed, made=made, level=level, shares=sampling.shares)
+        return
+    middle, values = None, _values(estimands, run, shares)
+    if run.groups is None and (shares is None or not shares.from_samples(estimands[0])):
+        middle = row_posterior(run, settings).middle
+    level, draws = _draws(estimands, run, shares, settings, form)
+    for place, drawn in enumerate(draws):
+        centers: Sequence[Array | None] = [None] * len(estimands)
+        if middle is not None:
+            centers = values_at(middle, estimands, None if shares is None else shares.points[place])
+        each = zip(drawn, values, centers, strict=True)
+        yield [summarise(of_draws, at[place], level, center=center) for of_draws, at, center in each]
 
 
 # --- resamples -------------------------------------------------------------------------------------------------------
@@ -331,28 +342,33 @@ _STREAMED: Final = "folded_"
 
 
 class _Asked(NamedTuple):
-    """An expression that is resampled, with the estimate that its values begin from, and its bounds."""
+    """An expression that is resampled, with its bounds, the estimate that its values begin from, and how it is read off
+    the resamples.
+    """
 
     form: Estimate
     expression: Expression
     bounds: Bounds
+    read: Resampled
 
 
 def _of_samples(estimands: Sequence[Estimand], run: RunData, settings: LimitSettings) -> list[Estimates]:
     """Any estimands by resampling. All see the same resamples."""
     made, values = resampling_plan(run, settings.sampling.draws), [run.values(one) for one in estimands]
     form = replace(simulated_form(run, settings, from_samples=True), seed=None, draws=None, monte_carlo_error=None)
-    reads = [resampled(one.expression, one.bounds) for one in estimands]
-    forms = [replace(form, method=run.in_design(read.method, "cluster")) for read in reads]
+    asked = []
+    for one in estimands:
+        read = resampled(one.expression, one.bounds)
+        named = replace(form, method=run.in_design(read.method))
+        asked.append(_Asked(named, one.expression, one.bounds, read))
     why = NoLimits.TOO_LARGE if run.at_hand else NoLimits.FOLDED
     found = [
-        tuple(_undrawn(replace(form, value=value), why) for value in own.tolist())
-        for form, own in zip(forms, values, strict=True)
+        tuple(_undrawn(replace(one.form, value=value), why) for value in own.tolist())
+        for one, own in zip(asked, values, strict=True)
     ]
     chosen = [] if made is None else _affordable(estimands, values, made, run.units.width)
     if made is not None and chosen:
-        asked = [_Asked(forms[index], estimands[index].expression, estimands[index].bounds) for index in chosen]
-        drawn = _bootstrap(run.units, [reads[index] for index in chosen], asked, made, run, settings)
+        drawn = _bootstrap(run.units, [asked[index] for index in chosen], made, run, settings)
         for index, estimates in zip(chosen, drawn, strict=True):
             found[index] = estimates
     return found
@@ -381,40 +397,18 @@ def _affordable(estimands: Sequence[Estimand], values: Sequence[Array], made: Pl
 
 
 def _bootstrap(
-    units: Units,
-    reads: Sequence[Resampled],
-    asked: Sequence[_Asked],
-    made: Plan,
-    run: RunData,
-    settings: LimitSettings,
-    *,
-    known: Sequence[Array] | None = None,
+    units: Units, asked: Sequence[_Asked], made: Plan, run: RunData, settings: LimitSettings
 ) -> list[Estimates]:
-    """Limits of expressions from the same resamples of all samples of a run, or of cells of them, which do not tell the
-    values that are ``known``.
-    """
-    seed, shares, level = (
-        chosen_seed(settings.seed, run.source.counts),
-        settings.sampling.shares,
-        settings.level_of_each,
-    )
-    grouping, weighting = run.grouping, run.weights
-    if known is not None:
+    """Limits of expressions from the same resamples of all samples of a run, or of cells of them."""
+    seed, shares = chosen_seed(settings.seed, run.source.counts), settings.sampling.shares
+    level, grouping, weighting = settings.level_of_each, run.grouping, run.weights
+    if run.streamed is not None:
         # Of groups whole sets are drawn as cells.
         grouping = weighting = None
         if run.grouping is not None:
             level = expanded_level(level, min(run.grouping.effective_groups, units.n_units))
-    summaries = bootstrap_samples(
-        units,
-        reads,
-        seed=seed,
-        made=made,
-        level=level,
-        shares=shares,
-        grouping=grouping,
-        weighting=weighting,
-        known=known,
-    )
+    draw = partial(bootstrap_samples, units, [one.read for one in asked], seed=seed, made=made, level=level)
+    summaries = draw(shares=shares, grouping=grouping, weighting=weighting)
     # Where units are in no strata their mix is as random as everything else.
     given = run.given(Given.ACTUAL if shares is Shares.OBSERVED and units.n_strata > 1 else Given.SAMPLES)
     found = []
@@ -443,64 +437,38 @@ def _of_streamed(estimands: Sequence[Estimand], run: RunData, settings: LimitSet
     assert run.streamed is not None  # noqa: S101 - checked by the caller
     found: list[list[Estimate]] = []
     # By order, and within by the places of an estimand and of its value.
-    orders: dict[int | None, dict[tuple[int, int], tuple[Measure, _Asked]]] = {}
+    orders: dict[int | None, dict[tuple[int, int], _Asked]] = {}
     for place, estimand in enumerate(estimands):
         usual, of = usual_measure(estimand.expression), None
         if isinstance(estimand.expression, Measure):
             of = estimand.expression.of
         streamed = usual is not None and is_of_probabilities(usual.metric) and streams(usual.metric, run.streamed)
-        method = _STREAMED + run.in_design(resampled(estimand.expression, estimand.bounds).method, "cluster")
+        method = _STREAMED + run.in_design(resampled(estimand.expression, estimand.bounds).method)
         form = Estimate(value=nan, level=settings.level, method=method, given=run.given(Given.SAMPLES))
         own = [replace(form, value=value) for value in run.values(estimand).tolist()]
         codes = range(run.n_classes) if isinstance(of, Every) else (of,)
         for index, (code, one) in enumerate(zip(codes, own, strict=True)):
             if usual is not None and streamed and isfinite(one.value) and is_drawn(usual.metric, run.n_classes, code):
-                measure = replace(usual, of=code)
-                asked = measure, _Asked(one, measure, estimand.bounds)
+                measure, bounds = replace(usual, of=code), estimand.bounds
+                known = np.atleast_1d(resampled(measure, bounds).values(run.subject))
+                # Of the two classes of the cells the members are the second.
+                inside = resampled(replace(measure, of=None if code is None else 1), bounds)
+                asked = _Asked(one, measure, bounds, replace(inside, known=known))
                 orders.setdefault(order_of(usual.metric, code), {})[place, index] = asked
         found.append([_undrawn(one, NoLimits.FOLDED) for one in own])
     grouped = {} if run.grouping is None or not orders else cells_of_groups(run.streamed, orders)
     for code, by_place in orders.items():
-        cells, those = grouped.get(code) or cells_of(run.streamed, code), [one for _, one in by_place.values()]
+        cells, those = grouped.get(code) or cells_of(run.streamed, code), [*by_place.values()]
         made = plan(cells.n_units, cells.width, settings.sampling.draws, whole=True)
         drawn: list[Estimates] = [(one.form.without_limits(NoLimits.TOO_LARGE),) for one in those]
         if made is not None:
-            # Of the two classes of the cells the members are the second.
-            inside = [replace(one, of=None if one.of is None else 1) for one, _ in by_place.values()]
-            reads = [resampled(each, one.bounds) for each, one in zip(inside, those, strict=True)]
-            known = [np.atleast_1d(resampled(one.expression, one.bounds).values(run.subject)) for one in those]
-            drawn = _bootstrap(cells, reads, those, made, run, settings, known=known)
+            drawn = _bootstrap(cells, those, made, run, settings)
         for (place, index), (estimate,) in zip(by_place, drawn, strict=True):
             found[place][index] = estimate
     return [tuple(own) for own in found]
 
 
 # --- draws at other shares -------------------------------------------------------------------------------------------
-
-
-def _at_shares(
-    estimands: Sequence[Estimand], run: RunData, shares: ClassShares, settings: LimitSettings
-) -> list[list[Estimates]]:
-    of_samples = shares.from_samples(estimands[0])
-    form = simulated_form(run, settings, shares, from_samples=of_samples)
-    values = shifted_values(estimands, run, shares)
-    if not form.draws:
-        return [[form.of_values(one) for one in of_all] for of_all in values]
-    center = None
-    if not of_samples and run.groups is None and run.n_classes >= CURVED_CLASSES:
-        center = row_posterior(run, settings).mean()
-    # What does not vary of a matrix follows from the shares alone, and these are given.
-    constant = NoLimits.DEGENERATE if of_samples else None
-    found = [list[Estimates]() for _ in estimands]
-    level, draws = _draws(estimands, run, shares, settings, form)
-    for place, drawn in enumerate(draws):
-        centers: Sequence[Array | None] = [None] * len(estimands)
-        if center is not None:
-            centers = values_at(center, estimands, shares.points[place])
-        for one, own, at, of_draws, middle in zip(estimands, found, values, drawn, centers, strict=True):
-            summary = summarise(of_draws, at[place], level, center=middle)
-            own.append(_estimates_from(summary, form, one.bounds, of_samples=of_samples, constant=constant))
-    return found
 
 
 def moved_by(estimand: Estimand, run: RunData, shares: ClassShares, settings: LimitSettings) -> Estimates:
@@ -517,37 +485,45 @@ def moved_by(estimand: Estimand, run: RunData, shares: ClassShares, settings: Li
 def _draws(
     estimands: Sequence[Estimand],
     run: RunData,
-    shares: ClassShares,
+    shares: ClassShares | None,
     settings: LimitSettings,
     form: Estimate,
     *,
     unmoved: bool = False,
 ) -> tuple[float, Iterator[list[Array]]]:
-    """The level that limits are read at, and the values (D, V) of every estimand in the same draws at each point, and
-    then as the run is where these are wanted ``unmoved`` too.
+    """The level that limits are read at, and the values (D, V) of every estimand in the same draws at each point; as
+    the run is without shares, or after them where these are wanted ``unmoved`` too.
     """
     assert form.draws is not None  # noqa: S101 - something can be simulated
     assert form.seed is not None  # noqa: S101 - what has draws has a seed
-    spreads = shares.drawn(form.draws, form.seed)
-    points = [*zip(shares.points, spreads, strict=True), *[None] * unmoved]
-    if shares.from_samples(estimands[0]):
-        groups: Grouping | GroupedCounts | None = run.grouping
-        at_points = (_resampled(estimands, run, shares, settings, form.seed, at) for at in points)
+    groups: Grouping | None = run.groups
+    tables = _tables(run, settings, form.draws, form.seed)
+    if shares is None:
+        asked = form.seed, settings.sampling, [one.text for one in estimands]
+        drawn = run.drawn(asked, partial(evaluate_draws, tables, [one.functional for one in estimands]))
+        at_points = iter([[one.reshape(len(one), -1) for one in drawn]])
     else:
-        groups, matrices = run.groups, _matrices(run, settings, form.draws, form.seed)
-        at_points = (values_at(matrices, estimands, None if at is None else at[1]) for at in points)
+        spreads = shares.drawn(form.draws, form.seed)
+        points = [*zip(shares.points, spreads, strict=True), *[None] * unmoved]
+        if shares.from_samples(estimands[0]):
+            groups = run.grouping
+            at_points = (_resampled(estimands, run, shares, settings, form.seed, at) for at in points)
+        else:
+            matrices = np.concatenate([table.counts for table in tables])
+            if run.groups is not None:
+                # A class that no drawn group has leaves nothing to weigh.
+                matrices[(matrices.sum(axis=-1) == 0) & (run.counts.sum(axis=-1) > 0)] = nan
+            at_points = (values_at(matrices, estimands, None if at is None else at[1]) for at in points)
     level = settings.level_of_each
     return level if groups is None else expanded_level(level, groups.effective_groups), at_points
 
 
-def _matrices(run: RunData, settings: LimitSettings, draws: int, seed: int) -> Array:
-    """Drawn matrices (D, K, K): rows by their posterior, or sums of resampled groups."""
+def _tables(run: RunData, settings: LimitSettings, draws: int, seed: int) -> Iterator[Table]:
+    """Batches of drawn matrices: rows by their posterior, or sums of resampled groups."""
     if run.groups is None:
-        return row_posterior(run, settings).matrices(draws, generator(seed))
-    matrices = np.concatenate([*run.groups.resample(draws=draws, random=generator(seed))])
-    # A class that no drawn group has leaves nothing to weigh.
-    matrices[(matrices.sum(axis=-1) == 0) & (run.counts.sum(axis=-1) > 0)] = nan
-    return matrices
+        yield from row_posterior(run, settings).batches(draws, generator(seed))
+    else:
+        yield from map(Table, run.groups.resample(draws=draws, random=generator(seed)))
 
 
 def _resampled(

@@ -21,16 +21,15 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Expression, measures
 from app.kernel.metrics.families.rates import prevalence, recall, support
 from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty.closed_forms import Headlines
 from app.services.estimates.report_intervals import (
     balanced_for_report,
-    balanced_intervals,
     estimate_for_report,
     everything_findings,
-    first_headlines,
     headline_cautions,
     headline_intervals,
+    intervals_by_key,
     matrix_metrics,
-    overall_intervals,
 )
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
@@ -160,10 +159,10 @@ def brief_sections(found: BatchValues) -> list[Section]:
     labels, (_, level) = [question.source.labels for question in found.questions], found.questions[0].family
     limits: Sequence[Mapping[str, Interval]] = [{}] * len(labels)
     if level is not None and any(question.expressions for question in found.questions):
-        limits = headline_intervals(first_headlines(found.table, level), labels)
+        limits = headline_intervals(Headlines.of_pairs(found.table, level), labels)
     elif level is not None:
         # Of classes only where they are asked for.
-        limits = overall_intervals(found.table, level)
+        limits = intervals_by_key(Headlines.of_pairs(found.table, level).overall, level)
     order = metric_order(binary=len(labels[0]) == 2)
     places = [order.class_metrics.index(metric) for metric in (recall, prevalence, support)]
     leading = numbers(found.by_class[places, :, 0].transpose(1, 0, 2))
@@ -182,9 +181,9 @@ def sections(found: BatchValues) -> list[Section]:
     intervals: Sequence[Mapping[str, Interval]] = [{}] * len(questions)
     balanced: Sequence[dict[str, Interval]] = [{}] * len(questions)
     if level is not None:
-        headlines = first_headlines(found.table, level)
+        headlines = Headlines.of_pairs(found.table, level)
         intervals = headline_intervals(headlines, [question.source.labels for question in questions])
-        balanced = balanced_intervals(found.table, headlines)
+        balanced = intervals_by_key(headlines.at_equal_shares(), level)
     complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
     # Values (B, K, V) and (B, V) in the order of the report; of two classes with those of the positive one.
     metrics, matrices, _, classes = by_class.shape
