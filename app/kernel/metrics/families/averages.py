@@ -390,7 +390,7 @@ macro_f1 = _macro_of(
 macro_npv = _macro_of(
     rates.npv,
     name="macro NPV",
-    elsewhere={"pycm": "NPV Macro"},
+    pycm="NPV Macro",
     references=("martin2022", "beddar2025"),
 )
 
