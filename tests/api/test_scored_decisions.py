@@ -248,7 +248,7 @@ def test_leaderboards_look_at_so_many_samples_only(
     client: httpx.Client, ranked: tuple[str, list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset, outputs = ranked
-    monkeypatch.setattr("app.services.rank.MOST_ENTRIES", 900)
+    monkeypatch.setattr("app.services.runs.pairing.MOST_ENTRIES", 900)
     answer = board(client, dataset, "log_loss")
     assert answer["items"][0]["value"] == pytest.approx(sk.log_loss(TRUTH, outputs[2]))
     assert answer["items"][0]["low"] is None

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.inputs.attributes import read_attributes
-from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.columns import design_facts
+from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.kernel.matrix.table import confusion_counts
@@ -26,11 +27,6 @@ def classified(
     outputs: NDArray[Any] | None = None,
 ) -> MatrixInput:
     """Predicted classes, or probabilities, of samples with attributes."""
-    facts: dict[str, Any] = {}
-    if weights is not None:
-        facts[WEIGHTS_FACT] = {}
-    if groups is not None:
-        facts[GROUPS_FACT] = np.unique(groups).size
     samples = Samples(
         truth=truth.astype(np.int64),
         predicted=predicted.astype(np.int64),
@@ -45,7 +41,7 @@ def classified(
         positive=1 if len(labels) == 2 else None,
         content=Content.counts if weights is None else Content.weights,
         counts=confusion_counts(samples.truth, samples.predicted, len(labels), weights),
-        facts=facts,
+        facts=design_facts(samples),
         samples=samples,
     )
 

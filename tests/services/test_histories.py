@@ -50,6 +50,13 @@ def test_many_matrices_have_the_limits_that_each_has(metric: str, times: int) ->
         assert many[~bare] == pytest.approx(single[~bare], rel=1e-12)
 
 
+@pytest.mark.parametrize("metric", ["accuracy", "h_mean", "macro_f1"])
+def test_no_matrices_have_no_limits(metric: str) -> None:
+    found = limits_of_many(make_estimand(metric, LABELS, None), np.ones((0, 3, 3)), LABELS)
+    assert found is not None
+    assert [part.shape for part in found] == [(0,)] * 3
+
+
 @pytest.mark.parametrize("metric", ["f_beta(beta=2)@a", "min(recall@a, recall@b)", "lift@a"])
 def test_what_has_no_closed_form_is_measured_one_by_one(metric: str) -> None:
     assert limits_of_many(make_estimand(metric, LABELS, None), np.ones((2, 3, 3)), LABELS) is None

@@ -186,7 +186,7 @@ class Headlines:
 
     @classmethod
     def of_pairs(cls, table: Table, level: float = 0.95) -> Self:
-        """Those of the first matrix of each pair (B, 2, K, K) of independent samples, of which the second may have its
+        """Limits of the first matrix of each pair (B, 2, K, K) of independent samples, of which the second may have its
         rows scaled to equal totals.
         """
         return cls(Independent(table, (slice(None), slice(1))), level)
@@ -219,7 +219,7 @@ class Headlines:
 
     @cached_property
     def _gradients(self) -> AdditiveGradient:
-        """Of all metrics that have limits by the delta method, of every matrix of the table."""
+        """Gradients of all metrics that have limits by the delta method, of every matrix of the table."""
         return gradients_of(headline_metrics().smooth, self.design.table)
 
     @cached_property
@@ -238,7 +238,7 @@ class Headlines:
             return [*map(self._by_rates, rates), *(self._by_gradients(smooth) if smooth else ())]
 
     def _by_rates(self, metric: Metric[Table]) -> list[OverallInterval]:
-        """Of a rate of all samples, or a mean of the recalls."""
+        """Intervals of a rate of all samples, or of a mean of the recalls."""
         design, fact = self.design, metric.card.inference
         if fact.proportion is not None:
             rate = fact.proportion.at(design.table.n_classes)

@@ -53,7 +53,7 @@ _OF_RATES = frozenset({*ProportionInterval, "mover"})
 
 
 class Sampled(Enum):
-    """How the samples are drawn: each alone, each alone and in weights, or in groups."""
+    """The way in which samples are drawn: each alone, each alone and in weights, or in groups."""
 
     ALONE = ""
     IN_WEIGHTS = "weighted_"

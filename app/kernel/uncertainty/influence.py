@@ -114,7 +114,7 @@ class Linearisation:
 
     @property
     def sampled(self) -> Sampled:
-        """How its samples are drawn, which the name of the limits says."""
+        """The way in which its samples are drawn, which the name of the limits says."""
         return Sampled.of(grouped=self.n_groups is not None, weighted=self.worth is not None)
 
 

@@ -359,7 +359,7 @@ class LinearDifferences(Resampling):
 
     @property
     def _n_groups(self) -> int:
-        """How many groups there are in the run that has the fewest, of those whose samples come in some."""
+        """Number of groups of the run that has the fewest, of those whose samples come in groups."""
         runs = self.runs
         together = zip(runs.groupings, runs.records, strict=True)
         return min(one.n_groups for one, record in together if runs.pairing.paired or record.is_grouped)

@@ -481,7 +481,7 @@ class MatrixDraws(Resampling):
         ]
 
     def _logs(self, index: int) -> Mask:
-        """Which values (V) of an estimand are compared on their logarithms."""
+        """Mask of the values (V) of an estimand that are compared on their logarithms."""
         estimand = self.estimands[index]
         return np.full(len(estimand.names), estimand.scale is Scale.LOG)
 

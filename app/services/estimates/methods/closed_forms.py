@@ -131,7 +131,7 @@ def limits_of_many(
         forms = None if usual is None else Headlines(design, level).of(usual.metric)
     if forms is None:
         return None
-    value, low, high = np.array([(form.value, form.low, form.high) for form in forms]).T
+    value, low, high = np.array([(form.value, form.low, form.high) for form in forms]).reshape(-1, 3).T
     return value, low, high
 
 
