@@ -22,6 +22,7 @@ from pydantic import SecretStr, ValidationError
 
 import app
 from app import serving
+from app.domain.errors import DomainError
 from app.embedded import EmbeddedPostgresError, has_database, running_dsn, start_embedded
 from app.services.processes.worker import BLAS_THREADS
 from app.settings import Authentication, Settings, describe_unknown_variables, normalize_database_url
@@ -34,6 +35,13 @@ HEALTH_SECONDS: Final = 3.0
 # A server that is starting or stopping, or has no connection left: all of these pass.
 PASSING_STATES: Final = frozenset({"57P01", "57P03", "53300"})
 Result = TypeVar("Result")
+# Commands on the database itself.
+_ON_DATABASE: Final = {
+    "keys": "make, list, rotate and revoke API keys",
+    "export": "write all of a project into a folder, or go on with what was begun there",
+    "import": "read an export into a project; what is there already stays as it is",
+    "check": "does every stored value follow from what is stored? exit code 0 when it does",
+}
 ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - looked up, not bound
 
 
@@ -56,18 +64,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     migrate.add_argument("revision", nargs="?", default="head", help="revision to go up to (default: the newest)")
     health = commands.add_parser("health", help="ask the running service how it is; exit code 0 when well")
     health.add_argument("--ready", action="store_true", help="ask whether it can serve, database included")
-    keys = commands.add_parser("keys", help="make, list, rotate and revoke API keys")
     given = sys.argv[1:] if arguments is None else arguments
-    _add_key_arguments(keys, given)
-    _add_project_commands(commands, given)
+    for name, text in _ON_DATABASE.items():
+        on_database = commands.add_parser(name, help=text)
+        if name in given:
+            _add_arguments(name, on_database)
     chosen = parser.parse_args(arguments)
     try:
         unknown = describe_unknown_variables(os.environ)
         if unknown:
             return _fail("\n".join(unknown))
         settings = Settings()
-        if chosen.command in _PROJECT_COMMANDS:
-            refuse_service_elsewhere(settings, chosen.command)
         match chosen.command:
             case "serve":
                 serve(settings)
@@ -77,20 +84,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 migrate_database(settings, chosen.revision)
             case "keys":
                 print(run_on_keys(settings, chosen), end="")
-            case "export" | "import" | "check":
-                from app.project_commands import run_on_whole
-                from app.services.transfer import TransferError
-
-                text, code = run_on_database(settings, partial(run_on_whole, chosen), TransferError, OSError)
-                print(text, end="")
-                return code
             case "health":
                 print(ask_health(settings, "/readyz" if chosen.ready else "/healthz"))
+            case _:
+                text, code = run_on_project(settings, chosen)
+                print(text, end="")
+                return code
     except ValidationError as error:
         return _fail("\n".join(_describe(problem) for problem in error.errors(include_url=False, include_input=False)))
-    except (CommandError, EmbeddedPostgresError, serving.CannotListen) as error:
+    except (CommandError, DomainError, EmbeddedPostgresError, serving.CannotListen) as error:
         return _fail(str(error))
     return 0
+
+
+def _add_arguments(command: str, parser: argparse.ArgumentParser) -> None:
+    """Add what a command takes, as it says where it is carried out: that loads the store, which takes a while."""
+    if command == "keys":
+        from app.key_commands import add_key_arguments
+
+        add_key_arguments(parser)
+    else:
+        from app.project_commands import add_project_arguments
+
+        add_project_arguments(command, parser)
 
 
 def _fail(message: str) -> int:
@@ -350,37 +366,20 @@ def read_revision(url: SecretStr, wait_seconds: float) -> str | None:
             time.sleep(0.25)
 
 
-# --- keys ------------------------------------------------------------------------------------------------------------
-
-
-def _add_key_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """Add the arguments of `keys` if it is the command: its module loads the store, which takes a while."""
-    if "keys" in arguments:
-        from app.key_commands import add_arguments
-
-        add_arguments(parser)
+# --- keys and projects ------------------------------------------------------------------------------------------------
 
 
 def run_on_keys(settings: Settings, chosen: argparse.Namespace) -> str:
     """Carry out a command about keys, at the service that is named or in the database; returns what to print."""
-    from app.domain.errors import DomainError
-    from app.key_commands import RefusedAtService, run, run_at
+    from app.key_commands import run, run_at
 
     named = named_service()
-    if named is not None:
-        try:
-            return run_at(*named, chosen)
-        except RefusedAtService as error:
-            raise CommandError(str(error)) from error
-    return run_on_database(settings, partial(run, chosen), DomainError)
+    return run_on_database(settings, partial(run, chosen)) if named is None else run_at(*named, chosen)
 
 
-def run_on_database(
-    settings: Settings, run: "Callable[[AsyncEngine], Coroutine[Any, Any, Result]]", *refused: type[Exception]
-) -> Result:
+def run_on_database(settings: Settings, run: "Callable[[AsyncEngine], Coroutine[Any, Any, Result]]") -> Result:
     """Carry out a command on the database of the service; returns what it returns."""
     from app.domain.operations import Actor
-    from app.services.ports import StoreFullError, StoreUnavailableError
     from app.services.present import act_as
     from app.store.engine import create_engine
 
@@ -394,30 +393,18 @@ def run_on_database(
 
     with database_in_use(settings) as url:
         refuse_outdated_schema(url, settings.database_wait_seconds)
-        refusals: tuple[type[Exception], ...] = (StoreFullError, StoreUnavailableError, *refused)
-        try:
-            return asyncio.run(carry_out(url))
-        except refusals as error:
-            raise CommandError(str(error)) from error
+        return asyncio.run(carry_out(url))
 
 
-# --- projects --------------------------------------------------------------------------------------------------------
+def run_on_project(settings: Settings, chosen: argparse.Namespace) -> tuple[str, int]:
+    """Carry out a command about a whole project; returns what to print, and the exit code."""
+    from app.project_commands import run_on_whole
 
-_PROJECT_COMMANDS: Final = {
-    "export": "write all of a project into a folder, or go on with what was begun there",
-    "import": "read an export into a project; what is there already stays as it is",
-    "check": "does every stored value follow from what is stored? exit code 0 when it does",
-}
-
-
-def _add_project_commands(commands: Any, arguments: Sequence[str]) -> None:
-    """The commands about whole projects; what they take is known where they are asked for."""
-    for name, text in _PROJECT_COMMANDS.items():
-        parser = commands.add_parser(name, help=text)
-        if name in arguments:
-            from app.project_commands import add_project_arguments
-
-            add_project_arguments(name, parser)
+    refuse_service_elsewhere(settings, chosen.command)
+    try:
+        return run_on_database(settings, partial(run_on_whole, chosen))
+    except OSError as error:
+        raise CommandError(str(error)) from error
 
 
 # --- health ----------------------------------------------------------------------------------------------------------

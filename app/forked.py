@@ -1,6 +1,6 @@
 """Imports and first uses that compute processes share: made once in the process that all of them are forked from.
 
-`app.wiring` names it. Whatever is built at first use is built here, once for all.
+`app.services.processes.worker` names it. Whatever is built at first use is built here, once for all.
 """
 
 import os

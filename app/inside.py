@@ -37,7 +37,7 @@ def started(folder: Path | None) -> "Iterator[FastAPI]":
         database = start_embedded(home / "data" if folder is None else home)
         with ThreadPoolExecutor(1) as beside:
             # A second interpreter imports the service too: the first long computation need not wait for it then.
-            begin_forking(("app.forked",))
+            begin_forking()
             # The database starts meanwhile.
             starting = beside.submit(database.__enter__)
             try:

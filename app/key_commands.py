@@ -11,6 +11,7 @@ from uuid import UUID
 import httpx
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.domain.errors import DomainError
 from app.domain.identifiers import is_project_name
 from app.domain.members import as_json
 from app.domain.operations import DEFAULT_PROJECT, Scope
@@ -20,8 +21,8 @@ from app.store.keys import PostgresKeyStore
 _PAGE = 200
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the commands."""
+def add_key_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the commands about keys."""
     tasks = parser.add_subparsers(dest="task", required=True)
     create = tasks.add_parser("create", help="make a key and print it; it is shown only now")
     create.add_argument("--name", default="key", help="what it is for (default: key)")
@@ -61,7 +62,7 @@ async def run(chosen: argparse.Namespace, engine: AsyncEngine) -> str:
         case "rotate":
             return f"{(await keys.rotate(chosen.project, chosen.id, chosen.overlap)).key}\n"
         case "revoke":
-            await keys.revoke(chosen.project, chosen.id)
+            await keys.store.revoke(chosen.project, chosen.id)
             return _revoked(chosen)
     found: list[dict[str, Any]] = []
     page = await keys.store.page(chosen.project, _PAGE)
@@ -72,7 +73,7 @@ async def run(chosen: argparse.Namespace, engine: AsyncEngine) -> str:
     return _listed(found)
 
 
-class RefusedAtService(Exception):
+class RefusedAtService(DomainError):
     """The service does not answer, or refuses; the message says why."""
 
 

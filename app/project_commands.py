@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -15,8 +15,8 @@ from app.domain.identifiers import is_project_name
 from app.domain.operations import DEFAULT_PROJECT
 from app.domain.options import IntervalChoice, Options
 from app.kernel.metrics.catalogue import catalogue
-from app.services.evaluate.questions import ask
-from app.services.evaluate.reports import report_alone, sections_from_json
+from app.services.evaluate.questions import Question, ask
+from app.services.evaluate.reports import is_light, passes, report_alone, sections_from_json
 from app.services.evaluate.sections.matrix import batch_values
 from app.services.ports import ArchiveKind
 from app.services.stored import options_from_json
@@ -31,15 +31,6 @@ from app.services.transfer import (
 from app.store.transfer import PostgresArchive
 
 _MOST_SHOWN: Final = 100
-# Matrices, and entries of them, that are measured in one pass.
-_MOST_TOGETHER, _MOST_ENTRIES = 32, 64 * 64
-
-
-class Ending(NamedTuple):
-    """The text to print, and the exit code."""
-
-    text: str
-    code: int = 0
 
 
 def add_project_arguments(command: str, parser: argparse.ArgumentParser) -> None:
@@ -52,8 +43,8 @@ def add_project_arguments(command: str, parser: argparse.ArgumentParser) -> None
         parser.add_argument("folder", type=Path, help="with the export; docs/reference/export.md says what lies in it")
 
 
-async def run_on_whole(chosen: argparse.Namespace, engine: AsyncEngine) -> Ending:
-    """Carry out a command on a database.
+async def run_on_whole(chosen: argparse.Namespace, engine: AsyncEngine) -> tuple[str, int]:
+    """Carry out a command on a database; returns what is to be printed, and the exit code.
 
     Raises:
         TransferError: it cannot be done; the message says why.
@@ -64,11 +55,11 @@ async def run_on_whole(chosen: argparse.Namespace, engine: AsyncEngine) -> Endin
         case "export":
             manifest = await Exporter(archive, _tell).export(chosen.project, chosen.folder)
             counts = ", ".join(f"{manifest.rows(kind)} {kind}" for kind in (EVALUATIONS, *ArchiveKind))
-            return Ending(f"{chosen.project} is in {chosen.folder}: {counts}.\n")
+            return f"{chosen.project} is in {chosen.folder}: {counts}.\n", 0
         case "import":
             added = await Importer(archive, _tell).bring_in(chosen.folder, chosen.project)
             counts = ", ".join(f"{number} {kind}" for kind, number in added.items())
-            return Ending(f"Added {counts}; what was there already stayed as it was.\n")
+            return f"Added {counts}; what was there already stayed as it was.\n", 0
     shown = 0
 
     def tell(found: Discrepancy) -> None:
@@ -90,41 +81,32 @@ async def run_on_whole(chosen: argparse.Namespace, engine: AsyncEngine) -> Endin
         lines.append(f"{verdict.wrong} have something that does not follow from what is stored.")
     else:
         lines.append("Every value follows from what is stored.")
-    return Ending("\n".join(lines) + "\n", 1 if verdict.wrong else 0)
+    return "\n".join(lines) + "\n", 1 if verdict.wrong else 0
 
 
 def recompute(checked: Sequence[EvaluationRecord]) -> list[Recomputed]:
-    """Values of some evaluations from their inputs: those of plain matrices of one size in one pass."""
+    """Values of some evaluations from their inputs: those that follow quickly from matrices of one size in one pass."""
     found: dict[int, Recomputed] = {}
-    families: dict[int, list[int]] = {}
+    light: dict[int, Question] = {}
     for place, one in enumerate(checked):
-        if one.task is None and one.samples is None and one.part is None:
-            families.setdefault(one.n_classes, []).append(place)
-        else:
-            found[place] = _alone(one)
-    for n_classes, places in families.items():
-        size = max(1, min(_MOST_TOGETHER, _MOST_ENTRIES // n_classes**2))
-        for start in range(0, len(places), size):
-            some = places[start : start + size]
-            found |= dict(zip(some, _together([checked[place] for place in some]), strict=True))
+        revision = (catalogue() if one.is_scored or one.task is not None else catalogue().of_matrices).revision
+        kept = None if one.part is None else sections_from_json(one.part)
+        try:
+            question = ask(one, _options(one))
+            if is_light(question, kept):
+                light[place] = question
+            else:
+                found[place] = Recomputed(report_alone(question, kept).values, revision)
+        except DomainError as error:
+            found[place] = Recomputed({}, revision, error.detail)
+    waiting = list(light)
+    for those in passes([*light.values()]):
+        places = [waiting[index] for index in those]
+        values = batch_values([light[place] for place in places]).values
+        found |= {
+            place: Recomputed(own, catalogue().of_matrices.revision) for place, own in zip(places, values, strict=True)
+        }
     return [found[place] for place in range(len(checked))]
-
-
-def _together(checked: Sequence[EvaluationRecord]) -> list[Recomputed]:
-    try:
-        values = batch_values([ask(one, _options(one)) for one in checked]).values
-    except DomainError:
-        return [_alone(one) for one in checked]
-    return [Recomputed(own, catalogue().of_matrices.revision) for own in values]
-
-
-def _alone(one: EvaluationRecord) -> Recomputed:
-    revision = (catalogue() if one.is_scored or one.task is not None else catalogue().of_matrices).revision
-    kept = None if one.part is None else sections_from_json(one.part)
-    try:
-        return Recomputed(report_alone(ask(one, _options(one)), kept).values, revision)
-    except DomainError as error:
-        return Recomputed({}, revision, error.detail)
 
 
 def _options(one: EvaluationRecord) -> Options:

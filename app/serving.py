@@ -19,12 +19,10 @@ from importlib import import_module
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
-from app.services.processes.worker import fork_from_here, keep_freed_memory
+from app.services.processes.worker import FORKED, fork_from_here, keep_freed_memory
 from app.settings import Settings
 
 APPLICATION: Final = "app.main:create"
-# What compute processes find imported.
-FORKED: Final = "app.forked"
 BACKLOG: Final = 2048
 # What a stop may take beyond the time for requests under way: the last commits, connections that are closed.
 GRACE_SECONDS: Final = 5.0
@@ -279,7 +277,7 @@ def new_loop() -> asyncio.AbstractEventLoop:
     import_module(FORKED)
     gc.freeze()
     gc.enable()
-    fork_from_here((FORKED,))
+    fork_from_here()
     return uvloop.new_event_loop()
 
 

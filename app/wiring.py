@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -17,12 +17,12 @@ from app.api.middleware import RequestLog, RequestSink
 from app.api.problems import PROBLEM_TYPES
 from app.api.ui.web import load_pages
 from app.domain.errors import SchemaOutdated
+from app.domain.operations import SendResult
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.outbound.addresses import can_be_reached
 from app.outbound.data import DataPlaces
 from app.outbound.duckdb_rows import DuckEngine
-from app.outbound.posting import WebhookPoster
 from app.outbound.spark_rows import SparkEngine
 from app.outbound.spilling import spill_folder
 from app.services.access import Guard, KeyService, Quotas
@@ -105,11 +105,17 @@ async def build_services(
     )
     readiness = SchemaReadiness(engine)
 
+    async def post(url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
+        # The client of HTTP and its certificates are loaded for the first one: most services have none.
+        from app.outbound import posting
+
+        return await posting.post(url, headers, body, private=settings.webhook_private_addresses)
+
     def pool(
         processes: int, seconds: float, wait_seconds: float, more_memory: int = 0, observers: Observers = UNOBSERVED
     ) -> ComputePool:
         limits = Limits(seconds, settings.compute_memory_bytes + more_memory)
-        return ComputePool(processes, limits, wait_seconds=wait_seconds, modules=("app.forked",), observers=observers)
+        return ComputePool(processes, limits, wait_seconds=wait_seconds, observers=observers)
 
     compute = pool(
         settings.compute_processes,
@@ -160,18 +166,16 @@ async def build_services(
     def services_with(
         compute: ComputePool, admission: Admission, data: ComputePool, folder: Path | None = None
     ) -> Services:
-        history = HistoryService(store, labels=store, compute=compute)
-        boards = LeaderboardService(store, labels=store, compute=compute)
+        history = HistoryService(store, compute=compute)
+        boards = LeaderboardService(store, compute=compute)
         return Services(
             inventory=inventory,
             evaluations=EvaluationService(store, compute=compute, admission=admission),
             leaderboards=boards,
             history=history,
-            comparisons=ComparisonService(store, comparisons, labels=store, compute=compute, admission=admission),
-            tournaments=TournamentService(store, comparisons, labels=store, compute=compute, admission=admission),
-            gates=GateService(
-                store, gates, labels=store, history_of=history, boards=boards, compute=compute, admission=admission
-            ),
+            comparisons=ComparisonService(store, comparisons, compute=compute, admission=admission),
+            tournaments=TournamentService(store, comparisons, compute=compute, admission=admission),
+            gates=GateService(store, gates, history_of=history, boards=boards, compute=compute, admission=admission),
             what_if=WhatIfService(store, compute=compute),
             jobs=JobService(jobs),
             webhooks=WebhookService(webhooks, reached),
@@ -215,8 +219,7 @@ async def build_services(
                 on_jobs = work_on_jobs(jobs, runner.run, keep_seconds=keep_seconds)
                 worker = _worker(url, settings, JOBS, settings.job_concurrency, job_grace_seconds)
                 await stack.enter_async_context(worker.at_work(on_jobs))
-                poster = WebhookPoster(private=settings.webhook_private_addresses)
-                sender = Sender(webhooks, poster.post, telemetry.observers)
+                sender = Sender(webhooks, post, telemetry.observers)
                 keep = timedelta(days=settings.webhook_keep_days)
                 on_deliveries = work_on_deliveries(
                     webhooks, sender.send, ChangeWatch(apart.history, webhooks.tell).look, keep=keep

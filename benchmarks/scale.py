@@ -145,8 +145,8 @@ class _Here:
 def histories(store: PostgresEvaluationStore, rows: int) -> list[tuple[str, Ask]]:
     """Nearly 10,000 evaluations of a model on a dataset, all of them or the newest."""
     number = min(9_900, int(rows * NAMED[1][1]))
-    ports: Any = (_Here(), store)
-    service = HistoryService(store, labels=ports[1], compute=ports[0])
+    compute: Any = _Here()
+    service = HistoryService(store, compute=compute)
     since = START + rows * STEP * (1.0 - number / (rows * NAMED[1][1]))
 
     def asked(*metrics: str) -> Ask:

@@ -33,7 +33,7 @@ from app.domain.expressions.syntax import LONGEST
 from app.domain.identifiers import is_project_name
 from app.domain.operations import DEFAULT_PROJECT, Scope
 from app.domain.wording import did_you_mean
-from app.services.access import Caller, Guard, KeyService, Quotas
+from app.services.access import Guard, KeyService, Quotas
 from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
 from app.services.evaluate.evaluations import EvaluationService
@@ -294,8 +294,10 @@ async def let_pass_as(request: Request, scope: Scope, authorization: str | None,
     """
     guard: Guard = request.app.state.services.guard
     state = request.scope["state"]
-    caller = Caller(authorization=authorization, project=named, local=is_local(request), request_id=state["request_id"])
-    admitted = await guard.admit(caller, scope)
+    local = is_local(request)
+    admitted = await guard.admit(
+        scope, authorization=authorization, project=named, local=local, request_id=state["request_id"]
+    )
     if named is not None and not is_project_name(named):
         detail = "expected the name of a project: up to 64 lower-case letters, digits, dots, _ and -"
         raise InvalidQuery.at(PROJECT_HEADER, "invalid_project", detail)

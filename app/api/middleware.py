@@ -30,8 +30,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.answers import write_json
 from app.api.presentation import weighted
 from app.api.problems import (
-    MalformedRequest,
     Problem,
+    Refused,
+    UnreadableBody,
     internal_error,
     method_not_allowed,
     not_found,
@@ -77,18 +78,19 @@ def _values(scope: Scope) -> dict[bytes, bytes]:
     return dict(reversed(scope["headers"]))
 
 
-def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive] | Problem:
-    """The request with a plain body; a problem when it is compressed in an unknown way."""
+def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
+    """The request with a plain body. Raises Refused when it is compressed in an unknown way."""
     encoding = _values(scope).get(b"content-encoding", b"").decode("latin-1").strip().lower()
     if encoding in ("", "identity"):
         return scope, receive
     if encoding not in ("gzip", "x-gzip"):
-        return Problem(
+        problem = Problem(
             status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             code="unsupported_encoding",
             detail=f"expected a body that is plain or has the Content-Encoding gzip, got {encoding[:60]!r}",
             headers={"Accept-Encoding": "gzip", "Connection": "close"},
         )
+        raise Refused(problem)
     # Its length is that of the packed body.
     dropped = (b"content-encoding", b"content-length")
     headers = [(name, value) for name, value in scope["headers"] if name not in dropped]
@@ -109,7 +111,7 @@ class _Unpacking:
         """The next message.
 
         Raises:
-            MalformedRequest: the body is no gzip, or ends early.
+            UnreadableBody: the body is no gzip, or ends early.
         """
         while True:
             if self._packed or self._full:
@@ -147,9 +149,9 @@ class _Unpacking:
         return piece
 
 
-def _malformed(reason: str) -> MalformedRequest:
+def _malformed(reason: str) -> UnreadableBody:
     detail = f"expected a body in gzip, as Content-Encoding says: {reason}"
-    return MalformedRequest.at("", "invalid_gzip", detail, status=HTTPStatus.BAD_REQUEST)
+    return UnreadableBody.at("", "invalid_gzip", detail)
 
 
 # Shorter requests are over before anybody has looked.
@@ -328,13 +330,13 @@ class Lease:
         self._received = self._held = 0
 
     async def __call__(self) -> Message:
-        """The next message. Raises BodyRefused: it is one too many, or there is no room for it."""
+        """The next message. Raises Refused: it is one too many, or there is no room for it."""
         message = await self._receive()
         size = len(message.get("body", b""))
         if self._received + size > self._limit:
-            raise BodyRefused(_too_large(self._limit))
+            raise Refused(_too_large(self._limit))
         if not self.grow(size):
-            raise BodyRefused(_NO_ROOM)
+            raise Refused(_NO_ROOM)
         self.complete = not message.get("more_body", False)
         return message
 
@@ -356,14 +358,6 @@ class Lease:
 
 
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
-
-
-class BodyRefused(Exception):
-    """More bytes came than this request may have, or than there is room for."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.detail)
-        self.problem = problem
 
 
 class RequestEnvelope:
@@ -400,48 +394,41 @@ class RequestEnvelope:
             await answer.refuse(problem_of(error) or internal_error(error, request_id))
 
     async def _answer(self, scope: Scope, receive: Receive, method: str, answer: "_Answer") -> None:
-        refusal = await self._checks.refusal(scope)
-        if refusal is not None:
-            await answer.refuse(refusal)
-            return
         headers = _values(scope)
-        announced = int(headers.get(b"content-length") or 0)
-        refusal = self._refusal(scope["path"], method, announced)
+        refusal = await self._checks.refusal(scope) or self._refusal(scope["path"], method, headers)
         if refusal is not None:
-            await answer.refuse(refusal)
-            return
+            raise Refused(refusal)
         if method == "OPTIONS" and (methods := self._addresses.methods(scope["path"])):
             await answer.allow(methods)
             return
-        request = unpacked({**scope, "method": method} if method != scope["method"] else scope, receive)
-        if isinstance(request, Problem):
-            await answer.refuse(request)
-            return
-        complete = not announced and b"transfer-encoding" not in headers
-        lease = Lease(request[1], self._budget, self._limit, complete=complete)
+        request, body = unpacked({**scope, "method": method} if method != scope["method"] else scope, receive)
+        complete = not _announced(headers) and b"transfer-encoding" not in headers
+        lease = Lease(body, self._budget, self._limit, complete=complete)
         watch = DisconnectWatch(receive, lease)
         try:
-            await self._app(request[0], lease, answer.send)
+            await self._app(request, lease, answer.send)
         except ClientDisconnect:
             # Nobody is there any more to be told anything.
             return
         except asyncio.CancelledError:
             if not watch.gone:
                 raise
-        except BodyRefused as error:
-            if answer.started:
-                raise
-            await answer.refuse(error.problem)
         finally:
             watch.stop()
             lease.end()
 
-    def _refusal(self, path: str, method: str, announced: int) -> Problem | None:
+    def _refusal(self, path: str, method: str, headers: Mapping[bytes, bytes]) -> Problem | None:
+        announced = _announced(headers)
         if self._addresses.refuses(path, method):
             return method_not_allowed(self._addresses.methods(path))
         if announced > self._limit:
             return _too_large(self._limit)
         return _NO_ROOM if announced - UNCOUNTED_BYTES > self._budget.free else None
+
+
+def _announced(headers: Mapping[bytes, bytes]) -> int:
+    """Bytes that the body is to have; 0 when nothing says so."""
+    return int(headers.get(b"content-length") or 0)
 
 
 class _Answer:

@@ -15,8 +15,9 @@ from app.api.documentation import PROBLEMS
 from app.api.presentation import prefers_page
 from app.api.problems import PROBLEM_TYPES, Problem, respond
 from app.domain.errors import NotFound
-from app.domain.members import SPREAD, members, named
+from app.domain.members import SPREAD, members
 from app.domain.operations import Scope
+from app.services.ports import StoreState
 
 # Of Prometheus: text, and the version of its format.
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -38,19 +39,10 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaFacts:
-    """State of the database: reachable or not, and the revision of its schema."""
-
-    reachable: bool
-    revision: str | None = field(metadata=named("schema"))
-    expected_schema: str
-
-
-@dataclass(frozen=True, slots=True)
 class Ready:
     """The database answers, and its schema is the one of this release."""
 
-    facts: SchemaFacts = field(metadata=SPREAD)
+    facts: StoreState = field(metadata=SPREAD)
     status: Literal["ready"] = "ready"
 
 
@@ -137,9 +129,8 @@ async def is_alive() -> Response:
 async def is_ready(request: Request, context: UseContext) -> Response:
     """Tell whether the database answers and its schema is the one of this release."""
     state = await context.services.readiness.check()
-    facts = SchemaFacts(state.reachable, state.revision, state.expected)
     if state.current:
-        return json_response(Ready(facts))
+        return json_response(Ready(state))
     code, detail = (
         (
             "schema_outdated",
@@ -152,7 +143,7 @@ async def is_ready(request: Request, context: UseContext) -> Response:
         status=HTTPStatus.SERVICE_UNAVAILABLE,
         code=code,
         detail=detail,
-        members=members(facts),
+        members=members(state),
         headers={"Retry-After": "5"},
     )
     return respond(problem, request)

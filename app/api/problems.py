@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Self, get_args
+from typing import Any, Final, get_args
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -23,16 +23,15 @@ from app.api.answers import write_json
 from app.domain.errors import (
     DomainError,
     Fault,
+    Faulty,
     InvalidExpression,
     InvalidExpressions,
-    InvalidInput,
     TooManyRequests,
     Unauthenticated,
     UnknownLabel,
 )
 from app.domain.members import LEFT_OUT, SPREAD
 from app.domain.wording import described, did_you_mean
-from app.services.ports import StoreFullError, StoreOverloadedError, StoreUnavailableError
 
 # Codes, and what they mean.
 PROBLEM_TYPES: Final[Mapping[str, str]] = tomllib.loads(
@@ -168,6 +167,7 @@ MEDIA_TYPE = "application/problem+json"
 _STATUSES: Final[Mapping[str, HTTPStatus]] = {
     code: status
     for status, codes in {
+        HTTPStatus.BAD_REQUEST: ("bad_request",),
         HTTPStatus.NOT_FOUND: ("not_found",),
         HTTPStatus.UNAUTHORIZED: ("unauthenticated",),
         HTTPStatus.FORBIDDEN: ("forbidden", "data_not_allowed"),
@@ -179,20 +179,25 @@ _STATUSES: Final[Mapping[str, HTTPStatus]] = {
             "shown_once",
             "idempotency_key_in_flight",
         ),
+        HTTPStatus.NOT_ACCEPTABLE: ("not_acceptable",),
         HTTPStatus.GONE: ("result_deleted",),
         HTTPStatus.PRECONDITION_FAILED: ("precondition_failed",),
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("too_large", "not_enough_memory"),
-        HTTPStatus.SERVICE_UNAVAILABLE: ("overloaded", "schema_outdated", "process_lost", "cluster_unavailable"),
+        HTTPStatus.SERVICE_UNAVAILABLE: (
+            "overloaded",
+            "database_unavailable",
+            "schema_outdated",
+            "process_lost",
+            "cluster_unavailable",
+        ),
         HTTPStatus.GATEWAY_TIMEOUT: ("deadline_passed",),
         HTTPStatus.NOT_IMPLEMENTED: ("not_installed",),
-        HTTPStatus.INSUFFICIENT_STORAGE: ("storage_quota_used_up", "spill_full"),
+        HTTPStatus.INSUFFICIENT_STORAGE: ("storage_quota_used_up", "spill_full", "no_space"),
         HTTPStatus.INTERNAL_SERVER_ERROR: ("job_lost",),
     }.items()
     for code in codes
 }
 RETRY_SECONDS = 1
-# Somebody has to make space first.
-RETRY_SPACE_SECONDS = 10
 _CODES = {
     HTTPStatus.BAD_REQUEST: "bad_request",
     HTTPStatus.NOT_FOUND: "not_found",
@@ -210,39 +215,27 @@ _DETAILS = {
 }
 
 
-class InvalidQuery(Exception):
+class InvalidQuery(Faulty, code="invalid_query"):
     """A parameter of the address is unknown or has a wrong value. The pointers of the faults are its name."""
 
-    def __init__(self, faults: Sequence[Fault], *, of_path: bool = False) -> None:
-        super().__init__(faults[0].detail)
-        self.faults = tuple(faults)
-        self.code = "invalid_path" if of_path else "invalid_query"
 
-    @classmethod
-    def at(cls, parameter: str, code: str, detail: str) -> Self:
-        """Make it of one fault."""
-        return cls([Fault(parameter, code, detail)])
+class InvalidPath(InvalidQuery, code="invalid_path"):
+    """A part of the path has a wrong value."""
 
 
-class NotAcceptable(Exception):
+class NotAcceptable(DomainError, code="not_acceptable"):
     """The request accepts no form that this answer has."""
 
     def __init__(self, accepted: str, written: Sequence[str]) -> None:
         super().__init__(f"expected Accept to allow one of {', '.join(written)}, got {accepted[:200]!r}")
 
 
-class MalformedRequest(Exception):
-    """The body is no JSON, or not of the form the operation takes."""
+class MalformedRequest(Faulty, code="invalid_request"):
+    """The body is not of the form that the operation takes."""
 
-    def __init__(self, faults: Sequence[Fault], *, status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY) -> None:
-        super().__init__(faults[0].detail)
-        self.faults = tuple(faults)
-        self.status = status
 
-    @classmethod
-    def at(cls, pointer: str, code: str, detail: str, *, status: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY) -> Self:
-        """Make it of one fault."""
-        return cls([Fault(pointer, code, detail)], status=status)
+class UnreadableBody(MalformedRequest, code="bad_request"):
+    """The body is no JSON, or not what its headers say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,35 +304,34 @@ class Problem:
         )
 
 
+class Refused(Exception):
+    """A request is refused before a route has it."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
 def problem_of(error: Exception, prefix: str = "") -> Problem | None:
     """The problem that an error is for the caller; None when it is a fault of ours.
 
     ``prefix`` is put before pointers, for requests that are part of another.
     """
     match error:
-        case MalformedRequest():
-            return _faulty(error.status, _CODES[error.status], error.faults, prefix)
-        case InvalidInput():
-            return _faulty(HTTPStatus.UNPROCESSABLE_ENTITY, error.code, error.faults, prefix)
+        case Refused():
+            return error.problem
         case InvalidQuery():
             return _of_parameter(_faulty(HTTPStatus.UNPROCESSABLE_ENTITY, "", error.faults, ""), error.code)
+        case Faulty():
+            return _faulty(_status_of(error), error.code, error.faults, prefix)
         case InvalidExpression():
             return _expression_problem([error], prefix)
         case InvalidExpressions():
             return _expression_problem(error.errors, prefix)
-        case NotAcceptable():
-            return Problem(status=HTTPStatus.NOT_ACCEPTABLE, code="not_acceptable", detail=str(error))
         case DomainError():
             return _domain_problem(error, prefix)
         case HTTPException():
             return _of_status(HTTPStatus(error.status_code), error.headers, str(error.detail))
-        case StoreOverloadedError():
-            return _retry("overloaded", "more writes are waiting than the service takes; nothing was saved")
-        case StoreFullError():
-            detail = "no space left where the database keeps its files; nothing was saved"
-            return _retry("no_space", detail, RETRY_SPACE_SECONDS, HTTPStatus.INSUFFICIENT_STORAGE)
-        case StoreUnavailableError():
-            return _retry("database_unavailable", "the database does not answer; try again shortly")
     return None
 
 
@@ -381,8 +373,12 @@ def _expression_problem(errors: Sequence[InvalidExpression], prefix: str) -> Pro
     return found if found.errors[0].parameter is None else _of_parameter(found, "invalid_query")
 
 
+def _status_of(error: DomainError) -> HTTPStatus:
+    return _STATUSES.get(error.code, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
 def _domain_problem(error: DomainError, prefix: str) -> Problem:
-    status = _STATUSES.get(error.code, HTTPStatus.UNPROCESSABLE_ENTITY)
+    status = _status_of(error)
     if error.pointer is None:
         return Problem(status=status, code=error.code, detail=error.detail, headers=_headers_of(error))
     return _faulty(status, error.code, [Fault(error.pointer, error.code, error.detail, error.suggestions)], prefix)
@@ -414,12 +410,6 @@ def method_not_allowed(methods: str) -> Problem:
     return _of_status(HTTPStatus.METHOD_NOT_ALLOWED, {"Allow": methods})
 
 
-def _retry(
-    code: str, detail: str, seconds: int = RETRY_SECONDS, status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE
-) -> Problem:
-    return Problem(status=status, code=code, detail=detail, headers={"Retry-After": str(seconds)})
-
-
 # Python has no type for a thread that finds no memory for its stack.
 _NO_THREAD: Final = "can't start new thread"
 
@@ -431,7 +421,12 @@ def internal_error(error: BaseException | None, request_id: str) -> Problem:
     """
     _log.error("request %s failed", request_id, exc_info=error)
     if isinstance(error, MemoryError) or str(error) == _NO_THREAD:
-        return _retry("unavailable", "the service has too little memory at the moment; try again shortly")
+        return Problem(
+            status=HTTPStatus.SERVICE_UNAVAILABLE,
+            code="unavailable",
+            detail="the service has too little memory at the moment; try again shortly",
+            headers={"Retry-After": str(RETRY_SECONDS)},
+        )
     return Problem(
         status=HTTPStatus.INTERNAL_SERVER_ERROR,
         code="internal_error",
@@ -463,22 +458,14 @@ def request_id(request: Request) -> str:
 
 
 # What is a problem of the caller, or of the moment, wherever it is raised; parameters of another type besides.
-REFUSALS: tuple[type[Exception], ...] = (
-    InvalidQuery,
-    NotAcceptable,
-    MalformedRequest,
-    DomainError,
-    StoreFullError,
-    StoreOverloadedError,
-    StoreUnavailableError,
-    HTTPException,
-)
+REFUSALS: tuple[type[Exception], ...] = (DomainError, HTTPException)
 
 
 def refused_parameters(error: RequestValidationError) -> InvalidQuery:
     """Convert the framework's errors of parameters to ours."""
     entries = error.errors()
-    return InvalidQuery([_fault_of_parameter(entry) for entry in entries], of_path=entries[0]["loc"][0] == "path")
+    kind = InvalidPath if entries[0]["loc"][0] == "path" else InvalidQuery
+    return kind([_fault_of_parameter(entry) for entry in entries])
 
 
 def _fault_of_parameter(entry: Mapping[str, Any]) -> Fault:

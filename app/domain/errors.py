@@ -50,8 +50,8 @@ class DomainError(Exception):
         self.suggestions = tuple(suggestions)
 
 
-class InvalidInput(DomainError, code="invalid_input"):
-    """The request has the right form but cannot be evaluated; every fault that was found is listed."""
+class Faulty(DomainError):
+    """Something is wrong with the request; every fault that was found is listed."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__(faults[0].detail, pointer=faults[0].pointer)
@@ -61,6 +61,10 @@ class InvalidInput(DomainError, code="invalid_input"):
     def at(cls, pointer: str, code: str, detail: str, suggestions: Sequence[str] = ()) -> Self:
         """Make it of one fault."""
         return cls([Fault(pointer, code, detail, tuple(suggestions))])
+
+
+class InvalidInput(Faulty, code="invalid_input"):
+    """The request has the right form but cannot be evaluated."""
 
 
 @contextmanager
@@ -161,6 +165,24 @@ class BeyondMemory(TooLarge):
 
 class Overloaded(Later, code="overloaded"):
     """More is under way than the service takes."""
+
+
+class StoreError(Later):
+    """The store cannot do it now."""
+
+
+class StoreUnavailableError(StoreError, code="database_unavailable"):
+    """The store did not answer. Whether a write under way was saved is unknown."""
+
+    def __init__(self, detail: str = "the database does not answer; try again shortly") -> None:
+        super().__init__(detail)
+
+
+class StoreFullError(StoreError, code="no_space"):
+    """The file system of the store is full. Nothing was saved, and somebody has to make space first."""
+
+    def __init__(self, detail: str = "no space left where the database keeps its files; nothing was saved") -> None:
+        super().__init__(detail, retry_after=10)
 
 
 class TooManyJobs(Later, code="too_many_jobs"):

@@ -173,21 +173,6 @@ class KeptResult:
         return UUID(self.object)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimOutcome:
-    """The result of claiming an idempotency key.
-
-    Attributes:
-        taken: The key is ours until the lease ends.
-        holder: Fingerprint of the request that has it otherwise; None when nobody has.
-        results: What was saved under the key and has not expired, by whatever request.
-    """
-
-    taken: bool
-    holder: bytes | None = None
-    results: Sequence[KeptResult] = ()
-
-
 class JobStatus(StrEnum):
     """State of a job. The last three are final."""
 

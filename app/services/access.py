@@ -21,10 +21,10 @@ from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from app.domain.errors import (
     Forbidden,
     InvalidInput,
-    NotFound,
     ProjectQuotaUsedUp,
     QuotaUsedUp,
     StorageQuotaUsedUp,
+    StoreError,
     TooManyRequests,
     Unauthenticated,
 )
@@ -41,7 +41,7 @@ from app.domain.operations import (
     key_prefix,
 )
 from app.services.known import Known
-from app.services.ports import KeyLookup, KeyStore, StoreFullError, StoreUnavailableError, UsageStore
+from app.services.ports import KeyLookup, KeyStore, UsageStore
 
 _TOKEN = re.compile(r"pv_([0-9a-f]{32})_([A-Za-z0-9_-]{43})")
 
@@ -58,18 +58,6 @@ _DAY_SECONDS: Final = 86_400
 _NOBODY: Final = bytes(32)
 
 _log = logging.getLogger("prevail.access")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """The sender of a request, with its header `Authorization` and the project that it names; ``local`` if it came from
-    this machine.
-    """
-
-    authorization: str | None
-    project: str | None
-    local: bool
-    request_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +123,7 @@ class Ledger(Generic[Key, Amount]):
             return
         try:
             await self._write(noted)
-        except (StoreUnavailableError, StoreFullError) as error:
+        except StoreError as error:
             _log.warning("what %d %s used was not written down yet: %s", len(noted), self._what, error)
             for key, amount in noted.items():
                 self._pending[key] = self.of(key) + amount
@@ -155,8 +143,17 @@ class Guard:
         self._are_there: Known[None, bool] = Known(lambda _: store.any())
         self.used: Ledger[UUID, int] = Ledger(self._write, 0, "keys")
 
-    async def admit(self, caller: Caller, scope: Scope) -> Admitted:
+    async def admit(
+        self, scope: Scope, *, authorization: str | None, project: str | None, local: bool, request_id: str
+    ) -> Admitted:
         """Let a request pass.
+
+        Args:
+            scope: That it needs.
+            authorization: Its header `Authorization`.
+            project: That it names.
+            local: It came from this machine.
+            request_id: Its id.
 
         Raises:
             Unauthenticated: it needs a key and has none, or none that is good.
@@ -164,17 +161,17 @@ class Guard:
             TooManyRequests: its key was used too often.
             StoreUnavailableError: nobody knows whether its key is good.
         """
-        if self._never or (caller.authorization is None and caller.local and not await self.needs_key()):
-            return Admitted(actor=Actor("local", None, caller.request_id), project=caller.project or DEFAULT_PROJECT)
-        key = await self._authenticate(caller.authorization)
+        if self._never or (authorization is None and local and not await self.needs_key()):
+            return Admitted(actor=Actor("local", None, request_id), project=project or DEFAULT_PROJECT)
+        key = await self._authenticate(authorization)
         if not key.allows(scope):
             raise Forbidden(f"expected a key of the scope {scope.value}")
-        project = caller.project or key.project
+        project = project or key.project
         if project != key.project and not key.allows(Scope.ADMIN):
             raise Forbidden("expected a key of the scope admin, which alone may name another project")
         limit = await self._count(key)
         return Admitted(
-            actor=Actor(key.name, key.id, caller.request_id),
+            actor=Actor(key.name, key.id, request_id),
             project=project,
             administers=key.allows(Scope.ADMIN),
             limit=limit,
@@ -370,10 +367,6 @@ class KeyService:
         await self.store.add(key)
         return KeyMade(key=text, facts=key)
 
-    async def read(self, project: str, identifier: UUID) -> KeyFacts:
-        """One key."""
-        return NotFound.unless(await self.store.get(project, identifier), _named(identifier))
-
     async def rotate(self, project: str, identifier: UUID, overlap_seconds: int) -> KeyMade:
         """Give a key another secret; the one before stays good for a while.
 
@@ -382,16 +375,7 @@ class KeyService:
         """
         text, digest = make_token(identifier)
         until = datetime.now(UTC) + timedelta(seconds=overlap_seconds)
-        key = await self.store.rotate(project, identifier, digest, until)
-        return KeyMade(key=text, facts=NotFound.unless(key, _named(identifier)))
-
-    async def revoke(self, project: str, identifier: UUID) -> None:
-        """End a key for good. It stays in the list, with the moment.
-
-        Raises:
-            NotFound: there is no such key, or it is revoked already.
-        """
-        NotFound.unless(await self.store.revoke(project, identifier), _named(identifier))
+        return KeyMade(key=text, facts=await self.store.rotate(project, identifier, digest, until))
 
 
 def is_rate(text: str) -> bool:
@@ -400,7 +384,3 @@ def is_rate(text: str) -> bool:
         return bool(parse_many(text))
     except ValueError:
         return False
-
-
-def _named(identifier: UUID) -> str:
-    return f"key {identifier}, or it is revoked"

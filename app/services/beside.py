@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from app.services.ports import StoreFullError, StoreUnavailableError
+from app.domain.errors import StoreError
 
 _log = logging.getLogger("prevail.beside")
 
@@ -36,6 +36,6 @@ async def again_and_again(
     while True:
         try:
             await work()
-        except (StoreUnavailableError, StoreFullError) as error:
+        except StoreError as error:
             _log.warning("%s: %s", without, error)
         await asyncio.sleep(seconds)

@@ -43,7 +43,7 @@ from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.report_intervals import limit_findings
 from app.services.history import HistoryService, Watched
-from app.services.ports import EvaluationStore, GateStore, PairedLabels
+from app.services.ports import EvaluationStore, GateStore
 from app.services.present import made_id
 from app.services.processes.compute import ComputePool
 from app.services.processes.worker import progressed
@@ -678,7 +678,6 @@ class GateService:
     store: EvaluationStore
     gates: GateStore
     _: KW_ONLY
-    labels: PairedLabels
     history_of: HistoryService
     boards: LeaderboardService
     compute: ComputePool
@@ -897,13 +896,13 @@ class GateService:
             if estimand.scored or estimand.is_of_slices
         ]
         if not needing:
-            return runs.pair(await read_labels(self.labels, project, runs.records))
+            return runs.pair(await read_labels(self.store, project, runs.records))
         compared, scored, metric = max(needing, key=lambda one: one[:2])
         # The baseline's are needed only where it is compared by them.
         looked_at = runs.records if compared else runs.records[:1]
-        kept = await read_outputs(self.labels, project, looked_at, metric, scored=scored, pointers=_POINTERS)
+        kept = await read_outputs(self.store, project, looked_at, metric, scored=scored, pointers=_POINTERS)
         if len(looked_at) < len(runs):
-            kept = KeptSamples({**(await read_labels(self.labels, project, runs.records)).samples, **kept.samples})
+            kept = KeptSamples({**(await read_labels(self.store, project, runs.records)).samples, **kept.samples})
         return runs.pair(kept)
 
 

@@ -36,7 +36,7 @@ from app.services.estimands import Better, Estimand, part_of, ranked_by
 from app.services.estimates.estimate import LimitSettings
 from app.services.estimates.estimates import estimate, limits_of_many, work_of
 from app.services.estimates.run_data import RunData, run_data, single_value
-from app.services.ports import EvaluationStore, PairedLabels
+from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import NOISE, Causes, causes_of, kind_of_causes, said_causes
@@ -176,7 +176,6 @@ class HistoryService:
 
     store: EvaluationStore
     _: KW_ONLY
-    labels: PairedLabels
     compute: ComputePool
 
     async def read(self, project: str, query: HistoryQuery) -> HistoryPage:
@@ -257,10 +256,10 @@ class HistoryService:
             places = named if len(named) <= _MOST_ALONE else places
         records = [whole.record(place) for place in places]
         if not needing:
-            return await read_labels(self.labels, project, records)
+            return await read_labels(self.store, project, records)
         scored, metric = max(needing)
         pointers = ["metric"] * len(records)
-        return await read_outputs(self.labels, project, records, metric, scored=scored, pointers=pointers)
+        return await read_outputs(self.store, project, records, metric, scored=scored, pointers=pointers)
 
 
 def _too_many(most: int, what: str) -> OutOfReach:

@@ -16,14 +16,14 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from app.domain.errors import IdempotencyKeyInFlight, IdempotencyKeyReused
+from app.domain.errors import IdempotencyKeyInFlight, IdempotencyKeyReused, StoreError
 from app.domain.identifiers import new_id
 from app.domain.operations import KeptResult
 from app.services.beside import again_and_again
-from app.services.ports import IdempotencyStore, StoreFullError, StoreUnavailableError
+from app.services.ports import IdempotencyStore
 
 PURGE_SECONDS: Final = 300.0
-_WHOLE: Final = 0
+WHOLE: Final = 0
 _log = logging.getLogger("prevail.idempotency")
 
 
@@ -42,12 +42,12 @@ class Mark:
     fingerprint: bytes
     claim: UUID
     expires_at: datetime
-    item: int = _WHOLE
+    item: int = WHOLE
 
     @property
     def ends_claim(self) -> bool:
         """Is nothing left to do for the request once this is kept?"""
-        return self.item == _WHOLE
+        return self.item == WHOLE
 
     def of_item(self, item: int) -> "Mark":
         """Return the mark of one item of the request."""
@@ -94,7 +94,7 @@ class KeyedWork:
     async def _release(self) -> None:
         try:
             await self._store.release(self.mark.project, self.mark.key, self.mark.claim)
-        except (StoreUnavailableError, StoreFullError) as error:
+        except StoreError as error:
             _log.warning("a key stays claimed until its lease ends: %s", error)
 
 
@@ -114,15 +114,9 @@ class IdempotencyService:
             StoreUnavailableError: nobody knows whether there was one.
         """
         claim = new_id()
-        found = await self._store.claim(project, key, fingerprint, claim, self._lease)
-        results = {one.item: one for one in found.results}
-        for one in (found.holder, *(one.fingerprint for one in found.results)):
-            if one is not None and one != fingerprint:
-                raise _reused(key)
-        if _WHOLE in results:
-            return results[_WHOLE]
-        if not found.taken:
-            raise IdempotencyKeyInFlight(f"a request with the Idempotency-Key {key!r} is under way; ask again shortly")
+        results = await self._store.claim(project, key, fingerprint, claim, self._lease)
+        if WHOLE in results:
+            return results[WHOLE]
         mark = Mark(project, key, fingerprint, claim, datetime.now(UTC) + self._keep)
         return KeyedWork(self._store, mark, self._lease, results)
 
@@ -137,7 +131,7 @@ class IdempotencyService:
         if found is None:
             raise IdempotencyKeyInFlight(f"the Idempotency-Key {mark.key!r} has just expired; ask again shortly")
         if found.fingerprint != mark.fingerprint:
-            raise _reused(mark.key)
+            raise reused(mark.key)
         return found
 
     async def purge_again_and_again(self) -> None:
@@ -145,7 +139,8 @@ class IdempotencyService:
         await again_and_again(self._store.purge, PURGE_SECONDS, "expired keys are still there")
 
 
-def _reused(key: str) -> IdempotencyKeyReused:
+def reused(key: str) -> IdempotencyKeyReused:
+    """The error of a key that belongs to another request."""
     return IdempotencyKeyReused(
         f"the Idempotency-Key {key!r} belongs to another request: the same key goes with the same method, address and "
         "body only"

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from app.domain.errors import NotFound
 from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import time_of
-from app.domain.inventory import DatasetFacts, ModelFacts, Removal
+from app.domain.inventory import Removal
 from app.domain.operations import Actor
 from app.services.beside import again_and_again
 from app.services.ports import Inventory, Trail
@@ -32,24 +31,6 @@ class InventoryService:
     """
 
     store: Inventory
-
-    async def model(self, project: str, name: str) -> ModelFacts:
-        """Return the facts of a model. Raises NotFound if it has no evaluation."""
-        return NotFound.unless(await self.store.model(project, name), f"model {name!r}")
-
-    async def dataset(self, project: str, name: str) -> DatasetFacts:
-        """Return the facts of a dataset. Raises NotFound if it has no evaluation."""
-        return NotFound.unless(await self.store.dataset(project, name), f"dataset {name!r}")
-
-    async def remove_model(self, project: str, name: str, *, dry_run: bool) -> Removal:
-        """Remove all evaluations of a model, or count them. Raises as `model` does."""
-        await self.model(project, name)
-        return await self.remove(project, EvaluationQuery(model=name), dry_run=dry_run)
-
-    async def remove_dataset(self, project: str, name: str, *, dry_run: bool) -> Removal:
-        """Remove all evaluations on a dataset, or count them. Raises as `dataset` does."""
-        await self.dataset(project, name)
-        return await self.remove(project, EvaluationQuery(dataset=name), dry_run=dry_run)
 
     async def remove(self, project: str, query: EvaluationQuery, *, dry_run: bool) -> Removal:
         """Remove all evaluations that pass, up to the newest that there is now, or count them."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 from uuid import UUID
 
-from app.domain.errors import DomainError, JobEnded, JobLost, NotFound
+from app.domain.errors import DomainError, JobEnded, JobLost, NotFound, StoreError
 from app.domain.operations import Job, JobEnd, JobResult, Task, Used
-from app.services.ports import JobStore, StoreFullError, StoreUnavailableError, Waits
+from app.services.ports import JobStore, Waits
 from app.services.present import act_as, begin_tally, make_as
 from app.services.processes.worker import tell_progress
 
@@ -109,7 +109,7 @@ class JobRunner:
         try:
             answered = await self._answered(task)
         except asyncio.CancelledError:
-            with contextlib.suppress(StoreUnavailableError, StoreFullError):
+            with contextlib.suppress(StoreError):
                 await self._store.put_back(task)
             raise
         code = None if answered.problem is None else answered.problem["code"]
@@ -138,7 +138,7 @@ class JobRunner:
         while True:
             try:
                 return await self._store.end(task, end)
-            except (StoreUnavailableError, StoreFullError):
+            except StoreError:
                 await asyncio.sleep(1.0)
 
 
@@ -162,7 +162,7 @@ class _Progress:
         while True:
             if self._share > noted:
                 noted = self._share
-                with contextlib.suppress(StoreUnavailableError, StoreFullError):
+                with contextlib.suppress(StoreError):
                     await self._store.note_progress(self._task, noted)
             await asyncio.sleep(_NOTE_SECONDS)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -36,10 +36,11 @@ from app.domain.evaluation import (
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.inventory import DatasetFacts, ModelFacts
+from app.domain.members import HIDDEN, named
 from app.domain.operations import (
     AuditEntry,
-    ClaimOutcome,
     Delivery,
+    DeliveryRetry,
     DeliveryStatus,
     Event,
     Job,
@@ -60,34 +61,22 @@ from app.domain.operations import (
 from app.kernel.streamed.rows import Rows
 
 
-class StoreUnavailableError(Exception):
-    """The store did not answer. Whether a write under way was saved is unknown; a retry later is sensible."""
-
-
-class StoreOverloadedError(Exception):
-    """More writes are waiting than the store takes. Nothing of this one was saved; a retry later is sensible."""
-
-
-class StoreFullError(Exception):
-    """The file system of the store is full. Nothing was stored."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoreState:
     """State of the store: reachable or not, and its schema beside that of this release.
 
     Attributes:
         reachable: The database answered.
-        revision: Schema revision found there; None when there is none or it could not be read.
+        revision: Schema revision found there; `null` when there is none or it could not be read.
         expected: Schema revision of this release.
         newer: This release does not know the revision, so a newer one has migrated. Migrations let the release before
             go on beside them.
     """
 
     reachable: bool
-    revision: str | None
-    expected: str
-    newer: bool = False
+    revision: str | None = field(metadata=named("schema"))
+    expected: str = field(metadata=named("expected_schema"))
+    newer: bool = field(default=False, metadata=HIDDEN)
 
     @property
     def current(self) -> bool:
@@ -113,7 +102,7 @@ class EvaluationStore(Protocol):
         """Keep a record; on return it is durable. One that is kept already, under the id of a job, stays as it is.
 
         Raises:
-            StoreOverloadedError: too many writes are waiting.
+            Overloaded: too many writes are waiting.
         """
 
     async def add_all(self, project: str, records: Sequence[EvaluationRecord]) -> None:
@@ -133,6 +122,14 @@ class EvaluationStore(Protocol):
 
     async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
         """Return whether samples are kept of an evaluation, and whether attributes are."""
+
+    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
+        """Return the samples of those evaluations of which they were saved with ids, weights or groups: their
+        ``labels``.
+        """
+
+    async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
+        """Return the samples of those evaluations of which they were saved, with their probabilities or scores."""
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
         """Return what was said of samples that are not saved."""
@@ -177,26 +174,14 @@ class EvaluationStore(Protocol):
         """
 
 
-class PairedLabels(Protocol):
-    """Remembers which sample was predicted as what, so that runs can be compared sample by sample."""
-
-    async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
-        """Return the samples of those evaluations of which they were saved with ids, weights or groups: their
-        ``labels``.
-        """
-
-    async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
-        """Return the samples of those evaluations of which they were saved, with their probabilities or scores."""
-
-
 class Inventory(Protocol):
     """Facts of models and datasets, and the removal of many evaluations at once."""
 
-    async def model(self, project: str, name: str) -> ModelFacts | None:
-        """Return the facts of a model; None if it has no evaluation."""
+    async def model(self, project: str, name: str) -> ModelFacts:
+        """Return the facts of a model. Raises NotFound if it has no evaluation."""
 
-    async def dataset(self, project: str, name: str) -> DatasetFacts | None:
-        """Return the facts of a dataset; None if it has no evaluation."""
+    async def dataset(self, project: str, name: str) -> DatasetFacts:
+        """Return the facts of a dataset. Raises NotFound if it has no evaluation."""
 
     async def count(self, project: str, query: EvaluationQuery) -> int:
         """Return the number of evaluations that pass."""
@@ -288,17 +273,25 @@ class KeyStore(Protocol):
     async def add(self, key: KeyFacts) -> None:
         """Keep a key; durable on return."""
 
-    async def get(self, project: str, identifier: UUID) -> KeyFacts | None:
-        """Return a key of the project."""
+    async def get(self, project: str, identifier: UUID) -> KeyFacts:
+        """Return a key of the project. Raises NotFound."""
 
     async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[KeyFacts, UUID]:
         """List the keys of the project, latest first."""
 
-    async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> KeyFacts | None:
-        """Put a digest in the place of the present one, which stays good until then; None when there is no good key."""
+    async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> KeyFacts:
+        """Put a digest in the place of the present one, which stays good until then.
 
-    async def revoke(self, project: str, identifier: UUID) -> bool:
-        """End a key; False when there is no good one."""
+        Raises:
+            NotFound: there is no such key, or it is revoked.
+        """
+
+    async def revoke(self, project: str, identifier: UUID) -> None:
+        """End a key for good. It stays in the list, with the moment.
+
+        Raises:
+            NotFound: there is no such key, or it is revoked already.
+        """
 
     async def audit(self, project: str, limit: int, before: UUID | None = None) -> Page[AuditEntry, UUID]:
         """List what was changed in the project, latest first."""
@@ -324,28 +317,30 @@ class WebhookStore(Protocol):
             TooManyWebhooks: there was none, and the project has as many as it may.
         """
 
-    async def get(self, project: str, name: str) -> WebhookFacts | None:
-        """Return the webhook of that name."""
+    async def get(self, project: str, name: str) -> WebhookFacts:
+        """Return the webhook of that name. Raises NotFound."""
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[WebhookFacts, str]:
         """List the webhooks of the project by name."""
 
-    async def delete(self, project: str, name: str) -> bool:
-        """End a webhook, with all it was to be told; False when there is none."""
+    async def delete(self, project: str, name: str) -> None:
+        """End a webhook; what it was still to be told is not sent. Raises NotFound."""
 
     async def deliveries(
         self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None = None
     ) -> Page[Delivery, UUID]:
-        """List what a webhook was told or is to be told, latest first; only what is so far, where that is said."""
+        """List what a webhook was told or is to be told, latest first; only what is so far, where that is said. Raises
+        NotFound where there is no webhook of that name.
+        """
 
-    async def retry(self, project: str, name: str, identifier: UUID) -> Event | None:
-        """Let a delivery be sent again, now; None when there is none."""
+    async def retry(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
+        """Let a delivery be sent again, now, whatever became of it. Raises NotFound."""
 
-    async def send(self, project: str, name: str, happening: WebhookEvent) -> bool:
-        """Let one webhook be told of something, whatever it listens to; False when there is none of that name."""
+    async def send(self, project: str, name: str, happening: WebhookEvent) -> DeliveryRetry:
+        """Let one webhook be told of something, whatever it listens to. Raises NotFound."""
 
-    async def event_of(self, project: str, name: str, identifier: UUID) -> Event | None:
-        """Return what a delivery tells of; None when there is none."""
+    async def retried(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
+        """Return a delivery that was asked for again. Raises NotFound."""
 
 
 class Outbox(Protocol):
@@ -367,8 +362,15 @@ class KeyTakenError(Exception):
 class IdempotencyStore(Protocol):
     """The memory of keys of requests. What is saved under them is written in the transaction that keeps it."""
 
-    async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
-        """Claim a key, unless somebody has it or the request was saved already."""
+    async def claim(
+        self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta
+    ) -> Mapping[int, KeptResult]:
+        """Claim a key, unless the whole of the request was saved already; returns what was saved under it, by item.
+
+        Raises:
+            IdempotencyKeyReused: the key belongs to another request.
+            IdempotencyKeyInFlight: a request like this one is under way.
+        """
 
     async def renew(self, project: str, key: str, claim: UUID, lease: timedelta) -> None:
         """Let a claim last for another lease."""

@@ -40,7 +40,7 @@ from app.services.estimands import Better, Estimand, Preference, preference, ran
 from app.services.estimates.estimate import Estimate, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate, work_of
 from app.services.estimates.run_data import RunData, run_data, single_value
-from app.services.ports import EvaluationStore, PairedLabels
+from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, joint_adjustment, proper_scores
@@ -476,7 +476,6 @@ class LeaderboardService:
 
     store: EvaluationStore
     _: KW_ONLY
-    labels: PairedLabels
     compute: ComputePool
 
     async def rank(self, project: str, query: LeaderboardQuery) -> Leaderboard:
@@ -506,14 +505,14 @@ class LeaderboardService:
             whole = [one for one in records if sliced or is_scored(one)]
             try:
                 kept = await read_outputs(
-                    self.labels, project, whole, query.metric, scored=False, advice="rank by an overall metric"
+                    self.store, project, whole, query.metric, scored=False, advice="rank by an overall metric"
                 )
             except OutOfReach:
                 if key is None:
                     raise
                 kept = KeptSamples(too_many=True)
         else:
-            kept = await read_labels(self.labels, project, records)
+            kept = await read_labels(self.store, project, records)
         board = await self.compute.run(partial(rank_candidates, query, better, records, kept, stored, beyond))
         return board if records else replace(board, notes=(await self._of_nothing(project, query),))
 

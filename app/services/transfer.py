@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from app.domain.errors import DomainError
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import read_id
 from app.domain.inputs.attributes import Attributes
@@ -194,7 +196,7 @@ MANIFEST: Final = "manifest.json"
 EVALUATIONS: Final = "evaluations"
 
 
-class TransferError(Exception):
+class TransferError(DomainError):
     """An export or an import cannot be done; the message says why and what to do."""
 
 
@@ -272,16 +274,21 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Put a manifest into a folder: the one before stays until the new one is whole."""
-    content, unfinished = {"format": FORMAT, **asdict(manifest)}, folder / f"{MANIFEST}.unfinished"
-    unfinished.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
-    publish(unfinished, folder / MANIFEST)
+    content = {"format": FORMAT, **asdict(manifest)}
+    _unfinished(folder / MANIFEST).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+    publish(folder / MANIFEST)
 
 
-def publish(unfinished: Path, path: Path) -> None:
+def _unfinished(path: Path) -> Path:
+    """The name of a file until it is whole."""
+    return path.with_name(f"{path.name}.unfinished")
+
+
+def publish(path: Path) -> None:
     """Give a file that is written its name, once it is on disk."""
-    with unfinished.open("rb") as file:
+    with _unfinished(path).open("rb") as file:
         os.fsync(file.fileno())
-    unfinished.replace(path)
+    _unfinished(path).replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -369,53 +376,45 @@ _SCHEMA: Final = pa.schema(
         *((name, pa.large_list(kind)) for name, kind in _TYPES.items()),
     ]
 )
-# Bytes of columns that lie together, and are read together.
-_GROUP_BYTES: Final = 16 << 20
 # Groups of columns that a reader remembers: those that many evaluations share come again and again.
 _REMEMBERED: Final = 4
 
 
 class ColumnWriter:
-    """Writes columns into a file."""
+    """Writes columns into a file, which is made with the first of them.
 
-    def __init__(self, file: pq.ParquetWriter, shared: set[bytes]) -> None:
-        """Take the digests of what several evaluations have and a file before has, to which those here are added."""
-        self._file, self._shared, self._own = file, shared, set[bytes]()
-        self._rows: list[dict[str, Any]] = []
-        self._waiting = self.size = 0
+    Attributes:
+        size: Bytes of all of them.
+    """
 
-    def lacking(self, digests: set[bytes]) -> set[bytes]:
-        """Return those of some digests whose columns are still to be written."""
-        return digests - self._shared - self._own
+    def __init__(self, path: Path) -> None:
+        self._path, self.size = path, 0
+        self._file: pq.ParquetWriter | None = None
 
     def add(self, columns: Mapping[bytes, SampleColumn]) -> None:
-        """Take columns by their digests."""
-        self._own |= columns.keys()
-        self._shared |= {digest for digest, column in columns.items() if column.shared}
+        """Write some columns by their digests as a group, which is read together."""
+        if self._file is None:
+            self._file = pq.ParquetWriter(self._path, _SCHEMA, compression="zstd")
+        rows: list[dict[str, Any]] = []
         for digest, column in columns.items():
             values = column.values
             flat = {_MEMBERS[values.dtype.kind]: values.reshape(-1)}
-            self._rows.append({"digest": digest, "shared": column.shared, "shape": values.shape, **flat})
-            self._waiting += values.nbytes
+            rows.append({"digest": digest, "shared": column.shared, "shape": values.shape, **flat})
             self.size += values.nbytes
-            if self._waiting >= _GROUP_BYTES:
-                self.flush()
+        self._file.write_table(pa.Table.from_pylist(rows, _SCHEMA), row_group_size=len(rows))
 
-    def flush(self) -> None:
-        """Write what waits."""
-        if self._rows:
-            self._file.write_table(pa.Table.from_pylist(self._rows, _SCHEMA), row_group_size=len(self._rows))
-            self._rows, self._waiting = [], 0
+    def close(self) -> None:
+        """Finish the file, if there is one."""
+        if self._file is not None:
+            self._file.close()
 
 
-def digests_in(path: Path, *, shared: bool = False) -> Iterator[tuple[bytes, int]]:
-    """The digests of the columns of a file, each with its row group; those only that several evaluations have."""
+def digests_in(path: Path) -> Iterator[tuple[bytes, int]]:
+    """The digests of the columns of a file, each with its row group."""
     file = pq.ParquetFile(path)
     for group in range(file.num_row_groups):
-        found = file.read_row_group(group, columns=["digest", "shared"])
-        for digest, one in zip(found["digest"].to_pylist(), found["shared"].to_pylist(), strict=True):
-            if one or not shared:
-                yield digest, group
+        for digest in file.read_row_group(group, columns=["digest"])["digest"].to_pylist():
+            yield digest, group
 
 
 class ColumnReader:
@@ -471,12 +470,11 @@ class Exporter:
             return manifest
         for unfinished in folder.glob("*.unfinished"):
             unfinished.unlink()
-        # Columns that one evaluation alone has do not come again.
         samples = [folder / part.samples for part in manifest.parts if part.samples is not None]
-        shared = {digest for path in samples for digest, _ in digests_in(path, shared=True)}
+        written = {digest for path in samples for digest, _ in digests_in(path)}
         for kind in (EVALUATIONS, *ArchiveKind):
             while kind not in manifest.done:
-                await self._write_part(kind, manifest, folder, shared)
+                await self._write_part(kind, manifest, folder, written)
                 write_manifest(folder, manifest)
                 self.tell(f"{manifest.rows(kind)} {kind}")
         manifest.complete = True
@@ -500,44 +498,39 @@ class Exporter:
             )
         return manifest
 
-    async def _write_part(self, kind: str, manifest: Manifest, folder: Path, shared: set[bytes]) -> None:
-        """Write the next file of a kind, and one with the columns that its evaluations bring, as far as there are any;
-        the kind is done when nothing is left.
+    async def _write_part(self, kind: str, manifest: Manifest, folder: Path, written: set[bytes]) -> None:
+        """Write the next file of a kind, and one with the columns that its evaluations bring and no file before has, as
+        far as there are any; the kind is done when nothing is left.
         """
         parts = manifest.of(kind)
         place = parts[-1].last if parts else None
         number = f"{len(parts) + 1:06}"
         path, samples = folder / f"{kind}-{number}.ndjson", folder / f"samples-{number}.parquet"
-        unfinished = [one.with_name(f"{one.name}.unfinished") for one in (path, samples)]
-        rows = size = 0
-        written = sha256()
-        with unfinished[0].open("wb") as file, pq.ParquetWriter(unfinished[1], _SCHEMA, compression="zstd") as behind:
-            columns = ColumnWriter(behind, shared)
-            while rows < _MOST_ROWS and size + columns.size < _MOST_BYTES:
-                lines, last = await self._next(kind, manifest, place, columns)
+        content, rows = bytearray(), 0
+        with closing(ColumnWriter(_unfinished(samples))) as columns:
+            while rows < _MOST_ROWS and len(content) + columns.size < _MOST_BYTES:
+                lines, last = await self._next(kind, manifest, place, columns, written)
                 if not lines:
                     manifest.done.append(kind)
                     break
-                for line in lines:
-                    file.write(line)
-                    written.update(line)
-                    size += len(line)
+                content += b"".join(lines)
                 rows, place = rows + len(lines), last
-            columns.flush()
-        for is_empty, one in zip((not rows, not columns.size), unfinished, strict=True):
-            if is_empty:
-                one.unlink()
         if not rows:
             return
-        part = FilePart(kind, path.name, rows, place, written.hexdigest())
+        part = FilePart(kind, path.name, rows, place, sha256(content).hexdigest())
         if columns.size:
-            publish(unfinished[1], samples)
+            publish(samples)
             part = replace(part, samples=samples.name, samples_sha256=digest_of(samples))
-        publish(unfinished[0], path)
+        _unfinished(path).write_bytes(content)
+        publish(path)
         manifest.parts.append(part)
 
-    async def _next(self, kind: str, manifest: Manifest, place: Any, columns: ColumnWriter) -> tuple[list[bytes], Any]:
-        """Read the next lines of a kind behind a place, and the place of the last of them."""
+    async def _next(
+        self, kind: str, manifest: Manifest, place: Any, columns: ColumnWriter, written: set[bytes]
+    ) -> tuple[list[bytes], Any]:
+        """Read the next lines of a kind behind a place, and the place of the last of them; write the columns that no
+        evaluation before had.
+        """
         if kind != EVALUATIONS:
             rows = await self.archive.answers(ArchiveKind(kind), manifest.project, place, _ANSWERS_AT_ONCE)
             lines = [orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows]
@@ -546,10 +539,10 @@ class Exporter:
             return [], None
         after = UUID(int=0) if place is None else UUID(place)
         found = await self.archive.evaluations(manifest.project, after, manifest.newest, _AT_ONCE)
-        wanted = columns.lacking({digest for one in found for digest in one.columns.values()})
-        if wanted:
-            async for group in self.archive.columns(manifest.project, sorted(wanted)):
-                columns.add(group)
+        wanted = {digest for one in found for digest in one.columns.values()} - written
+        async for group in self.archive.columns(manifest.project, sorted(wanted)):
+            columns.add(group)
+            written.update(group)
         return [write_evaluation(one) for one in found], str(found[-1].record.id) if found else None
 
 

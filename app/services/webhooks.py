@@ -12,13 +12,10 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
-from uuid import UUID
 
-from app.domain.errors import InvalidInput, NotFound
-from app.domain.evaluation import Page
+from app.domain.errors import InvalidInput
 from app.domain.identifiers import new_id
 from app.domain.operations import (
-    Delivery,
     DeliveryRetry,
     DeliveryStatus,
     Event,
@@ -26,7 +23,6 @@ from app.domain.operations import (
     Outgoing,
     SendResult,
     WebhookEvent,
-    WebhookFacts,
     WebhookPut,
 )
 from app.services.ports import Outbox, Waits, WebhookStore
@@ -96,41 +92,12 @@ class WebhookService:
         webhook, made = await self.store.put(project, name, url, events, given=secret, fresh=fresh)
         return WebhookPut(facts=webhook, secret=fresh if made and secret is None else None), made
 
-    async def read(self, project: str, name: str) -> WebhookFacts:
-        """Read a webhook."""
-        return NotFound.unless(await self.store.get(project, name), f"webhook {name!r}")
-
-    async def delete(self, project: str, name: str) -> None:
-        """End a webhook; what it was still to be told is not sent."""
-        NotFound.unless(await self.store.delete(project, name), f"webhook {name!r}")
-
-    async def deliveries(
-        self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None
-    ) -> Page[Delivery, UUID]:
-        """Return the deliveries of a webhook, sent or waiting, latest first."""
-        await self.read(project, name)
-        return await self.store.deliveries(project, name, status, limit, before)
-
-    async def retry(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
-        """Send a delivery again, whatever became of it."""
-        return _retry(name, identifier, await self.store.retry(project, name, identifier))
-
     async def test(self, project: str, name: str) -> DeliveryRetry:
-        """Send a test message, in the way that all messages are sent."""
+        """Send a test message, in the way that all messages are sent. Raises NotFound."""
         said = f"A test of the webhook {name} of the project {project}: what it is told arrives here."
         data = {"project": project, "webhook": name}
         happening = WebhookEvent(event=Event.WEBHOOK_TEST, id=new_id(), at=datetime.now(UTC), text=said, data=data)
-        NotFound.unless(await self.store.send(project, name, happening), f"webhook {name!r}")
-        return DeliveryRetry(id=happening.id, webhook=name, event=happening.event)
-
-    async def retried(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
-        """A delivery that was asked for again."""
-        return _retry(name, identifier, await self.store.event_of(project, name, identifier))
-
-
-def _retry(name: str, identifier: UUID, event: Event | None) -> DeliveryRetry:
-    found = NotFound.unless(event, f"delivery {identifier} of a webhook {name!r}")
-    return DeliveryRetry(id=identifier, webhook=name, event=found)
+        return await self.store.send(project, name, happening)
 
 
 # Seconds between an attempt and the next one; after the last of them a delivery has failed. A day and a half in all.

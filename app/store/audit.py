@@ -10,11 +10,10 @@ from sqlalchemy import Table, Text, Uuid, bindparam, delete, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.domain.evaluation import Page
 from app.domain.identifiers import first_id_from, new_id
-from app.domain.operations import AuditEntry, Change, Kind
+from app.domain.operations import Change, Kind
 from app.services.present import actor
-from app.store.engine import OnEngine, read_page, reading, same, take_turn, writing
+from app.store.engine import OnEngine, reading, same, take_turn, writing
 from app.store.idempotency import keep_result
 from app.store.tables import audit_entries
 
@@ -99,10 +98,3 @@ class PostgresTrail(OnEngine):
             old = select(columns.id).where(columns.project == project, columns.id < first_id_from(before))
             these = columns.id.in_(old.order_by(columns.id).limit(most))
             return (await connection.execute(delete(audit_entries).where(columns.project == project, these))).rowcount
-
-
-async def read_entries(engine: AsyncEngine, project: str, limit: int, before: UUID | None) -> Page[AuditEntry, UUID]:
-    """Read a page of a project's changes, latest first."""
-    columns = audit_entries.c
-    mine = select(audit_entries, columns.key_id.label("key")).where(columns.project == project)
-    return await read_page(engine, mine, columns.id, limit, before, AuditEntry)

@@ -45,9 +45,10 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import Grouping
 
 from app import MIGRATIONS
+from app.domain.errors import StoreFullError, StoreUnavailableError
 from app.domain.evaluation import Page
 from app.domain.identifiers import time_of
-from app.services.ports import StoreFullError, StoreState, StoreUnavailableError
+from app.services.ports import StoreState
 from app.services.present import UNOBSERVED, Observers
 from app.store.tables import api_keys, datasets, evaluations, model_names, models
 
@@ -141,7 +142,6 @@ _DISK_FULL = "53100"
 # Of a quota that is used up Postgres knows no state of its own, only what the system says.
 _INTERNAL, _QUOTA = "XX000", os.strerror(errno.EDQUOT)
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-NO_SPACE = "expected space for what is to be written, there is none left where the database keeps its files"
 
 
 def is_unavailable(error: BaseException) -> bool:
@@ -184,9 +184,9 @@ def translated() -> Iterator[None]:
         yield
     except (PoolTimeoutError, DBAPIError, *DRIVER_ERRORS) as error:
         if is_full(error):
-            raise StoreFullError(NO_SPACE) from error
+            raise StoreFullError from error
         if is_unavailable(error):
-            raise StoreUnavailableError(f"expected an answer from the database, got {type(error).__name__}") from error
+            raise StoreUnavailableError from error
         raise
 
 
@@ -419,7 +419,7 @@ def require_room(engine: AsyncEngine, size: int = 0) -> None:
     disk: Disk = engine.get_execution_options()["disk"]
     with translated():
         if not disk.has_room(size):
-            raise StoreFullError(NO_SPACE)
+            raise StoreFullError
 
 
 @asynccontextmanager

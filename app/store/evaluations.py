@@ -15,6 +15,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.domain.errors import NotFound
 from app.domain.evaluation import (
     AlikeEvaluations,
     DatasetRef,
@@ -243,22 +244,20 @@ class PostgresInventory(OnEngine):
         keys = await self._names.keys_of(connection, rows)
         return {row.id: decode_record(row._mapping, keys) for row in rows}
 
-    async def model(self, project: str, name: str) -> ModelFacts | None:
+    async def model(self, project: str, name: str) -> ModelFacts:
         async with reading(self._engine) as connection:
             rows = await _fetch(connection, _select_used(models, evaluations.c.model_id, project, name))
-        if not rows:
-            return None
+        NotFound.unless(bool(rows), f"model {name!r}")
         return ModelFacts(name=name, **_facts(ModelVersionFacts, rows))
 
-    async def dataset(self, project: str, name: str) -> DatasetFacts | None:
+    async def dataset(self, project: str, name: str) -> DatasetFacts:
         async with reading(self._engine) as connection:
             rows = await _fetch(connection, _select_used(datasets, evaluations.c.dataset_id, project, name))
             judged = await connection.scalar(_count_models(project, name))
             former = await connection.scalar(
                 lists.count_former(project, self._names.datasets.select_ids(project, name=name))
             )
-        if not rows:
-            return None
+        NotFound.unless(bool(rows), f"dataset {name!r}")
         return DatasetFacts(
             name=name,
             n_models=(judged or 0) + (former or 0),

@@ -1,6 +1,6 @@
 """Keys of requests in Postgres: the port `IdempotencyStore` of `app.services.ports`; results beside what is saved."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -28,8 +28,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.dml import ReturningInsert
 
-from app.domain.operations import ClaimOutcome, KeptResult, Kind
-from app.services.idempotency import Mark, present_mark
+from app.domain.errors import IdempotencyKeyInFlight
+from app.domain.operations import KeptResult, Kind
+from app.services.idempotency import WHOLE, Mark, present_mark, reused
 from app.services.ports import KeyTakenError
 from app.store.engine import OnEngine, made_of, read_rows, require_room, same, translated, writing
 from app.store.tables import idempotency_claims, idempotency_results
@@ -40,7 +41,9 @@ _claims, _kept = idempotency_claims.c, idempotency_results.c
 class PostgresIdempotencyStore(OnEngine):
     """The memory of keys of requests."""
 
-    async def claim(self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta) -> ClaimOutcome:
+    async def claim(
+        self, project: str, key: str, fingerprint: bytes, claim: UUID, lease: timedelta
+    ) -> Mapping[int, KeptResult]:
         require_room(self._engine)
         with translated():
             async with self._engine.connect() as connection, connection.begin() as transaction:
@@ -48,14 +51,17 @@ class PostgresIdempotencyStore(OnEngine):
                 asked = _claim(project, key, fingerprint, claim, lease)
                 taken = (await connection.execute(asked)).one_or_none() is not None
                 results = await _standing_results(connection, project, key)
-                if taken and any(one.item == 0 or one.fingerprint != fingerprint for one in results):
+                mine = same(idempotency_claims, project=project, key=key)
+                wanted = select(_claims.fingerprint).where(*mine)
+                holders: Iterable[bytes] = () if taken else await connection.scalars(wanted)
+                if {*holders, *(one.fingerprint for one in results)} - {fingerprint}:
+                    raise reused(key)
+                found = {one.item: one for one in results}
+                if taken and WHOLE in found:
                     await transaction.rollback()
-                    return ClaimOutcome(taken=False, results=results)
-                holder = None
-                if not taken:
-                    mine = same(idempotency_claims, project=project, key=key)
-                    holder = await connection.scalar(select(_claims.fingerprint).where(*mine))
-        return ClaimOutcome(taken=taken, holder=holder, results=results)
+        if not taken and WHOLE not in found:
+            raise IdempotencyKeyInFlight(f"a request with the Idempotency-Key {key!r} is under way; ask again shortly")
+        return found
 
     async def renew(self, project: str, key: str, claim: UUID, lease: timedelta) -> None:
         own = same(idempotency_claims, project=project, key=key, claim=claim)

@@ -9,11 +9,12 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, bindparam, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from app.domain.errors import NotFound
 from app.domain.evaluation import Page
 from app.domain.operations import AuditEntry, Change, KeyFacts, Kind, Used
-from app.store.audit import note, note_result, read_entries
+from app.store.audit import note, note_result
 from app.store.engine import OnEngine, made_of, read_one, read_page, reading, same, writing
-from app.store.tables import api_keys, key_usage, project_usage
+from app.store.tables import api_keys, audit_entries, key_usage, project_usage
 
 
 class PostgresKeyStore(OnEngine):
@@ -33,31 +34,28 @@ class PostgresKeyStore(OnEngine):
             await connection.execute(insert(api_keys).values({name: getattr(key, name) for name in names}))
             await note_result(connection, key.project, Change.CREATED, Kind.KEY, key.id)
 
-    async def get(self, project: str, identifier: UUID) -> KeyFacts | None:
+    async def get(self, project: str, identifier: UUID) -> KeyFacts:
         wanted = _select(*same(api_keys, project=project, id=identifier))
-        return await read_one(self._engine, wanted, KeyFacts)
+        return NotFound.unless(await read_one(self._engine, wanted, KeyFacts), _named(identifier))
 
     async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[KeyFacts, UUID]:
         mine = _select(api_keys.c.project == project)
         return await read_page(self._engine, mine, api_keys.c.id, limit, before, KeyFacts)
 
-    async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> KeyFacts | None:
+    async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> KeyFacts:
         changed = update(api_keys).where(*_good(project, identifier))
         changed = changed.values(previous_digest=api_keys.c.digest, previous_until=until, digest=digest)
         async with writing(self._engine) as connection:
-            if (await connection.execute(changed)).rowcount == 0:
-                return None
+            NotFound.unless((await connection.execute(changed)).rowcount == 1, _named(identifier))
             await note_result(connection, project, Change.ROTATED, Kind.KEY, identifier)
             row = (await connection.execute(_select(api_keys.c.id == identifier))).one()
         return made_of(KeyFacts, row)
 
-    async def revoke(self, project: str, identifier: UUID) -> bool:
+    async def revoke(self, project: str, identifier: UUID) -> None:
         changed = update(api_keys).where(*_good(project, identifier)).values(revoked_at=func.now())
         async with writing(self._engine) as connection:
-            if (await connection.execute(changed)).rowcount == 0:
-                return False
+            NotFound.unless((await connection.execute(changed)).rowcount == 1, _named(identifier))
             await note(connection, project, Change.REVOKED, Kind.KEY, identifier)
-        return True
 
     async def note_usage(self, used: Mapping[UUID, int], moment: datetime) -> None:
         # In one order for all, so that two workers never wait for each other.
@@ -73,7 +71,13 @@ class PostgresKeyStore(OnEngine):
             await connection.execute(last, [{"key": one, "moment": moment} for one in keys])
 
     async def audit(self, project: str, limit: int, before: UUID | None = None) -> Page[AuditEntry, UUID]:
-        return await read_entries(self._engine, project, limit, before)
+        columns = audit_entries.c
+        mine = select(audit_entries, columns.key_id.label("key")).where(columns.project == project)
+        return await read_page(self._engine, mine, columns.id, limit, before, AuditEntry)
+
+
+def _named(identifier: UUID) -> str:
+    return f"key {identifier}, or it is revoked"
 
 
 def _good(project: str, identifier: UUID) -> list[ColumnElement[bool]]:

@@ -20,8 +20,9 @@ from procrastinate.jobs import DeleteJobCondition, Job
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.domain.errors import StoreError
 from app.services.beside import beside
-from app.services.ports import StoreFullError, StoreUnavailableError, Waits
+from app.services.ports import Waits
 
 SCHEMA: Final = "procrastinate"
 Given = Mapping[str, Any]
@@ -81,7 +82,7 @@ _CONNECT_SECONDS: Final = 5
 # Beside one that listens: taking one and saying that it is done are short.
 _MOST_CONNECTIONS: Final = 4
 _OF_SQLALCHEMY: Final = "prepared_statement_cache_size"
-_UNREACHABLE: Final = (ConnectorException, psycopg.Error, StoreUnavailableError, StoreFullError, OSError)
+_UNREACHABLE: Final = (ConnectorException, psycopg.Error, StoreError, OSError)
 
 
 async def _nothing(_: Given) -> None:

@@ -16,12 +16,13 @@ from sqlalchemy import ColumnElement, Uuid, any_, func, literal, literal_column,
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from app.domain.errors import TooManyWebhooks
+from app.domain.errors import NotFound, TooManyWebhooks
 from app.domain.evaluation import Page
 from app.domain.members import as_json, rfc3339
 from app.domain.operations import (
     Change,
     Delivery,
+    DeliveryRetry,
     DeliveryStatus,
     Event,
     Kind,
@@ -102,30 +103,32 @@ class PostgresWebhookStore(OnEngine):
             detail = f"expected at most {self._limit} webhooks of the project; delete one first, or put it in its place"
             raise TooManyWebhooks(detail)
 
-    async def get(self, project: str, name: str) -> WebhookFacts | None:
-        return await read_one(self._engine, select(webhooks).where(*_named(project, name)), WebhookFacts)
+    async def get(self, project: str, name: str) -> WebhookFacts:
+        found = await read_one(self._engine, select(webhooks).where(*_named(project, name)), WebhookFacts)
+        return NotFound.unless(found, f"webhook {name!r}")
 
     async def page(self, project: str, limit: int, after: str | None = None) -> Page[WebhookFacts, str]:
         mine = select(webhooks).where(_hooks.project == project)
         return await read_page(self._engine, mine, _hooks.name, limit, after, WebhookFacts, latest_first=False)
 
-    async def delete(self, project: str, name: str) -> bool:
+    async def delete(self, project: str, name: str) -> None:
         gone = await remove(self._engine, webhooks, Kind.WEBHOOK, project, name=name)
         self._listeners.forget()
-        return gone
+        NotFound.unless(gone, f"webhook {name!r}")
 
     # What they are told.
 
     async def deliveries(
         self, project: str, name: str, status: DeliveryStatus | None, limit: int, before: UUID | None = None
     ) -> Page[Delivery, UUID]:
+        await self.get(project, name)
         wanted = select(webhook_deliveries, _rows.next_at.label("next_attempt_at"))
         wanted = wanted.where(*same(webhook_deliveries, project=project, webhook=name))
         if status is not None:
             wanted = wanted.where(_rows.status == status)
         return await read_page(self._engine, wanted, _rows.id, limit, before, Delivery)
 
-    async def retry(self, project: str, name: str, identifier: UUID) -> Event | None:
+    async def retry(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
         again = {
             "status": DeliveryStatus.PENDING,
             "asked": _rows.asked + 1,
@@ -137,30 +140,28 @@ class PostgresWebhookStore(OnEngine):
         }
         changed = update(webhook_deliveries).where(*_one(project, name, identifier)).values(again)
         async with writing(self._engine) as connection:
-            row = (await connection.execute(changed.returning(_rows.event, _rows.asked))).one_or_none()
-            if row is None:
-                return None
+            found = (await connection.execute(changed.returning(_rows.event, _rows.asked))).one_or_none()
+            row = NotFound.unless(found, _delivery(name, identifier))
             await _order(connection, Order(project=project, webhook=name, id=identifier, asked=row.asked))
             accepted = HTTPStatus.ACCEPTED
             await note_result(connection, project, Change.RETRIED, Kind.DELIVERY, identifier, status=accepted)
-        event: Event = row.event
-        return event
+        return DeliveryRetry(id=identifier, webhook=name, event=row.event)
 
-    async def send(self, project: str, name: str, happening: WebhookEvent) -> bool:
+    async def send(self, project: str, name: str, happening: WebhookEvent) -> DeliveryRetry:
         async with writing(self._engine) as connection:
-            told = await _tell(connection, happening, *_named(project, name))
-            if told:
-                accepted = HTTPStatus.ACCEPTED
-                await note_result(connection, project, Change.CREATED, Kind.DELIVERY, happening.id, status=accepted)
-        return told > 0
+            NotFound.unless(await _tell(connection, happening, *_named(project, name)) == 1, f"webhook {name!r}")
+            accepted = HTTPStatus.ACCEPTED
+            await note_result(connection, project, Change.CREATED, Kind.DELIVERY, happening.id, status=accepted)
+        return DeliveryRetry(id=happening.id, webhook=name, event=happening.event)
 
     async def tell(self, project: str, happening: WebhookEvent) -> None:
         async with writing(self._engine) as connection:
             await announce(connection, project, happening)
 
-    async def event_of(self, project: str, name: str, identifier: UUID) -> Event | None:
+    async def retried(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
         async with reading(self._engine) as connection:
-            return await connection.scalar(select(_rows.event).where(*_one(project, name, identifier)))
+            event = await connection.scalar(select(_rows.event).where(*_one(project, name, identifier)))
+        return DeliveryRetry(id=identifier, webhook=name, event=NotFound.unless(event, _delivery(name, identifier)))
 
     # The telling.
 
@@ -251,6 +252,10 @@ async def _tell(connection: AsyncConnection, happening: WebhookEvent, *whom: Col
 
 async def _order(connection: AsyncConnection, order: Order) -> None:
     await queue.add(connection, queue.DELIVERIES, asdict(order))
+
+
+def _delivery(name: str, identifier: UUID) -> str:
+    return f"delivery {identifier} of a webhook {name!r}"
 
 
 def _named(project: str, name: str) -> list[ColumnElement[bool]]:

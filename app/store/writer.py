@@ -17,8 +17,9 @@ from sqlalchemy import Text, bindparam, cast, literal_column
 from sqlalchemy.dialects.postgresql.asyncpg import dialect
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from app.domain.errors import Overloaded, StoreError, StoreUnavailableError
 from app.domain.operations import Change, Kind
-from app.services.ports import KeyTakenError, StoreFullError, StoreOverloadedError, StoreUnavailableError
+from app.services.ports import KeyTakenError
 from app.store.audit import WHO_PARAMETERS
 from app.store.engine import DRIVER_ERRORS, is_unavailable, translated, watch_of
 from app.store.idempotency import MARKED, PRIMARY_KEY, beside_evaluation
@@ -26,6 +27,7 @@ from app.store.tables import audit_entries, evaluations
 
 # Evaluations in one commit at most.
 _GROUP_LIMIT: Final = 128
+_ENDING: Final = "the service is shutting down; try again shortly"
 # The id of the entry in the audit log: its time is when it was written, whenever the evaluation was made.
 ENTRY_ID: Final = "entry_id"
 
@@ -100,14 +102,14 @@ class EvaluationWriter:
 
         Raises:
             KeyTakenError: something was saved under that key already.
-            StoreOverloadedError: too many are waiting.
+            Overloaded: too many are waiting.
             StoreUnavailableError: no connection, it broke, or the writer is closed.
             StoreFullError: the disk of the database is full.
         """
         if self._closing:
-            raise StoreUnavailableError("expected an open store, it is shutting down")
+            raise StoreUnavailableError(_ENDING)
         if len(self._queue) >= self._queue_limit:
-            raise StoreOverloadedError(f"expected fewer than {self._queue_limit} evaluations waiting to be written")
+            raise Overloaded("more writes are waiting than the service takes; nothing was saved")
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="evaluation-writer")
         done = asyncio.get_running_loop().create_future()
@@ -146,9 +148,7 @@ class EvaluationWriter:
         finally:
             # Only when this task itself is cancelled, with the loop: nobody may wait for ever.
             self._closing = True
-            _fail(
-                self._queue, StoreUnavailableError("expected the evaluation to be written, the service stopped before")
-            )
+            _fail(self._queue, StoreUnavailableError(_ENDING))
 
     def _take_group(self) -> list[_Waiting]:
         group: list[_Waiting] = []
@@ -165,12 +165,12 @@ class EvaluationWriter:
         begin = time.perf_counter()
         try:
             await self._insert(group)
-        except (StoreUnavailableError, StoreFullError) as error:
+        except StoreError as error:
             if isinstance(error, StoreUnavailableError):
                 self._watch.failed(error)
             _fail(group, error)
         except asyncio.CancelledError:
-            _fail(group, StoreUnavailableError("expected an answer from the database, the service stopped before"))
+            _fail(group, StoreUnavailableError(_ENDING))
             raise
         except Exception as error:  # noqa: BLE001 - it belongs to the callers, and the task must live on for the others
             if len(group) == 1:
@@ -248,7 +248,7 @@ def _answer(done: asyncio.Future[None], error: Exception | None = None) -> None:
         done.set_exception(error)
 
 
-def _fail(group: Iterable[_Waiting], error: StoreUnavailableError | StoreFullError) -> None:
+def _fail(group: Iterable[_Waiting], error: StoreError) -> None:
     for waiting in group:
         # One for each: an error that several raise gathers all their tracebacks.
         _answer(waiting.done, type(error)(str(error)))

@@ -6,8 +6,7 @@ import logging
 import os
 import resource
 from collections import Counter as Counted
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -161,13 +160,8 @@ _SLOW_TURNS: Final = 5
 _PAGE: Final = resource.getpagesize()
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A gauge: its name, description, and value by state; that of the state `""` has no label."""
-
-    name: str
-    said: str
-    states: Mapping[str, Callable[[], float]]
+# Gauges, with what is read for each.
+Levels = list[tuple[Gauge, Callable[[], float]]]
 
 
 class Sampler:
@@ -176,17 +170,13 @@ class Sampler:
     def __init__(
         self,
         metrics: ServiceMetrics,
-        levels: Sequence[Level],
+        levels: Levels,
         *,
         lost: Callable[[], bool],
         ask: Callable[[], Awaitable[object]],
     ) -> None:
         """Take what to look at, and whether the database is lost: it is asked at every turn then until it is back."""
-        self._metrics, self._lost, self._ask = metrics, lost, ask
-        self._gauges: list[tuple[Gauge, Callable[[], float]]] = []
-        for level in levels:
-            gauge = metrics.gauge(level.name, level.said, *(() if "" in level.states else ("state",)))
-            self._gauges += [(gauge.labels(state) if state else gauge, read) for state, read in level.states.items()]
+        self._metrics, self._levels, self._lost, self._ask = metrics, levels, lost, ask
         self._clients = metrics.gauge("clients", "Clients, by key or else by address, in the last few seconds.")
         self._memory = metrics.gauge("resident_memory_bytes", "Memory in use, shared pages counted in each.", "process")
         self._processes = metrics.gauge("processes", "Processes that run.", "process")
@@ -218,7 +208,7 @@ class Sampler:
 
     def look(self) -> None:
         """Set the gauges of queues."""
-        for gauge, read in self._gauges:
+        for gauge, read in self._levels:
             gauge.set(read())
 
     def weigh(self) -> None:
@@ -256,20 +246,32 @@ def levels(
     compute: ComputePool,
     writer: EvaluationWriter,
     engine: AsyncEngine,
-) -> list[Level]:
+) -> Levels:
     """Return the gauges of queues and connections."""
+
+    def level(name: str, said: str, read: Callable[[], float]) -> Levels:
+        return [(metrics.gauge(name, said), read)]
+
+    def by_state(name: str, said: str, **states: Callable[[], float]) -> Levels:
+        gauge = metrics.gauge(name, said, "state")
+        return [(gauge.labels(state), read) for state, read in states.items()]
+
     # No overflow is allowed, so it has no other kind.
     pool: Any = engine.pool
-    writes = {"admitted": lambda: admission.held, "waiting": lambda: admission.waiting}
-    computations = {"running": lambda: compute.running, "waiting": lambda: compute.waiting}
-    connections = {"in_use": pool.checkedout, "idle": pool.checkedin}
     return [
-        Level("http_requests_in_flight", "Requests that are not over.", {"": lambda: metrics.in_flight}),
-        Level("writes", "Writes by state.", writes),
-        Level("compute_jobs", "Large computations by state.", computations),
-        Level("commit_queue", "Evaluations that wait for a commit to begin.", {"": lambda: writer.waiting}),
-        Level("database_connections", "Connections of the pool by state.", connections),
-        Level("database_pool_size", "Connections that the pool may have.", {"": pool.size}),
+        *level("http_requests_in_flight", "Requests that are not over.", lambda: metrics.in_flight),
+        *by_state("writes", "Writes by state.", admitted=lambda: admission.held, waiting=lambda: admission.waiting),
+        *by_state(
+            "compute_jobs",
+            "Large computations by state.",
+            running=lambda: compute.running,
+            waiting=lambda: compute.waiting,
+        ),
+        *level("commit_queue", "Evaluations that wait for a commit to begin.", lambda: writer.waiting),
+        *by_state(
+            "database_connections", "Connections of the pool by state.", in_use=pool.checkedout, idle=pool.checkedin
+        ),
+        *level("database_pool_size", "Connections that the pool may have.", pool.size),
     ]
 
 

@@ -11,7 +11,7 @@ from pydantic import RootModel
 
 from app.api.bodies import parsing
 from app.api.bodies.parsing import parse_body, parse_large_body
-from app.api.problems import MalformedRequest
+from app.api.problems import MalformedRequest, refusal_of
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.errors import InvalidInput
 from app.domain.inputs.kinds import KINDS
@@ -107,7 +107,7 @@ def test_what_is_no_json_is_said_as_of_a_small_body(text: str) -> None:
     for parse in (parse_large_body, parse_body):
         with pytest.raises(MalformedRequest) as caught:
             parse(body, EvaluationRequest)
-        faults.append((caught.value.status, caught.value.faults))
+        faults.append((refusal_of(caught.value).status, caught.value.faults))
     assert faults[0] == faults[1]
     assert "column" in faults[0][1][0].detail
 

@@ -94,7 +94,7 @@ def write(path: Path, text: str) -> None:
 def house() -> Iterator[Path]:
     """A folder with the doors of the service, from which `python -m app` runs."""
     house = server_folder("house")
-    shutil.copytree(APP, house / "app", ignore=shutil.ignore_patterns("__pycache__", "store", "wiring.py"))
+    shutil.copytree(APP, house / "app", ignore=shutil.ignore_patterns("__pycache__", "wiring.py"))
     write(house / "app" / "main.py", APPLICATION)
     write(house / "alembic.ini", "[alembic]\nscript_location = %(here)s/alembic\n")
     write(house / "alembic" / "env.py", ENVIRONMENT)

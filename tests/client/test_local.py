@@ -80,9 +80,9 @@ def test_it_works_in_a_thread_of_a_command_and_begins_to_fork_before_it_imports(
     code = (
         "import sys, threading, app.inside, prevail\n"
         "begin = app.inside.begin_forking\n"
-        "def begun(modules):\n"
+        "def begun():\n"
         "    print(hasattr(sys.modules.get('app.main'), 'create_app'))\n"
-        "    begin(modules)\n"
+        "    begin()\n"
         "app.inside.begin_forking = begun\n"
         "def work():\n"
         "    with prevail.local() as pv:\n"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.api.bodies.parsing import parse_body, parse_large_body
-from app.api.problems import MalformedRequest
+from app.api.problems import MalformedRequest, refusal_of
 from app.api.v1.requests.evaluations import EvaluationRequest
 from app.domain.errors import DomainError
 from tests.hostile.test_generated import generated
@@ -66,7 +66,7 @@ def said(read: Callable[[bytes, type[EvaluationRequest]], EvaluationRequest], bo
     try:
         read(body, EvaluationRequest).to_domain()
     except MalformedRequest as error:
-        return error.status, error.faults[0].code
+        return refusal_of(error).status, error.faults[0].code
     except DomainError as error:
         return 422, error.code
     return 200, ""

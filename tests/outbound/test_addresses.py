@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.outbound.addresses import AddressRefused, addresses_of, is_public
-from app.outbound.posting import WebhookPoster
+from app.outbound.posting import post
 from tests.bank import each
 
 # This machine, private networks, links, groups, documentation, and what stands for an address of the other kind.
@@ -67,7 +67,7 @@ def test_the_address_that_was_looked_at_is_the_one_that_is_sent_to(monkeypatch: 
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         looked = lead(monkeypatch, ["127.0.0.1"])
-        sent = await WebhookPoster(private=True).post(f"http://hooks.example:{port}/in?a=b", {"x": "y"}, b"{}")
+        sent = await post(f"http://hooks.example:{port}/in?a=b", {"x": "y"}, b"{}", private=True)
         server.close()
         return sent, bytes(asked), looked
 
@@ -88,7 +88,7 @@ def test_who_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
 
         server = await asyncio.start_server(silent, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        return await WebhookPoster(private=True).post(f"http://127.0.0.1:{port}/", {}, b"{}")
+        return await post(f"http://127.0.0.1:{port}/", {}, b"{}", private=True)
 
     sent = asyncio.run(run())
     assert sent.status is None
@@ -112,6 +112,6 @@ def test_what_comes_back_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
         server = await asyncio.start_server(endless, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        return await WebhookPoster(private=True).post(f"http://127.0.0.1:{port}/", {}, b"{}")
+        return await post(f"http://127.0.0.1:{port}/", {}, b"{}", private=True)
 
     assert asyncio.run(run()).error is None

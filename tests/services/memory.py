@@ -258,7 +258,7 @@ class Bench:
         return self.memory.evaluations[PROJECT][self.run(work)]
 
     def _parts(self) -> dict[str, Any]:
-        return {"labels": self.memory, "compute": self.compute, "admission": self.admission}
+        return {"compute": self.compute, "admission": self.admission}
 
     def compare(self, records: Sequence[EvaluationRecord], *metrics: str, **members: Any) -> Json:
         """What is answered, and kept, of some saved runs."""
@@ -282,8 +282,8 @@ class Bench:
         service = GateService(
             self.memory,  # type: ignore[arg-type]
             Gates(self.memory),  # type: ignore[arg-type]
-            history_of=HistoryService(self.memory, labels=self.memory, compute=self.compute),  # type: ignore[arg-type]
-            boards=LeaderboardService(self.memory, labels=self.memory, compute=self.compute),  # type: ignore[arg-type]
+            history_of=HistoryService(self.memory, compute=self.compute),  # type: ignore[arg-type]
+            boards=LeaderboardService(self.memory, compute=self.compute),  # type: ignore[arg-type]
             **self._parts(),
         )
 
@@ -298,7 +298,6 @@ class Bench:
         """A leaderboard."""
         service = LeaderboardService(
             self.memory,  # type: ignore[arg-type]
-            labels=self.memory,
             compute=self.compute,
         )
         query = LeaderboardQuery(dataset=DatasetRef(dataset), metric=metric, **members)

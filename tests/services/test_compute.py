@@ -32,7 +32,7 @@ SECONDS = 3.0
 
 def pool_of(processes: int, limits: Limits, *, wait_seconds: float = 60.0) -> ComputePool:
     """With the modules of the service: all pools of a test run share the process that theirs are forked from."""
-    return ComputePool(processes, limits, wait_seconds=wait_seconds, modules=("app.forked",))
+    return ComputePool(processes, limits, wait_seconds=wait_seconds)
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +92,9 @@ def in_compute():
 if __name__ == "__main__":
     string.marked = "imported once"
     with tempfile.NamedTemporaryFile() as held:
-        fork_from_here(("string",))
+        fork_from_here()
         for _ in range(2):
-            worker = Worker(Limits(10, 1 << 28), ("string",))
+            worker = Worker(Limits(10, 1 << 28))
             marked, opened = worker.call(pickle.dumps(in_compute), None)
             worker.close()
             print(json.dumps([marked, held.name in opened]))
@@ -113,7 +113,7 @@ import multiprocessing, os
 from app.services.processes.worker import begin_forking
 
 if __name__ == "__main__":
-    begin_forking(("app.forked",))
+    begin_forking()
     process = multiprocessing.get_context("forkserver").Process(target=os.system, args=("echo $OPENBLAS_NUM_THREADS",))
     process.start()
     process.join()
@@ -342,7 +342,7 @@ def _after(seconds: float, value: int) -> int:
 
 
 def test_work_ends_with_the_service_that_wanted_it() -> None:
-    worker = Worker(Limits(seconds=600, memory_bytes=1 << 30), modules=("app.forked",))
+    worker = Worker(Limits(seconds=600, memory_bytes=1 << 30))
     worker._line.send_bytes(pickle.dumps(partial(time.sleep, 600)))
     worker._line.send((False, False))
     # As when the service is killed.

@@ -9,12 +9,11 @@ from uuid import UUID
 
 import pytest
 
-from app.domain.errors import Forbidden, QuotaUsedUp, TooManyRequests, Unauthenticated
+from app.domain.errors import Forbidden, QuotaUsedUp, StoreUnavailableError, TooManyRequests, Unauthenticated
 from app.domain.identifiers import new_id
 from app.domain.operations import KeyFacts, Scope
 from app.services import access as guards
-from app.services.access import Caller, Guard, make_token
-from app.services.ports import StoreUnavailableError
+from app.services.access import Guard, make_token
 
 
 @dataclass
@@ -55,8 +54,8 @@ class Keys:
             raise StoreUnavailableError("away")
 
 
-def asking(authorization: str | None, project: str | None = None, *, local: bool = True) -> Caller:
-    return Caller(authorization=authorization, project=project, local=local, request_id="r")
+def asking(authorization: str | None, project: str | None = None, *, local: bool = True) -> dict[str, Any]:
+    return {"authorization": authorization, "project": project, "local": local, "request_id": "r"}
 
 
 def run(test: Callable[[Keys, Guard], Coroutine[Any, Any, None]], **settings: Any) -> None:
@@ -74,7 +73,7 @@ def test_a_known_key_is_not_looked_up_again() -> None:
     async def test(keys: Keys, guard: Guard) -> None:
         text, key = keys.make(Scope.WRITE)
         for _ in range(50):
-            admitted = await guard.admit(asking(text), Scope.READ)
+            admitted = await guard.admit(Scope.READ, **asking(text))
         assert (admitted.project, admitted.actor.key, admitted.actor.name) == ("p", key.id, "k")
         assert keys.asked == 1
 
@@ -84,7 +83,7 @@ def test_a_known_key_is_not_looked_up_again() -> None:
 def test_those_who_come_at_once_wait_for_one_look_up() -> None:
     async def test(keys: Keys, guard: Guard) -> None:
         text, _ = keys.make()
-        tasks = [asyncio.create_task(guard.admit(asking(text), Scope.READ)) for _ in range(20)]
+        tasks = [asyncio.create_task(guard.admit(Scope.READ, **asking(text))) for _ in range(20)]
         await asyncio.sleep(0)
         # Who was first goes away, and the others still get their answer.
         tasks[0].cancel()
@@ -101,7 +100,7 @@ def test_a_key_that_there_is_not_is_remembered_too() -> None:
         del keys.kept[key.id]
         for _ in range(5):
             with pytest.raises(Unauthenticated):
-                await guard.admit(asking(text), Scope.READ)
+                await guard.admit(Scope.READ, **asking(text))
         assert keys.asked == 1
 
     run(test)
@@ -112,12 +111,12 @@ def test_what_is_known_is_read_again_in_time(monkeypatch: pytest.MonkeyPatch) ->
 
     async def test(keys: Keys, guard: Guard) -> None:
         text, key = keys.make()
-        await guard.admit(asking(text), Scope.READ)
+        await guard.admit(Scope.READ, **asking(text))
         keys.kept[key.id] = replace(key, revoked_at=datetime.now(UTC))
-        await guard.admit(asking(text), Scope.READ)
+        await guard.admit(Scope.READ, **asking(text))
         await asyncio.sleep(0.11)
         with pytest.raises(Unauthenticated):
-            await guard.admit(asking(text), Scope.READ)
+            await guard.admit(Scope.READ, **asking(text))
 
     run(test)
 
@@ -125,10 +124,10 @@ def test_what_is_known_is_read_again_in_time(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_key_ends_to_the_moment_though_it_is_known() -> None:
     async def test(keys: Keys, guard: Guard) -> None:
         text, _ = keys.make(expires_at=datetime.now(UTC) + timedelta(seconds=0.2))
-        await guard.admit(asking(text), Scope.READ)
+        await guard.admit(Scope.READ, **asking(text))
         await asyncio.sleep(0.21)
         with pytest.raises(Unauthenticated):
-            await guard.admit(asking(text), Scope.READ)
+            await guard.admit(Scope.READ, **asking(text))
         assert keys.asked == 1
 
     run(test)
@@ -140,9 +139,9 @@ def test_without_the_database_no_key_is_good() -> None:
         keys.away = True
         for _ in range(2):
             with pytest.raises(StoreUnavailableError):
-                await guard.admit(asking(text), Scope.READ)
+                await guard.admit(Scope.READ, **asking(text))
         keys.away = False
-        await guard.admit(asking(text), Scope.READ)
+        await guard.admit(Scope.READ, **asking(text))
 
     run(test)
 
@@ -155,10 +154,10 @@ def test_scopes_include_those_before(own: Scope, allowed: set[str]) -> None:
         text, _ = keys.make(own)
         for scope in Scope:
             if scope in allowed:
-                await guard.admit(asking(text), scope)
+                await guard.admit(scope, **asking(text))
             else:
                 with pytest.raises(Forbidden):
-                    await guard.admit(asking(text), scope)
+                    await guard.admit(scope, **asking(text))
 
     run(test)
 
@@ -167,10 +166,10 @@ def test_a_refused_request_is_not_counted() -> None:
     async def test(keys: Keys, guard: Guard) -> None:
         text, key = keys.make(rate="2/minute", daily_quota=10)
         for _ in range(2):
-            await guard.admit(asking(text), Scope.READ)
+            await guard.admit(Scope.READ, **asking(text))
         for _ in range(3):
             with pytest.raises(TooManyRequests):
-                await guard.admit(asking(text), Scope.READ)
+                await guard.admit(Scope.READ, **asking(text))
         await guard.used.close()
         assert keys.noted == {key.id: 2}
 
@@ -183,7 +182,7 @@ def test_uses_are_counted_once_though_the_database_is_away_for_a_while(monkeypat
     async def test(keys: Keys, guard: Guard) -> None:
         text, key = keys.make(daily_quota=5)
         for _ in range(3):
-            await guard.admit(asking(text), Scope.READ)
+            await guard.admit(Scope.READ, **asking(text))
         keys.away = True
         await asyncio.sleep(0.12)
         assert not keys.noted
@@ -191,9 +190,9 @@ def test_uses_are_counted_once_though_the_database_is_away_for_a_while(monkeypat
         await asyncio.sleep(0.12)
         assert keys.noted == {key.id: 3}
         for _ in range(2):
-            await guard.admit(asking(text), Scope.READ)
+            await guard.admit(Scope.READ, **asking(text))
         with pytest.raises(QuotaUsedUp):
-            await guard.admit(asking(text), Scope.READ)
+            await guard.admit(Scope.READ, **asking(text))
 
     run(test)
 
@@ -201,10 +200,10 @@ def test_uses_are_counted_once_though_the_database_is_away_for_a_while(monkeypat
 def test_a_key_without_a_rate_has_that_of_the_service() -> None:
     async def test(keys: Keys, guard: Guard) -> None:
         text, _ = keys.make()
-        admitted = await guard.admit(asking(text), Scope.READ)
+        admitted = await guard.admit(Scope.READ, **asking(text))
         assert admitted.limit is not None
         assert (admitted.limit.requests, admitted.limit.window, admitted.limit.left) == (1, 3600, 0)
         with pytest.raises(TooManyRequests):
-            await guard.admit(asking(text), Scope.READ)
+            await guard.admit(Scope.READ, **asking(text))
 
     run(test, rate="1/hour")

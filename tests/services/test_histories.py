@@ -134,7 +134,7 @@ class _Kept:
 
     def answer(self) -> HistoryPage:
         ports: Any = self
-        history = HistoryService(ports, labels=ports, compute=ports)
+        history = HistoryService(ports, compute=ports)
         return asyncio.run(history.read("p", asked(self.metric, newest=True)))
 
 

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from app.api import jobs
-from app.domain.errors import DomainError
+from app.domain.errors import DomainError, StoreUnavailableError
 from app.domain.identifiers import new_id
 from app.domain.operations import Actor, JobEnd, JobStatus, KeptRequest, Task
 from app.services.jobs import JobRunner
-from app.services.ports import StoreUnavailableError, Waits
+from app.services.ports import Waits
 from app.services.present import actor, made_id, make_part
 from app.services.processes.worker import listener, progressed
 

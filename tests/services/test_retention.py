@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
+from app.domain.errors import StoreUnavailableError
 from app.domain.evaluation import EvaluationQuery
 from app.domain.identifiers import first_id_from, id_at, new_id, time_of
 from app.domain.inventory import DatasetFacts, ModelFacts
 from app.services import inventory
 from app.services.beside import beside
 from app.services.inventory import InventoryService, Retention
-from app.services.ports import StoreUnavailableError
 from app.services.present import actor
 
 NOW = datetime.now(UTC)
@@ -31,10 +31,10 @@ class Kept:
         assert query.created_before is not None
         return sorted(one for one in self.ids[project] if one < first_id_from(query.created_before))
 
-    async def model(self, project: str, name: str) -> ModelFacts | None:
+    async def model(self, project: str, name: str) -> ModelFacts:
         raise AssertionError(f"nobody asks for the model {name} of {project}")
 
-    async def dataset(self, project: str, name: str) -> DatasetFacts | None:
+    async def dataset(self, project: str, name: str) -> DatasetFacts:
         raise AssertionError(f"nobody asks for the dataset {name} of {project}")
 
     async def count(self, project: str, query: EvaluationQuery) -> int:

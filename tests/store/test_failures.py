@@ -17,8 +17,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.cli import upgrade
+from app.domain.errors import StoreFullError, StoreUnavailableError
 from app.embedded import EmbeddedPostgres
-from app.services.ports import StoreFullError, StoreUnavailableError
 from app.settings import normalize_database_url
 from app.store.engine import Disk, create_engine, is_full, is_unavailable, require_room, translated, writing
 from app.store.evaluations import PostgresEvaluationStore

@@ -9,8 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.identifiers import id_at, new_id, time_of
 from app.domain.operations import Change, Kind
-from app.store.audit import PostgresTrail, read_entries
+from app.store.audit import PostgresTrail
 from app.store.engine import writing
+from app.store.keys import PostgresKeyStore
 from app.store.tables import audit_entries
 
 pytestmark = pytest.mark.anyio
@@ -19,7 +20,7 @@ NOW = datetime.now(UTC)
 
 
 async def left(engine: AsyncEngine, project: str) -> list[UUID]:
-    return [entry.id for entry in (await read_entries(engine, project, 100, None)).items]
+    return [entry.id for entry in (await PostgresKeyStore(engine).audit(project, 100)).items]
 
 
 async def test_old_entries_go_and_no_others(engine: AsyncEngine, project: str) -> None:

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.domain.errors import Overloaded, StoreUnavailableError
 from app.domain.inputs.content import Content
-from app.services.ports import StoreOverloadedError, StoreUnavailableError
 from app.store.audit import WHO_PARAMETERS
 from app.store.evaluations import encode_record
 from app.store.tables import evaluations
@@ -116,7 +116,7 @@ async def test_the_queue_is_bounded(engine: AsyncEngine, project: str, make_row:
     rows = [make_row() for _ in range(9)]
     answers = await asyncio.gather(*(writer.add(row) for row in rows), return_exceptions=True)
     assert answers[:5] == [None] * 5
-    assert all(isinstance(answer, StoreOverloadedError) for answer in answers[5:])
+    assert all(isinstance(answer, Overloaded) for answer in answers[5:])
     await writer.close()
     assert await stored_ids(engine, project) == [row["id"] for row in rows[:5]]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from secrets import token_hex
 from shutil import copyfileobj
 from typing import Any, BinaryIO, TypeVar
@@ -15,7 +14,7 @@ from starlette.datastructures import UploadFile
 from app.api.bodies.files.table import Mapped
 from app.api.bodies.parsing import parse_value, refuse_repeated_members
 from app.api.bodies.uploads import distribute, read_columns, read_folds
-from app.api.problems import MalformedRequest
+from app.api.problems import MalformedRequest, UnreadableBody
 from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import declared_label
 
@@ -48,9 +47,7 @@ def parse_upload(evaluation: bytes, data: BinaryIO, model: type[Model]) -> Model
     try:
         request = orjson.loads(evaluation)
     except orjson.JSONDecodeError as error:
-        raise MalformedRequest.at(
-            "/evaluation", "invalid_json", f"expected JSON: {error}", status=HTTPStatus.BAD_REQUEST
-        ) from None
+        raise UnreadableBody.at("/evaluation", "invalid_json", f"expected JSON: {error}") from None
     refuse_repeated_members(evaluation)
     source = request.get("input") if isinstance(request, dict) else None
     if not isinstance(source, dict) or not isinstance(source.get("kind"), str):

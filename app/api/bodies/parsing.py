@@ -21,7 +21,7 @@ from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
 from app.api.bodies.keyed import received
-from app.api.problems import UNKNOWN, MalformedRequest, alternatives, code_of, near, own_name, worded
+from app.api.problems import UNKNOWN, MalformedRequest, UnreadableBody, alternatives, code_of, near, own_name, worded
 from app.domain.errors import Fault
 from app.domain.inputs.kinds import COLUMNS, KINDS
 from app.domain.inputs.matrices import MOST_SAMPLES
@@ -125,7 +125,7 @@ def as_utf8(body: bytearray) -> bytearray:
         del body[:3]
     elif body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or 0 in body[:4]:
         detail = "expected JSON in UTF-8, got what looks like UTF-16 or UTF-32"
-        raise MalformedRequest.at("", "invalid_json", detail, status=HTTPStatus.BAD_REQUEST)
+        raise UnreadableBody.at("", "invalid_json", detail)
     return body
 
 
@@ -332,7 +332,7 @@ def malformed(error: ValidationError, model: type[BaseModel]) -> MalformedReques
     entries = error.errors(include_url=False, include_input=error.error_count() <= _MOST_FAULTS)
     if entries[0]["type"] == "json_invalid":
         detail = f"expected JSON: {entries[0]['ctx']['error']}"
-        return MalformedRequest.at("", "invalid_json", detail, status=HTTPStatus.BAD_REQUEST)
+        return UnreadableBody.at("", "invalid_json", detail)
     return MalformedRequest([_fault(entry, model) for entry in entries[:_MOST_FAULTS]])
 
 

@@ -21,7 +21,7 @@ from app.api.plots.matrices import WITH_SHARES
 from app.api.plots.rates import HIGHEST_SHARE, LOWEST_SHARE, STEPS, swept_metrics
 from app.api.plots.registry import PLOTS, FigureData, Needs, PlotFacts, Run, Subject, as_answered, class_of, matrix_of
 from app.api.presentation import COMPARISON, EVALUATION, AnswerKind, Media
-from app.api.problems import InvalidQuery, near
+from app.api.problems import InvalidPath, InvalidQuery, near
 from app.api.report import HEADERS, Picture, inlined
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.api.v1.requests.questions import AskedOthers, identifiers_in
@@ -283,7 +283,7 @@ def drawing_of(subject: Subject) -> Any:
         plot = PLOTS.get((subject, name))
         if plot is None:
             detail = f"there is no such figure; known are {', '.join(known)}"
-            raise InvalidQuery([Fault("name", "unknown_name", detail, near(name, known))], of_path=True)
+            raise InvalidPath([Fault("name", "unknown_name", detail, near(name, known))])
         return Drawing(plot, form, look)
 
     return Depends(asked)

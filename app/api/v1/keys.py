@@ -44,7 +44,7 @@ async def list_keys(context: UseContext, paging: Annotated[Paging, paging_of(Key
 @router.get("/keys/{identifier}", responses=answers(KeyFacts))
 async def get_key(identifier: UUID, context: UseContext) -> Response:
     """Read what is known of a key, without its secret."""
-    return json_response(await context.services.keys.read(context.project, identifier))
+    return json_response(await context.services.keys.store.get(context.project, identifier))
 
 
 @router.post("/keys/{identifier}/rotations", responses=_MADE, openapi_extra=body_schema(requests.RotationRequest))
@@ -59,7 +59,7 @@ async def rotate_key(identifier: UUID, request: Request, context: UseContext) ->
 @router.delete("/keys/{identifier}")
 async def revoke_key(identifier: UUID, context: UseContext) -> None:
     """Revoke a key: in this worker at once, in others within two seconds. It stays in the list."""
-    await context.services.keys.revoke(context.project, identifier)
+    await context.services.keys.store.revoke(context.project, identifier)
     context.services.guard.forget(identifier)
 
 

@@ -271,7 +271,7 @@ async def list_datasets(context: UseContext, paging: Annotated[Paging, paging_of
 @router.get("/models/{name:model}", responses=answers(ModelFacts))
 async def get_model(name: NounName, context: UseContext) -> Response:
     """Read what there is of a model: how many evaluations, which versions, the newest."""
-    return json_response(await context.services.inventory.model(context.project, name))
+    return json_response(await context.services.inventory.store.model(context.project, name))
 
 
 @router.delete("/models/{name:model}", responses=answers(Removal))
@@ -279,13 +279,15 @@ async def delete_model(name: NounName, context: UseContext, *, dry_run: DryRun =
     """Remove all evaluations of a model, and with them its name from the lists. Comparisons and checks that were made
     of them are saved.
     """
-    return json_response(await context.services.inventory.remove_model(context.project, name, dry_run=dry_run))
+    inventory, query = context.services.inventory, EvaluationQuery(model=name)
+    await inventory.store.model(context.project, name)
+    return json_response(await inventory.remove(context.project, query, dry_run=dry_run))
 
 
 @router.get("/datasets/{name:path}", responses=answers(DatasetFacts))
 async def get_dataset(name: NounName, context: UseContext) -> Response:
     """Read what there is of a dataset: how many evaluations, which versions and splits, the newest."""
-    return json_response(await context.services.inventory.dataset(context.project, name))
+    return json_response(await context.services.inventory.store.dataset(context.project, name))
 
 
 @router.delete("/datasets/{name:path}", responses=answers(Removal))
@@ -293,4 +295,6 @@ async def delete_dataset(name: NounName, context: UseContext, *, dry_run: DryRun
     """Remove all evaluations of a dataset, and with them its name from the lists. Comparisons and checks that were made
     of them are saved.
     """
-    return json_response(await context.services.inventory.remove_dataset(context.project, name, dry_run=dry_run))
+    inventory, query = context.services.inventory, EvaluationQuery(dataset=name)
+    await inventory.store.dataset(context.project, name)
+    return json_response(await inventory.remove(context.project, query, dry_run=dry_run))

@@ -77,12 +77,12 @@ async def _webhook(_: Request, context: Context, result: KeptResult) -> Response
             f"the webhook {result.object} was made for this Idempotency-Key; a secret that was made was shown then, "
             "and is not shown again: put the webhook with another one"
         )
-    return json_response(await context.services.webhooks.read(context.project, result.object), result.status)
+    return json_response(await context.services.webhooks.store.get(context.project, result.object), result.status)
 
 
 async def _delivery(request: Request, context: Context, result: KeptResult) -> Response:
     name = request.path_params["name"]
-    retried = await context.services.webhooks.retried(context.project, name, result.identifier)
+    retried = await context.services.webhooks.store.retried(context.project, name, result.identifier)
     return json_response(retried, result.status)
 
 

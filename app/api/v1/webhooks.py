@@ -53,13 +53,13 @@ async def list_webhooks(context: UseContext, paging: Annotated[Paging, paging_of
 @router.get("/webhooks/{name}", responses=answers(WebhookFacts))
 async def get_webhook(name: WebhookName, context: UseContext) -> Response:
     """Read a webhook, without its secret."""
-    return json_response(await context.services.webhooks.read(context.project, name))
+    return json_response(await context.services.webhooks.store.get(context.project, name))
 
 
 @router.delete("/webhooks/{name}")
 async def delete_webhook(name: WebhookName, context: UseContext) -> None:
     """Delete a webhook. Deliveries that are pending are not sent."""
-    await context.services.webhooks.delete(context.project, name)
+    await context.services.webhooks.store.delete(context.project, name)
 
 
 @router.get("/webhooks/{name}/deliveries", responses=answers(Listing[Delivery], name="DeliveryPage"))
@@ -70,7 +70,7 @@ async def list_deliveries(
     status: Far = None,
 ) -> Response:
     """List the deliveries of a webhook, sent and pending, latest first."""
-    read = partial(context.services.webhooks.deliveries, context.project, name, status)
+    read = partial(context.services.webhooks.store.deliveries, context.project, name, status)
     return await paging.page(read, {"list": "deliveries", "webhook": name, "status": status}, UUID)
 
 
@@ -89,4 +89,6 @@ async def retry_delivery(name: WebhookName, identifier: UUID, request: Request, 
     """Send a delivery again, whatever became of it before."""
     # It has no body that anybody reads.
     await received(request)
-    return json_response(await context.services.webhooks.retry(context.project, name, identifier), HTTPStatus.ACCEPTED)
+    return json_response(
+        await context.services.webhooks.store.retry(context.project, name, identifier), HTTPStatus.ACCEPTED
+    )

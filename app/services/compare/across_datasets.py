@@ -246,7 +246,7 @@ class TournamentService(KeptAnswers):
         scored = of_probabilities(expression) or any(record.task is not None for record in records)
         if (scored or is_of_slices(expression)) and stored_key(expression) is None:
             pointers = ["/metric"] * len(records)
-            samples = await read_outputs(self.labels, project, records, asked.metric, scored=scored, pointers=pointers)
+            samples = await read_outputs(self.store, project, records, asked.metric, scored=scored, pointers=pointers)
 
         compared = partial(compare_models, asked, datasets, complete, samples, identifier=made_id())
         return await self.compute_and_keep(project, ComparisonKind.ACROSS_DATASETS, compared)

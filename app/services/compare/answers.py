@@ -16,7 +16,7 @@ from app.kernel.uncertainty.draws import Alternative
 from app.services.admission import Admission
 from app.services.compare.pairs import CostComparison, FoldTest, PairedTests, RecallOrder
 from app.services.estimands import Better
-from app.services.ports import ComparisonStore, EvaluationStore, PairedLabels
+from app.services.ports import ComparisonStore, EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.causes import Causes
 from app.services.runs.differences import Test
@@ -358,7 +358,6 @@ class KeptAnswers:
     store: EvaluationStore
     comparisons: ComparisonStore
     _: KW_ONLY
-    labels: PairedLabels
     compute: ComputePool
     admission: Admission
 

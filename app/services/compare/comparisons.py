@@ -158,11 +158,11 @@ class ComparisonService(KeptAnswers):
         metric = scored or next(iter([*sliced, *asked.new.by]), None)
         if metric is not None:
             of_scores = scored is not None
-            return await read_outputs(self.labels, project, records, metric, scored=of_scores, elsewhere=elsewhere)
+            return await read_outputs(self.store, project, records, metric, scored=of_scores, elsewhere=elsewhere)
         alone = not any(record.is_weighted or record.is_grouped for record in records)
         if asked.new.paired is PairingMode.FALSE and alone:
             return KeptSamples()
-        return await read_labels(self.labels, project, records, elsewhere=elsewhere)
+        return await read_labels(self.store, project, records, elsewhere=elsewhere)
 
     async def page(
         self, project: str, asked: ComparisonFilter, limit: int, before: UUID | None

@@ -9,7 +9,7 @@ import pickle
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
@@ -33,12 +33,11 @@ class ComputePool:
         limits: Limits,
         *,
         wait_seconds: float,
-        modules: Sequence[str] = (),
         observers: Observers = UNOBSERVED,
     ) -> None:
-        """Work waits ``wait_seconds`` for a process; ``modules`` are imported once, before processes are forked."""
+        """Work waits ``wait_seconds`` for a process."""
         self.observers = observers
-        self._limits, self._modules = limits, modules
+        self._limits = limits
         # Threads wait for processes; each job has a thread and a worker to itself, a piece that is lent one too.
         self._threads = ThreadPoolExecutor(max_workers=processes + 1, thread_name_prefix="compute")
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
@@ -146,7 +145,7 @@ class ComputePool:
         try:
             return self._idle.get_nowait()
         except queue.Empty:
-            return Worker(self._limits, self._modules)
+            return Worker(self._limits)
 
     def _give_back(self, worker: Worker) -> None:
         # Of those that came beside a piece one goes again.

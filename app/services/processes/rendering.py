@@ -35,7 +35,7 @@ class Renderer:
     def __init__(self, seconds: float, *, wait_seconds: float) -> None:
         """A picture may take so many seconds, and wait so many for those before it."""
         limits = Limits(seconds, MEMORY_BYTES, GROWTH_BYTES)
-        self._pool = ComputePool(1, limits, wait_seconds=wait_seconds, modules=("app.forked",))
+        self._pool = ComputePool(1, limits, wait_seconds=wait_seconds)
 
     @property
     def is_installed(self) -> bool:

@@ -109,6 +109,9 @@ def each_as_step(done: int, steps: int, items: Iterable[Item]) -> Iterator[Item]
 # Forked from a server that has everything imported, a process is there within milliseconds, and without the threads,
 # locks and connections that a fork of the service itself would copy.
 _CONTEXT = multiprocessing.get_context("forkserver")
+# What the server, and so every process, finds imported.
+FORKED: Final = "app.forked"
+_CONTEXT.set_forkserver_preload([FORKED])
 # Objects made until the garbage collector looks at the youngest. A body may be millions of lists, none of them garbage:
 # at the usual 700 half of the time of reading goes into looking for it.
 _GARBAGE_THRESHOLD = 100_000
@@ -136,19 +139,17 @@ def _preparation_without_main(name: str) -> dict[str, Any]:
 spawn.get_preparation_data = _preparation_without_main
 
 
-def begin_forking(modules: Sequence[str]) -> None:
-    """Start the process that compute processes are forked from; it imports the modules while this one goes on."""
-    _CONTEXT.set_forkserver_preload(list(modules))
+def begin_forking() -> None:
+    """Start the process that compute processes are forked from; it imports the service while this one goes on."""
     forkserver.ensure_running()
 
 
-def fork_from_here(modules: Sequence[str]) -> None:
-    """Start the process that compute processes are forked from as a fork of this one, which has the modules imported.
+def fork_from_here() -> None:
+    """Start the process that compute processes are forked from as a fork of this one, which has `FORKED` imported.
 
     Else it is a new interpreter that imports them again: seconds at every start, and all of their memory twice. Call it
     before this process has connections and threads that hold locks.
     """
-    _CONTEXT.set_forkserver_preload(list(modules))
     new_interpreter = util.spawnv_passfds
     # It starts the library's tracker of resources too.
     util.spawnv_passfds = _forked
@@ -202,8 +203,7 @@ class Outcome:
 class Worker:
     """The service's end of one process. One thread at a time may use it; `kill` may come from any."""
 
-    def __init__(self, limits: Limits, modules: Sequence[str]) -> None:
-        _CONTEXT.set_forkserver_preload(list(modules))
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._line, theirs = _CONTEXT.Pipe()
         self._process = _CONTEXT.Process(target=_serve, args=(theirs, limits), name=_NAME, daemon=True)

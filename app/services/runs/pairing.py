@@ -20,7 +20,7 @@ from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.units import Units
 from app.services.estimates.run_data import RunData, run_data
-from app.services.ports import PairedLabels
+from app.services.ports import EvaluationStore
 
 # Relative to each other, weights that differ by no more are the same.
 SAME_WEIGHTS = 1e-9
@@ -248,7 +248,7 @@ class KeptSamples:
 
 
 async def read_labels(
-    port: PairedLabels, project: str, records: Sequence[EvaluationRecord], *, elsewhere: Collection[UUID] = ()
+    port: EvaluationStore, project: str, records: Sequence[EvaluationRecord], *, elsewhere: Collection[UUID] = ()
 ) -> KeptSamples:
     """Read ids, labels and weights of stored samples, which pair runs; nothing when there are too many samples.
 
@@ -262,7 +262,7 @@ async def read_labels(
 
 
 async def read_outputs(
-    port: PairedLabels,
+    port: EvaluationStore,
     project: str,
     records: Sequence[EvaluationRecord],
     metric: str,
