@@ -89,9 +89,9 @@ class Fork:
     branches: tuple[Branch, ...]
 
     def branch(self, answer: object) -> Branch:
-        """The branch of an answer. Raises InvalidInput when there is none."""
+        """The branch of an answer or of its text. Raises InvalidInput when there is none."""
         for branch in self.branches:
-            if answer == branch.answer:
+            if answer in (branch.answer, branch.said):
                 return branch
         known = ", ".join(branch.said for branch in self.branches)
         raise InvalidInput.at(f"/{self.about}", "unknown_answer", f"expected one of {known}, got {answer!r}")
@@ -306,7 +306,7 @@ def walk(task: str, given: Mapping[str, str]) -> tuple[list[tuple[Fork, Branch]]
     """
     path: dict[str, tuple[Fork, Branch]] = {}
     for tree in (*trees().by_task[task].values(), *(one for of, one in trees().asked.items() if of == task)):
-        taken, end = _way(tree, _understood(given))
+        taken, end = _way(tree, given)
         for fork, branch in taken:
             path.setdefault(fork.about, (fork, branch))
         if isinstance(end, Fork):
@@ -320,10 +320,6 @@ def recommended(task: str, given: Mapping[str, str]) -> Recommendation:
     Raises:
         InvalidInput: an answer is missing or is none.
     """
-    answers = _understood(given)
+    answers = {about: YES_NO.get(answer, answer) for about, answer in given.items()}
     inputs = [Inputs.MATRIX, *([Inputs.PROBABILITIES] if answers.pop(_PROBABILITIES, False) else [])]
     return recommend(Request(task=task, answers=answers, inputs=inputs))
-
-
-def _understood(given: Mapping[str, str]) -> dict[str, Any]:
-    return {about: YES_NO.get(answer, answer) for about, answer in given.items()}

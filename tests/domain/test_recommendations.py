@@ -20,6 +20,7 @@ from app.domain.advice import (
     Request,
     recommend,
     trees,
+    walk,
 )
 from app.domain.errors import InvalidInput
 from app.kernel.matrix.table import Table
@@ -298,3 +299,9 @@ def test_it_can_be_written_as_json() -> None:
     written = orjson.loads(orjson.dumps(recommend(REQUESTS[0])))
     assert set(written) == {"metrics", "path", "notes", "references"}
     assert set(written["path"][0]) == {"tree", "question", "answer", "reason", "source"}
+
+
+def test_an_answer_that_a_question_does_not_know_is_said_as_it_was_given() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        walk(CLASSIFICATION, {"chance_corrected": "yes", "classes": "yes"})
+    assert [fault.detail for fault in refused.value.faults] == ["expected one of binary, multiclass, got 'yes'"]

@@ -226,8 +226,11 @@ class Table(OneVsRest):
     @lazy
     def lower_correct(self) -> Array:
         """Samples of the first k classes that are predicted as one of them: sums of the upper left corners."""
-        corners = np.add.accumulate(np.add.accumulate(self.counts, axis=-1), axis=-2)
-        return corners.diagonal(0, -2, -1)[..., :-1]
+        # Class k adds row k up to the diagonal and column k above it. Sums of all corners of many matrices are four
+        # times as slow.
+        rows = np.vecdot(self.counts, np.tri(self.n_classes))
+        columns = np.vecdot(self.counts.swapaxes(-1, -2), np.tri(self.n_classes, k=-1))
+        return np.add.accumulate(rows + columns, axis=-1)[..., :-1]
 
     @lazy
     def cut_errors(self) -> Array:

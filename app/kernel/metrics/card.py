@@ -216,7 +216,7 @@ INPUTS_OF: Mapping[Task, frozenset[Inputs]] = MappingProxyType(
         Task.SETS: frozenset({Inputs.LABELS, Inputs.OVERLAPS, Inputs.CLASS_OVERLAPS}),
     }
 )
-# The first task that has inputs which classes have not.
+# By input that classes have not: the first task above that has it.
 _TASK_OF = {one: task for task, own in reversed([*INPUTS_OF.items()]) for one in own - INPUTS_OF_CLASSES}
 # Values of ``Card.also``: metrics of the whole matrix that are defined for labels too.
 OVER_LABELS = frozenset({Task.MULTILABEL})

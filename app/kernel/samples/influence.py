@@ -392,11 +392,12 @@ def _of_all_areas(sampled: WeightedSamples, *, by_share: bool, of_precision: boo
     values, influence = sampled.precisions if of_precision else sampled.areas
     weights = sampled.scores.frequencies if by_share else np.full(len(values), 1.0 / len(values))
     average = weights @ influence + (sampled.shares(values) if by_share else 0.0)
+    if not of_precision:
+        return Influence(average, LinearMethod.INFLUENCE_LOGIT)
     # Of equal scores the precisions of two classes make up 1, but for a rounding.
     largest = np.abs(weights[:, None] * influence).max(initial=0.0)
     varies = np.abs(average).max(initial=0.0) > ROUNDING * largest
-    freedom = sampled.freedom_of(weights) if of_precision else np.inf
-    return Influence(average * varies, LinearMethod.INFLUENCE_LOGIT, freedom=freedom)
+    return Influence(average * varies, LinearMethod.INFLUENCE_LOGIT, freedom=sampled.freedom_of(weights))
 
 
 def _of_pairs(sampled: WeightedSamples, *, by_share: bool) -> Array:

@@ -143,7 +143,7 @@ def _disagreement(n_classes: int, weights: Weights) -> Array:
 def disagreements(t: Table, weights: Weights) -> tuple[Array, Array]:
     """sum_ij v_ij n_ij and sum_ij v_ij P_i T_j."""
     v = _disagreement(t.n_classes, weights)
-    return total(total(t.counts * v)), total((t.actual @ v) * t.predicted)
+    return total(np.vecdot(t.counts, v)), inner(t.actual @ v, t.predicted)
 
 
 @cache

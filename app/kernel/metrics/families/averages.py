@@ -55,11 +55,12 @@ ONE_CLASS = OfMatrix(
 
 
 def _averaged_elsewhere(rate: Metric[Table], how: str, pycm: str = "") -> dict[str, str]:
-    """Names of an average in other libraries, which have it as an argument of the metric of one class; PyCM has one name for it."""
+    """Names of an average in other libraries: there it is an argument of the metric of one class, and in PyCM a name of
+    its own, where there is one.
+    """
     names = {library: f"{name.partition('(')[0]}(average={how})" for library, name in rate.card.elsewhere.items()}
-    return {
-        library: pycm if library == "pycm" else name for library, name in names.items() if pycm or library != "pycm"
-    }
+    names["pycm"] = pycm
+    return {library: name for library, name in names.items() if name}
 
 
 def _macro_of(rate: Metric[Table], term: str = "", pycm: str = "", **facts: Any) -> Metric[Table]:
