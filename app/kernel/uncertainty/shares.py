@@ -30,6 +30,9 @@ def likelihood_limits(
         level: Of each interval.
         counts: (N) how often each item occurs; once if not given.
     """
+    if counts is not None:
+        # What does not occur may be impossible, and says nothing.
+        ratios, counts = ratios[counts > 0], counts[counts > 0]
     likelihood, reach = _Likelihood(ratios, shares, counts), two_sided_z(level)
     ends = [[likelihood.limit(code, end, reach) for code in range(shares.size)] for end in (0.0, 1.0)]
     return np.array(ends[0]), np.array(ends[1])

@@ -70,6 +70,16 @@ def test_classes_that_look_alike_are_not_told_apart() -> None:
     np.testing.assert_allclose(likelihood_limits(ratios, np.array([0.4, 0.6]), 0.95), [[0, 0], [1, 1]])
 
 
+def test_items_that_never_occur_say_nothing() -> None:
+    """They are impossible at some shares, and there nothing is lost by them."""
+    perfect, some = np.eye(3), np.array([[0.9, 0.1, 0.0], [0.1, 0.7, 0.0], [0.0, 0.2, 1.0]])
+    for ratios, shares in ((perfect, [1.0, 0.0, 0.0]), (some, [0.5, 0.5, 0.0])):
+        limits = likelihood_limits(ratios, np.array(shares), 0.95, counts=np.array([60.0, 40.0 * shares[1], 0.0]))
+        items = np.repeat(ratios, [60, int(40 * shares[1]), 0], axis=0)
+        np.testing.assert_allclose(limits, likelihood_limits(items, np.array(shares), 0.95), atol=1e-9)
+        assert limits[1][2] < 0.1
+
+
 def test_old_shares_move_the_estimate_as_the_derivative_says() -> None:
     old = np.array([0.5, 0.3, 0.2])
     probabilities = calibrated(old, np.array([0.2, 0.3, 0.5]), 600, 3)
