@@ -55,6 +55,12 @@ def test_a_constraint_that_is_just_met_is_no_promise() -> None:
     assert (found.guarantee, entry.required) == (None, None)
 
 
+def test_nothing_gained_is_zero_without_a_sign() -> None:
+    y = np.arange(20) % 2
+    found = rule(source_of(y, np.eye(2)[y]), objective="false_positive_rate")
+    assert str(found.objective.gain) == "0.0"
+
+
 def test_a_guarantee_asks_for_more_on_the_data() -> None:
     plain, sure = rule(limits=SPECIFIC), rule(limits=SPECIFIC, guarantee=0.95)
     (entry,) = sure.constraints

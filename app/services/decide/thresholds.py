@@ -402,7 +402,9 @@ class _Search:
             numbers(np.array(values)) for values in (found.values, [run.of(one)[0] for one in self.expressions])
         )
         each, together = self._chances(found)
-        gain = None if value is None or default is None else (value - default) * (1.0 if wanted.maximize else -1.0)
+        gain = None
+        if value is not None and default is not None:
+            gain = value - default if wanted.maximize else default - value
         shown = [one.maximum if one.minimum is None else one.minimum for one in required]
         return DecisionRule(
             evaluation_id=self.identifier,
