@@ -91,6 +91,16 @@ def test_values_are_those_of_evaluating_each_slice_by_itself_exactly() -> None:
         assert one.prevalence == {"D": SAMPLES.truth[mask].mean()}
 
 
+def test_a_class_asked_for_alone_and_with_all_others_is_one_value() -> None:
+    alone, together = (
+        judged(by=("site",), metrics=metrics) for metrics in (("recall@D",), ("recall@D", "recall@*", "recall@healthy"))
+    )
+    assert [one.metric for one in together.ranges] == ["recall@D", "recall@healthy"]
+    for one, other in zip(alone.slices, together.slices, strict=True):
+        assert other.metrics.keys() == {"recall@D", "recall@healthy"}
+        assert other.metrics["recall@D"].difference.value == one.metrics["recall@D"].difference.value
+
+
 def test_values_of_weighted_samples_are_those_of_each_slice_too() -> None:
     samples = SAMPLES
     weights = np.random.default_rng(1).random(samples.size)

@@ -148,9 +148,13 @@ class _Judgement:
         searched = self._understood(sought, "/search/metric")
         known = {one.text for one in searched}
         self.estimands = (*searched, *(one for one in self._understood(texts, "/metrics") if one.text not in known))
-        self.values = [
-            _Value(name, estimand, place) for estimand in self.estimands for place, name in enumerate(estimand.names)
-        ]
+        # A value of a list may be asked for alone too.
+        values = {
+            name: _Value(name, estimand, place)
+            for estimand in self.estimands
+            for place, name in enumerate(estimand.names)
+        }
+        self.values = [*values.values()]
 
     def _look_at(self, source: MatrixInput) -> None:
         self.source, self.whole = source, Whole(source, self.asked.level)
@@ -313,7 +317,12 @@ class _Judgement:
     def _measured(self, held: Held, explained: Mapping[str, bool]) -> _Measured:
         """One slice, as far as it needs what it is held against."""
         own, other = (
-            np.concatenate([side.run.values(one) for one in self.estimands]).tolist() for side in (held.own, held.other)
+            {
+                name: value
+                for one in self.estimands
+                for name, value in zip(one.names, side.run.values(one).tolist(), strict=True)
+            }
+            for side in (held.own, held.other)
         )
         rates = {value.name: rate for value in self.values if (rate := value.rate) is not None}
         facts = {} if held.is_reference else {name: self.whole.rate_facts(rate, held) for name, rate in rates.items()}
@@ -322,17 +331,17 @@ class _Judgement:
         causes = {} if held.is_reference else self._causes(held, explained)
         metrics = {
             value.name: SliceValue(
-                value=number(first),
+                value=number(own[value.name]),
                 low=None,
                 high=None,
                 level=self.asked.level,
-                reference=number(second),
+                reference=number(other[value.name]),
                 counts=_counts(value, rates[value.name], held) if value.name in rates else None,
                 difference=gaps.get(value.name, _ITSELF),
                 at_reference_prevalence=shifted.get(value.name),
                 causes=causes.get(value.name),
             )
-            for value, first, second in zip(self.values, own, other, strict=True)
+            for value in self.values
         }
         return _Measured(held.where, held.own, metrics, facts)
 
