@@ -128,11 +128,7 @@ def limits_of_many(
             hits, among = design.counts(proportion.rates[0], level)
             (low,), (high,) = proportion.limits(_limits_of_counts((hits[None], among[None]), settings), table)
             return estimand.functional(table), low, high
-        forms = None if usual is None else Headlines(design, level).of(usual.metric)
-    if forms is None:
-        return None
-    value, low, high = np.array([(form.value, form.low, form.high) for form in forms]).reshape(-1, 3).T
-    return value, low, high
+    return None if usual is None else Headlines(design, level).many(usual.metric)
 
 
 def _limits_of_counts(counts: tuple[Array, Array], settings: LimitSettings) -> Limits:
