@@ -42,7 +42,7 @@ class BandSettings:
 
     Attributes:
         form: Each point for itself, or all of them together.
-        level: Probability with which it holds the curve.
+        level: Probability with which it holds each point, or the curve.
     """
 
     form: BandForm
