@@ -406,6 +406,9 @@ def test_the_column_that_nobody_named_is_named(client: httpx.Client) -> None:
         "got 'image' too: leave out what is no part of predictions, or name attributes of samples in "
         "`columns.attributes`"
     )
+    columns = {"y_pred": [0, 1], "feature.age": [3.0, 4.0], "size": [1.0, 2.0]}
+    fault = check_problem(send(client, {"kind": "clustering"}, as_csv(columns)), 422, "invalid_input")["errors"][0]
+    assert fault["detail"].startswith("expected the columns 'y_pred', feature.* if there are features and at most ")
     # A class without a column is named before texts of other columns are read as numbers.
     columns = {"y_true": ["a", "b"], "p.a": [0.8, 0.3], "p.b": [0.2, 0.7], "site": ["north", "south"]}
     fault = check_problem(send(client, {"kind": "probabilities"}, as_csv(columns)), 422, "invalid_input")["errors"][0]

@@ -1,5 +1,6 @@
 """Runs compared on few queries, label sets or items: Student's t on the differences of each."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from app.domain.options import IntervalChoice, Options
 from app.services.compare.answers import ComparedPair, RunComparison
 from app.services.compare.comparisons import compare
 from app.services.evaluate.reports import evaluate
+from app.services.runs.pairing import PairingMode
 from tests.services.referenced import asked_of_sources
 from tests.witnesses import sk
 
@@ -104,6 +106,24 @@ def test_label_sets_have_limits_that_agree_with_p() -> None:
     (pair,) = compared(sources, "hamming_loss").metrics["hamming_loss"].differences
     low, high, p = numbers_of(pair)
     assert (low > 0 or high < 0) == (p < 0.05)
+
+
+def test_shares_of_label_sets_that_are_not_paired_have_the_same_limits_of_any_number_of_labels() -> None:
+    random = np.random.default_rng(8)
+    members = random.random((40, 5)) < 0.4
+    wrong = [random.random(40) < share for share in (0.4, 0.3)]
+    found = []
+    for labels in (2, 5):
+        sources = [
+            Multilabel(y_true=members[:, :labels], y_pred=members[:, :labels] ^ one[:, None]).read("/input")
+            for one in wrong
+        ]
+        new, kept = asked_of_sources(sources, ["subset_accuracy"])
+        any_pairing = replace(new, new=replace(new.new, paired=PairingMode.AUTO))
+        answer = compare(any_pairing, kept, identifier=new.runs.records[0].id)
+        found.append(numbers_of(answer.metrics["subset_accuracy"].differences[0]))
+    assert np.isfinite(found[0]).all()
+    assert found[0] == found[1]
 
 
 def test_groups_that_are_all_alike_have_no_limits() -> None:

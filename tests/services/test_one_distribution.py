@@ -10,6 +10,7 @@ from app.kernel.compare.linear import join_runs
 from app.kernel.metrics.card import Scale
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.uncertainty.designs import NoLimits
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.compare.answers import ComparedPair
@@ -109,6 +110,21 @@ def test_the_same_predictions_with_other_probabilities_are_not_the_same() -> Non
     assert (right.identical, right.verdict) == (True, "same")
     assert loss.difference != 0.0
     assert loss.identical is None
+
+
+def test_a_value_that_does_not_exist_without_one_of_the_groups_has_no_limits() -> None:
+    """All predictions of the class are in one group."""
+    chance = np.array([0.7, 0.6, 0.2, 0.3, 0.1, 0.3, 0.2, 0.1])
+    truth, groups = np.array([0, 1, 0, 1, 0, 1, 0, 1]), np.arange(8) // 3
+    runs = [Model(np.arange(8), truth, np.stack([1.0 - chance, chance], axis=1), ["c0", "c1"], groups)] * 3
+    asked, kept = asked_of(runs, ["precision@c1"])
+    found = compare(asked, kept, identifier=asked.runs.records[0].id).metrics["precision@c1"]
+    assert found.values == [0.5, 0.5, 0.5]
+    assert found.ranking.probability_best is None
+    for pair in found.differences:
+        assert pair.difference == 0.0
+        assert np.isnan([pair.low, pair.p_value]).all()
+        assert pair.reason == NoLimits.ONE_GROUP
 
 
 def test_no_discordant_samples_leave_tangos_limits() -> None:

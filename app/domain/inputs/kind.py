@@ -134,11 +134,11 @@ TOKENS = Form(
 
 
 class Spread(StrEnum):
-    """One member in several columns of a file."""
+    """One member in several columns of a file, in the words of messages about these."""
 
     CLASSES = "one per class named after it"
     LABELS = "one per label, with the member and the label in its name"
-    FEATURES = "one per feature"
+    FEATURES = "feature.* if there are features"
 
 
 @dataclass(frozen=True, slots=True)

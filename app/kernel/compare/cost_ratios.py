@@ -88,7 +88,8 @@ def certain_cost_ranges(gaps: RateGaps, prevalence: float, level: float) -> list
 
     def sure(ratio: float) -> Cheaper:
         gap = gaps.misses * ratio + gaps.false_alarms
-        return _cheaper(gap) if gap * gap > z * z * gaps.variance(ratio) else Cheaper.UNDECIDED
+        # Rounding may leave a variance of 0 below it, where no gap is beyond doubt all the same.
+        return _cheaper(gap) if gap * gap > z * z * max(gaps.variance(ratio), 0.0) else Cheaper.UNDECIDED
 
     return _ranges(_positive_roots(square, middle, constant), sure, prevalence)
 

@@ -171,9 +171,9 @@ class LinearRuns:
         return quadratic(gaps, spread)
 
     def draw(self, draws: int, random: np.random.Generator) -> Array:
-        """Joint draws (D, R) around the values with the covariance; NaN for a run without a value."""
+        """Joint draws (D, R) around the values with the covariance; NaN for a run without a value or variance."""
         drawn = np.full((draws, self.values.size), np.nan)
-        known = np.flatnonzero(np.isfinite(self.values))
+        known = np.flatnonzero(np.isfinite(self.values) & np.isfinite(self.covariance.diagonal()))
         if not known.size:
             return drawn
         sizes, axes = np.linalg.eigh(self.covariance[np.ix_(known, known)])

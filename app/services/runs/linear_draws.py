@@ -23,6 +23,7 @@ from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import cell_slopes
+from app.kernel.uncertainty.designs import NoLimits
 from app.kernel.uncertainty.draws import generator, seed_of
 from app.kernel.uncertainty.groups import FEW_GROUPS, Grouping
 from app.kernel.uncertainty.influence import Influences, Linearisation, UnitInfluences
@@ -465,7 +466,8 @@ class LinearDifferences(Resampling):
             return same_runs(form.units, width, level=level, rope=rope, method=name)
         (test,) = read_off(found, level=level, rope=rope, method=name)
         if np.isnan(test.p_value):
-            return Test(reason=_NO_VARIANCE)
+            unknown = self.runs.grouped and np.isnan(runs.variance(*pair))
+            return Test(reason=NoLimits.ONE_GROUP.value if unknown else _NO_VARIANCE)
         if np.isnan(test.low):
             return Test(p_value=test.p_value, method=name, reason=_NOTHING_VARIES)
         if runs.alike is None:

@@ -570,7 +570,7 @@ class MatrixDraws(Resampling):
         """Effects on a rate: samples are of one class, and taken for 0 where they count."""
         joint = self._joint
         if joint is None:
-            counts, places = self.runs.counts[[*pair]], np.arange(self.runs.n_classes)
+            counts, places = self.runs.counts[[*pair]], np.arange(self.runs.counts.shape[-1])
             hits, members = (
                 np.where(cells.hold(places[:, None], places, rate.of), counts, 0.0).sum(axis=2)
                 for cells in (rate.hits, rate.among)

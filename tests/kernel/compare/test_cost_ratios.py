@@ -174,6 +174,12 @@ def test_certain_ranges_may_be_none_two_or_one() -> None:
     assert certain_cost_ranges(RateGaps(0.3, 0.3, 1e-4, 1e-4), 0.5, 0.95) == [CostRatioRange(0.0, None, Cheaper.B)]
 
 
+def test_no_difference_is_never_beyond_doubt() -> None:
+    """Of two groups that cancel out: at one ratio the variance is 0, but for rounding."""
+    found = certain_cost_ranges(RateGaps(0.0, 0.0, 0.57 * 0.57, 0.98 * 0.98, -0.57 * 0.98), 0.5, 0.95)
+    assert found == [CostRatioRange(0.0, None, Cheaper.UNDECIDED)]
+
+
 @pytest.mark.parametrize(("better", "worse", "size"), [(0, 0, 5), (3, 1, 20), (0, 9, 40), (40, 20, 160), (5, 0, 5)])
 def test_gaps_have_what_a_multinomial_has(better: int, worse: int, size: int) -> None:
     """Half a sample more of each of the four kinds, in fractions."""

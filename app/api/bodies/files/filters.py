@@ -99,9 +99,9 @@ def _bound(node: Tree[Token], schema: pa.Schema) -> pc.Expression:
     columns = pa.schema([schema.field(name) for name in dict.fromkeys(names)])
     try:
         found = _compared(node, columns)
-        # Arrow knows which types compare with each other.
-        columns.empty_table().filter(found)
-    except (pa.ArrowException, ValueError, OverflowError):
+        # Arrow knows which types compare with each other; some it tells only where there is a row.
+        pa.table([pa.nulls(1, column.type) for column in columns], schema=columns).filter(found)
+    except (pa.ArrowException, ValueError, ArithmeticError):
         holds = " and ".join(f"{shown(column.name)} holds {column.type}" for column in columns)
         _, *got = node.scan_values(lambda one: isinstance(one, Token) and one.type != "COMPARISON")
         detail = f"expected what compares with its column ({holds}; days as '2026-01-31'), got {', '.join(got)}"
@@ -110,7 +110,7 @@ def _bound(node: Tree[Token], schema: pa.Schema) -> pc.Expression:
 
 
 def _compared(node: Tree[Token], columns: pa.Schema) -> pc.Expression:
-    """One comparison. Raises ValueError, OverflowError: a literal is none of a column's type."""
+    """One comparison. Raises ValueError, ArithmeticError: a literal is none of a column's type."""
     first, *others = _trees(node)
     column, kind = pc.field(_name(first)), plain(columns.field(_name(first)).type)
     values: list[Any] = [pc.field(_name(one)) if one.data == "column" else _scalar(one, kind) for one in others]
