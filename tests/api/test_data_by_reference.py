@@ -1,7 +1,7 @@
 """Data that requests name: the answer of the same rows sent whole, read only where the operator allows it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from secrets import token_hex
 
@@ -279,6 +279,18 @@ def test_only_what_lies_below_a_prefix_is_read(client: httpx.Client, folder: Pat
         reply = client.post("/v1/metrics/compute", json={"input": named(uri, format="parquet")}, headers=headers)
         problem = check_problem(reply, 403, "data_not_allowed")
         assert "hidden" not in json.dumps(problem)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"filter": "amount <"}, {"version": "3"}, {"columns": {"y_true": {"a": "b"}, "y_pred": "guess"}}]
+)
+def test_whether_data_may_be_read_comes_before_what_is_wrong_with_it(
+    client: httpx.Client, wrong: Mapping[str, object]
+) -> None:
+    source = named("/etc/passwd", format="parquet")
+    source["data"] |= wrong
+    for query in ("", "?estimate=true"):
+        check_problem(client.post(f"/v1/metrics/compute{query}", json={"input": source}), 403, "data_not_allowed")
 
 
 def test_a_link_within_the_prefix_is_followed(client: httpx.Client, folder: Path) -> None:

@@ -51,8 +51,16 @@ async def admit_reference(context: Context, body: Body) -> ReferencedRequest | N
     request = referenced(body)
     if request is None:
         return None
-    await admit(context, request.asked(body, context.services.data.memory_bytes))
+    await admit(context, _asked(context, request, body))
     return request
+
+
+def _asked(context: Context, request: ReferencedRequest, body: Body) -> Asked:
+    """What is asked of the data that a request names. Whether it may be read comes before what is wrong with it."""
+    data, named = context.services.data, request.input.data
+    for one in (named, named.labels.data) if named.labels else (named,):
+        data.source.check(one.uri)
+    return request.asked(body, data.memory_bytes)
 
 
 async def estimate_reference(context: Context, body: Body | LargeBody) -> Response:
@@ -64,9 +72,9 @@ async def estimate_reference(context: Context, body: Body | LargeBody) -> Respon
     request = None if isinstance(body, LargeBody) else referenced(body)
     if request is None:
         raise InvalidQuery.at("estimate", "no_reference", "expected input.data: only data that is named is estimated")
-    data = context.services.data
-    asked = request.asked(cast(Body, body), data.memory_bytes)
-    return json_response(await context.services.compute.run(partial(estimated, data.source, asked, STREAMED_FROM)))
+    asked = _asked(context, request, cast(Body, body))
+    measure = partial(estimated, context.services.data.source, asked, STREAMED_FROM)
+    return json_response(await context.services.compute.run(measure))
 
 
 async def evaluate_reference(http: Request, context: Context, body: Body, view: View, *, keep: bool) -> Response | None:
@@ -74,8 +82,7 @@ async def evaluate_reference(http: Request, context: Context, body: Body, view: 
     request = referenced(body)
     if request is None:
         return None
-    data = context.services.data
-    asked = request.asked(body, data.memory_bytes)
+    data, asked = context.services.data, _asked(context, request, body)
     if CARRIED_OUT_BY not in http.scope["state"]:
         await admit(context, asked)
         check_moment(request.created_at, keep=keep, dated=context.administers)
