@@ -56,7 +56,7 @@ async def admit_reference(context: Context, body: Body) -> ReferencedRequest | N
 
 
 def _asked(context: Context, request: ReferencedRequest, body: Body) -> Asked:
-    """What is asked of the data that a request names. Whether it may be read comes before what is wrong with it."""
+    """Return what a request asks of the data it names. Whether it may be read comes before what is wrong with it."""
     data, named = context.services.data, request.input.data
     for one in (named, named.labels.data) if named.labels else (named,):
         data.source.check(one.uri)
