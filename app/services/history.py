@@ -145,16 +145,19 @@ class HistoryChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryPage:
-    """A page of a series, and the changes of all of it; `next_cursor` is null on the last page."""
+    """A page of a series, and the changes of all of it; `next_cursor` is null on the last page.
+
+    Attributes:
+        notes: What is known of samples that evaluations share.
+        next_position: The last evaluation of the page, if there are more.
+    """
 
     model: str
     dataset: DatasetRef
     items: Sequence[HistoryItem]
     changes: Sequence[HistoryChange]
-    # What is known of samples that evaluations share.
     notes: Sequence[str]
     next_cursor: str | None = None
-    # The last evaluation of the page, if there are more.
     next_position: UUID | None = field(default=None, metadata=HIDDEN)
 
 
@@ -464,11 +467,12 @@ class _Known:
         """Return the shown values of a metric, and its changes, each with the place of the first evaluation after it.
         What has no limits is not looked at.
         """
+        shared = _SAME_SAMPLES in self.notes
         found, shown = _measured(metric, self), self.shown
         with silently():
             looked_at = np.flatnonzero(found.high > found.low)
-        covariances = _covariances(found, looked_at) if _SAME_SAMPLES in self.notes else None
-        if covariances is None and _SAME_SAMPLES in self.notes:
+        covariances = _covariances(found, looked_at) if shared else None
+        if covariances is None and shared:
             # Claims as of independent evaluations would be too bold.
             found.reasons.update(dict.fromkeys(looked_at.tolist(), _NOT_KNOWN))
             looked_at = looked_at[:0]

@@ -32,6 +32,16 @@ class InventoryService:
 
     store: Inventory
 
+    async def remove_model(self, project: str, name: str, *, dry_run: bool) -> Removal:
+        """Remove all evaluations of a model, or count them. Raises NotFound if it has none."""
+        await self.store.model(project, name)
+        return await self.remove(project, EvaluationQuery(model=name), dry_run=dry_run)
+
+    async def remove_dataset(self, project: str, name: str, *, dry_run: bool) -> Removal:
+        """Remove all evaluations on a dataset, or count them. Raises NotFound if it has none."""
+        await self.store.dataset(project, name)
+        return await self.remove(project, EvaluationQuery(dataset=name), dry_run=dry_run)
+
     async def remove(self, project: str, query: EvaluationQuery, *, dry_run: bool) -> Removal:
         """Remove all evaluations that pass, up to the newest that there is now, or count them."""
         if dry_run:

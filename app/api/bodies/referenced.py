@@ -485,7 +485,10 @@ def _facts(reference: DataReference, data: Dataset, rows: int) -> DataFacts:
 @contextmanager
 def of_reference(root: str = _DATA) -> Iterator[None]:
     """Faults of a file told of the reference at a place, and errors of libraries as faults."""
-    moved = lambda one: replace(one, pointer=_place(one.pointer, root))  # noqa: E731
+
+    def moved(fault: Fault) -> Fault:
+        return replace(fault, pointer=_place(fault.pointer, root))
+
     with reading(root, "files that can be read"), moved_faults(moved):
         try:
             yield

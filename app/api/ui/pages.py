@@ -24,16 +24,7 @@ from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
 from app.api.report import MOST_ROWS, Picture, headed, view
 from app.api.ui import compare, gates, home, simulator
-from app.api.ui.web import (
-    Web,
-    attached,
-    install_files,
-    install_forms,
-    page_routes,
-    render,
-    respond,
-    write,
-)
+from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import (
     UNKEPT_ROOM,
     comparison_page,

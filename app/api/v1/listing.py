@@ -279,9 +279,7 @@ async def delete_model(name: NounName, context: UseContext, *, dry_run: DryRun =
     """Remove all evaluations of a model, and with them its name from the lists. Comparisons and checks that were made
     of them are saved.
     """
-    inventory, query = context.services.inventory, EvaluationQuery(model=name)
-    await inventory.store.model(context.project, name)
-    return json_response(await inventory.remove(context.project, query, dry_run=dry_run))
+    return json_response(await context.services.inventory.remove_model(context.project, name, dry_run=dry_run))
 
 
 @router.get("/datasets/{name:path}", responses=answers(DatasetFacts))
@@ -295,6 +293,4 @@ async def delete_dataset(name: NounName, context: UseContext, *, dry_run: DryRun
     """Remove all evaluations of a dataset, and with them its name from the lists. Comparisons and checks that were made
     of them are saved.
     """
-    inventory, query = context.services.inventory, EvaluationQuery(dataset=name)
-    await inventory.store.dataset(context.project, name)
-    return json_response(await inventory.remove(context.project, query, dry_run=dry_run))
+    return json_response(await context.services.inventory.remove_dataset(context.project, name, dry_run=dry_run))

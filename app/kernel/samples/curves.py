@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask, ratio
-from app.kernel.numerics.monotone import upper_hull
+from app.kernel.numerics.hull import upper_hull
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.losses import phi_of, threshold_correct, threshold_incorrect
 from app.kernel.samples.rankings import DistinctCuts, Ranking, precision_at

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, Mask, lazy, ratio, silently
-from app.kernel.numerics.monotone import upper_hull
+from app.kernel.numerics.hull import upper_hull
 
 Positions = NDArray[np.intp]
 Places = NDArray[np.integer]

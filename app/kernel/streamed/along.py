@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.monotone import STRETCH, outside, upper_hull
+from app.kernel.numerics.hull import STRETCH, outside, upper_hull
 from app.kernel.samples.rankings import DistinctCuts, Positions, precision_at
 from app.kernel.samples.scores import Side
 from app.kernel.streamed.rows import Table

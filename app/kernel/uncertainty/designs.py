@@ -60,9 +60,9 @@ class Sampled(Enum):
     IN_GROUPS = "grouped_"
 
     @classmethod
-    def of(cls, *, grouped: bool, weighted: bool) -> Self:
+    def of(cls, *, grouped: bool, weighted: bool) -> "Sampled":
         """Groups that may have weights too, else weights, or neither."""
-        return cls("grouped_" if grouped else "weighted_" if weighted else "")
+        return cls.IN_GROUPS if grouped else cls.IN_WEIGHTS if weighted else cls.ALONE
 
     def named(self, method: str) -> str:
         """Name of a method of such samples."""

@@ -337,10 +337,8 @@ def _pairs(
     for (first, second), test, p in zip(comparison.pairs, differences, adjusted.tolist(), strict=True):
         folds = None
         if of_folds is not None:
-            gaps, repeats = (
-                of_folds[first, :, value.place] - of_folds[second, :, value.place],
-                next(iter(runs.repeats), None),
-            )
+            gaps = of_folds[first, :, value.place] - of_folds[second, :, value.place]
+            repeats = next(iter(runs.repeats), None)
             folds = fold_test(gaps, estimand.preference, settings, repeats=repeats, mixed=runs.repeats_mixed)
         assert estimand.preference is not None  # noqa: S101 - others are refused
         verdict, little = _verdict_on(test, estimand.preference.better, by_chance=p >= 1.0 - settings.level)

@@ -40,8 +40,10 @@ from app.services.runs.causes import kind_of_causes
 from app.services.runs.comparison import Comparison, proper_scores
 from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import (
+    MOST_ENTRIES,
     KeptSamples,
     check_entries,
+    entries_of,
     read_labels,
     read_outputs,
     unpaired,
@@ -248,15 +250,15 @@ def _read_at_once(asked: AskedComparison, kept: KeptSamples, reading: Rereading)
     """Read all samples into memory; None if they take too much and can be joined in the engine."""
     records, scored, task = asked.runs.records, asked.scored, asked.runs.task
     joins = task in (None, Task.RANKING)
+    if joins and scored is not None and entries_of(records) > MOST_ENTRIES:
+        return None
+    if scored is not None:
+        check_entries(records, scored)
     try:
-        if scored is not None:
-            check_entries(records, scored)
         return reading.at_once(records, kept, whole=scored is not None or task is not None)
-    except (OutOfReach, TooLarge) as error:
+    except TooLarge as error:
         if joins:
             return None
-        if isinstance(error, OutOfReach):
-            raise
         raise TooLarge(
             "expected samples of all runs that fit in memory together (PREVAIL_DATA_MEMORY_BYTES) for "
             f"runs of {task}, got more: any number of samples of classes is paired, with weights "

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, nan
+from math import isfinite, isnan, nan
 
 import numpy as np
 
@@ -57,8 +57,7 @@ def headline_intervals(found: Headlines, labels: Sequence[tuple[str, ...]]) -> l
         suffixes = [f"@{write_label(label)}" for label in own]
         for key, given, lows, highs in zip(rates.keys, given_of, *of_matrix, strict=True):
             for suffix, low, high in zip(suffixes, lows, highs, strict=True):
-                # NaN alone differs from itself.
-                if low == low:
+                if not isnan(low):
                     one: Interval = {"low": low, "high": high, "level": level, "method": method, "given": given}
                     intervals[key + suffix] = one
     return answers

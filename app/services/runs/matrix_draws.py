@@ -460,7 +460,7 @@ class MatrixDraws(Resampling):
 
     def _functional(self, table: Table) -> Array:
         """Values of all that is no rate, each on its scale."""
-        chosen = [self.estimands[index] for index in self._blocks[-1].places]
+        chosen = [self.estimands[index] for block in self._blocks if not block.rates for index in block.places]
         return np.concatenate([one.values(on_scale(one.functional(table), one.scale)) for one in chosen], axis=-1)
 
     def _read_off(

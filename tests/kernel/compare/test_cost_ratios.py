@@ -19,7 +19,7 @@ from app.kernel.compare.cost_ratios import (
     independent_gap,
 )
 from app.kernel.compare.paired.tests import paired_gap
-from app.kernel.numerics.monotone import upper_hull
+from app.kernel.numerics.hull import upper_hull
 from app.kernel.uncertainty.intervals import two_sided_z
 from tests.bank import each
 

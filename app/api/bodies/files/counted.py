@@ -143,7 +143,10 @@ def _weights(column: pa.Array, before: int) -> pa.Array:
     """
     weights = column.cast(_kind(column.type)).cast(pa.float64(), safe=False)
     values = weights.to_numpy(zero_copy_only=False)
-    at = lambda index: f"/input/sample_weight/{before + index}"  # noqa: E731
+
+    def at(index: int) -> str:
+        return f"/input/sample_weight/{before + index}"
+
     refuse_bad_weights(values, "", at)
     refuse_first(values, values > LARGEST_TOTAL, "", "total_too_large", "expected entries that sum to at most 2^53", at)
     return weights
