@@ -9,6 +9,9 @@ HEADLINE: Final = ("accuracy", "balanced_accuracy", "g_mean", "h_mean", "macro_f
 RANKED: Final = "h_mean"
 # What runs are compared on, the one to look at first in front.
 COMPARED: Final = ("h_mean", "balanced_accuracy", "accuracy", "macro_f1", "mcc")
+# And two runs of up to so many classes.
+EACH_RECALL: Final = "recall@*"
+MOST_CLASSES_COMPARED: Final = 10
 # What is projected to other prevalences.
 PROJECTED: Final = ("accuracy", "balanced_accuracy", "h_mean", "macro_f1", "mcc", "cohen_kappa")
 # What is drawn over the shares of one class, few enough lines to be told apart; and of several runs.

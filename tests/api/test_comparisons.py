@@ -4,6 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
+import numpy as np
 import pytest
 
 from app.api.answers import answer_model
@@ -43,6 +44,16 @@ def test_independent_runs(client: httpx.Client, pair: tuple[str, str]) -> None:
     assert sum(metric["probability_best"]) == pytest.approx(1)
     # Recalls 0.8 and 0.9 against 0.9 and 0.88.
     assert answer["recall_orders"] == [{"a": pair[0], "b": pair[1], "preferred": "b"}]
+
+
+def test_two_runs_of_few_classes_are_compared_on_every_recall(client: httpx.Client, pair: tuple[str, str]) -> None:
+    usual = {"h_mean", "balanced_accuracy", "accuracy", "macro_f1", "mcc"}
+    assert compare(client, *pair)["metrics"].keys() == usual | {"recall@0", "recall@1"}
+    assert compare(client, *pair, keep(client, C2, "third"))["metrics"].keys() == usual
+    assert compare(client, *pair, metrics=sorted(usual))["metrics"].keys() == usual
+    sizes = {n: [keep(client, (np.eye(n) * 9 + shift).tolist(), f"{n}-{shift}") for shift in (1, 2)] for n in (10, 11)}
+    found = {n: compare(client, *runs)["metrics"].keys() for n, runs in sizes.items()}
+    assert found == {10: usual | {f"recall@{place}" for place in range(10)}, 11: usual}
 
 
 def test_plain_shares_are_compared_by_score_methods(client: httpx.Client) -> None:

@@ -15,7 +15,7 @@ from app.domain.errors import IncomparableRuns, InvalidInput, NotFound, OutOfRea
 from app.domain.evaluation import EvaluationRecord, Page
 from app.domain.findings import Finding
 from app.domain.inputs.content import Content
-from app.domain.named_metrics import COMPARED
+from app.domain.named_metrics import COMPARED, EACH_RECALL, MOST_CLASSES_COMPARED
 from app.domain.slices import Places
 from app.domain.wording import names as names_of
 from app.kernel.causes import mixtures
@@ -189,6 +189,12 @@ def _missing(identifier: UUID) -> NotFound:
     return NotFound(f"there is no comparison {identifier}")
 
 
+def _of_classes(runs: Runs) -> tuple[str, ...]:
+    """Metrics that runs of classes are compared on; those of two runs show which class makes the difference."""
+    few = len(runs) == 2 and len(runs.labels) <= MOST_CLASSES_COMPARED
+    return (COMPARED[0], EACH_RECALL, *COMPARED[1:]) if few else COMPARED
+
+
 def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
     """The metrics for the classes of the runs.
 
@@ -198,8 +204,8 @@ def understood(new: NewComparison, runs: Runs) -> tuple[Estimand, ...]:
         OutOfReach: too many differences.
     """
     inputs = inputs_of_all(runs.records)
-    metrics = new.metrics or (COMPARED if runs.task is None else usual_metrics(runs.task, inputs))
     task, decisions = runs.judged
+    metrics = new.metrics or (_of_classes(runs) if runs.task is None else usual_metrics(runs.task, inputs))
     if not metrics:
         detail = f"expected metrics: {task} have none that are compared where none is named"
         raise InvalidInput.at("/metrics", "needs_metrics", detail)

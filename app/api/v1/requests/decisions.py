@@ -21,7 +21,7 @@ from app.api.v1.requests.fields import (
     check_one_sided,
 )
 from app.domain.evaluation import DatasetRef, ModelRef
-from app.domain.named_metrics import COMPARED
+from app.domain.named_metrics import COMPARED, EACH_RECALL, MOST_CLASSES_COMPARED
 from app.domain.options import DRAWS, FEWEST_DRAWS
 from app.domain.rules import Demand
 from app.services.compare.across_datasets import Tournament
@@ -60,7 +60,8 @@ class ComparisonRequest(Wire):
         None,
         min_length=1,
         max_length=50,
-        description=f"When left out {', '.join(COMPARED)}; of inputs that are more than a matrix their headline.",
+        description=f"When left out {', '.join(COMPARED)}, and {EACH_RECALL} of two runs with at most "
+        f"{MOST_CLASSES_COMPARED} classes; of inputs that are more than a matrix their headline.",
     )
     baseline: RunField | None = Field(None, description="Compare all others with this one only, not every pair.")
     level: Level = Field(0.95, description="Level of intervals and of the set of runs that may be best.")
