@@ -431,7 +431,7 @@ def _luck(runs: int, value: float, corrected: float, fresh: tuple[float, float])
     """Return how much of the value of the best run is luck, and what new samples would show, in words."""
     found, expected = worded(value), worded(corrected)
     if isfinite(fresh[0]) and isfinite(fresh[1]):
-        between = f"; as many would show {worded(fresh[0])} to {worded(fresh[1])}"
+        between = f"; as many as here would show {worded(fresh[0])} to {worded(fresh[1])}"
     else:
         between = ""
     if found == expected:

@@ -129,7 +129,7 @@ def test_the_winner_has_limits_that_allow_for_having_been_picked(bench: Bench) -
     assert winner["high"] == first["high"]
     assert winner["low"] < first["low"] < winner["corrected_value"] < winner["value"]
     assert winner["fresh_low"] < winner["low"] < winner["high"] < winner["fresh_high"]
-    ends = f"; as many would show {winner['fresh_low']:.3f} to {winner['fresh_high']:.3f}."
+    ends = f"; as many as here would show {winner['fresh_low']:.3f} to {winner['fresh_high']:.3f}."
     assert winner["message"].endswith(ends)
     assert all(line["may_be_best"] for line in board["items"]) or board["items"][-1]["may_be_best"] is False
 
