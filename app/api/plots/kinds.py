@@ -13,7 +13,8 @@ from app.domain.catalogue import spoken, titled
 from app.domain.errors import NoFigure
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.sets import Sets
-from app.domain.wording import number, sentence, share, whole
+from app.domain.wording import classes as class_names
+from app.domain.wording import number, printable, sentence, share, whole
 from app.services.decide.distributions import UnitSpread, unit_spreads
 
 # Up to this many rows and columns a cell has its count in it.
@@ -87,7 +88,7 @@ def _least_pure(given_input: Json, sizes: Sequence[float], leading: Sequence[int
     worst = min((column for column, size in enumerate(sizes) if size), key=parts.__getitem__)
     return (
         f"The least pure cluster is {called(str(given_input['clusters'][worst]))}: {share(parts[worst])} of its "
-        f"{whole(sizes[worst])} samples are of {called(given_input['labels'][leading[worst]])}, its largest class."
+        f"{whole(sizes[worst])} samples are of class {called(given_input['labels'][leading[worst]])}."
     )
 
 
@@ -98,8 +99,7 @@ def _never_leading(given_input: Json, table: Table, leading: set[int]) -> str:
     ]
     if not without:
         return ""
-    named = ", ".join(called(label) for label in without[:5]) + (" and others" if without[5:] else "")
-    return f"The largest class of no cluster: {named}."
+    return f"No cluster holds more of {class_names([*map(printable, without)])} than of any other class."
 
 
 _BINS: Final = 20

@@ -33,7 +33,8 @@ from app.domain.inputs.kind import (
 from app.domain.inputs.labels import Column, Numbers, encode, taken
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_entries, check_labels, names_of
 from app.domain.inputs.samples import Samples
-from app.domain.wording import names, number
+from app.domain.wording import classes as class_names
+from app.domain.wording import number
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.agreement import adjusted_rand
@@ -192,7 +193,7 @@ def _against_classes(source: MatrixInput, values: Values) -> Iterator[Finding]:
     if without and n_clusters > 1:
         yield Finding.warning(
             "classes_without_cluster",
-            f"No cluster has more samples of {names(without)} than of any other class: "
+            f"No cluster has more samples of {class_names(without)} than of any other class: "
             f"{'these classes are' if without[1:] else 'this class is'} not found.",
             classes=without[:_MOST_NAMED],
         )

@@ -91,8 +91,8 @@ def test_the_table_of_a_clustering_has_its_counts(client: httpx.Client) -> None:
     assert [name[0] for name in figure["encoding"]["x"]["scale"]["domain"]] == ["a", "c", "b", "'"]
     words = figure["description"]
     assert "3 classes in rows, 4 clusters in columns" in words
-    assert "The least pure cluster is c: 56 % of its 18 samples are of barolo" in words
-    assert "The largest class of no cluster: barbera." in words
+    assert "The least pure cluster is c: 56 % of its 18 samples are of class barolo" in words
+    assert "No cluster holds more of class barbera than of any other class." in words
 
 
 def test_a_table_of_many_cells_shows_what_is_there(client: httpx.Client) -> None:

@@ -31,7 +31,7 @@ def _share(part: Array, whole: Array, other: Array) -> Array:
 @_of_any_sets(
     name="subset accuracy",
     formula=r"\frac{1}{n}\sum_i [Y_i = \hat Y_i]",
-    sentence="Share of the samples whose labels are exactly those predicted.",
+    sentence="Share of the samples predicted exactly: all of their labels, pixels or tokens, and nothing else.",
     aliases=("exact_match_ratio", "exact_match"),
     elsewhere={"sklearn": "accuracy_score", "torchmetrics": "MultilabelExactMatch"},
     symmetric=True,
@@ -61,7 +61,7 @@ def hamming_loss(s: LabelSets) -> Array:
 @_of_any_sets(
     name="precision averaged over samples",
     formula=r"\frac{1}{n}\sum_i \frac{|Y_i \cap \hat Y_i|}{|\hat Y_i|}",
-    sentence="Share of the labels predicted for a sample that it has, averaged over the samples.",
+    sentence="Share of the labels, pixels or tokens predicted for a sample that it has, averaged over the samples.",
     elsewhere={"sklearn": "precision_score(average=samples)"},
     differs=_EMPTY_IN_SKLEARN,
 )
@@ -72,7 +72,7 @@ def samples_precision(s: LabelSets) -> Array:
 @_of_any_sets(
     name="recall averaged over samples",
     formula=r"\frac{1}{n}\sum_i \frac{|Y_i \cap \hat Y_i|}{|Y_i|}",
-    sentence="Share of the labels of a sample that were predicted, averaged over the samples.",
+    sentence="Share of the labels, pixels or tokens of a sample that were predicted, averaged over the samples.",
     elsewhere={"sklearn": "recall_score(average=samples)"},
     differs=_EMPTY_IN_SKLEARN,
 )
@@ -94,7 +94,7 @@ def samples_specificity(s: LabelSets) -> Array:
 @_of_any_sets(
     name="F1 averaged over samples",
     formula=r"\frac{1}{n}\sum_i \frac{2|Y_i \cap \hat Y_i|}{|Y_i| + |\hat Y_i|}",
-    sentence="F1 of the labels of each sample, averaged over the samples.",
+    sentence="F1 of the labels, pixels or tokens of each sample, averaged over the samples.",
     elsewhere={"sklearn": "f1_score(average=samples)"},
     differs=_EMPTY_IN_SKLEARN,
     symmetric=True,
@@ -110,7 +110,7 @@ def samples_f1(s: LabelSets) -> Array:
 @_of_any_sets(
     name="F-beta averaged over samples",
     formula=r"\frac{1}{n}\sum_i \frac{(1+\beta^2)|Y_i \cap \hat Y_i|}{\beta^2|Y_i| + |\hat Y_i|}",
-    sentence="F-beta of the labels of each sample, averaged over the samples.",
+    sentence="F-beta of the labels, pixels or tokens of each sample, averaged over the samples.",
     elsewhere={"sklearn": "fbeta_score(average=samples)"},
     differs=_EMPTY_IN_SKLEARN,
     parameters=(Number("beta", 1.0, "weight of recall against precision", above=0.0),),
@@ -124,7 +124,7 @@ def samples_f_beta(s: LabelSets, beta: float = 1.0) -> Array:
 @_of_any_sets(
     name="Jaccard index averaged over samples",
     formula=r"\frac{1}{n}\sum_i \frac{|Y_i \cap \hat Y_i|}{|Y_i \cup \hat Y_i|}",
-    sentence="Labels on both sides over labels on either side, averaged over the samples.",
+    sentence="Labels, pixels or tokens that are both there and predicted, over those that are either, averaged over the samples.",
     elsewhere={"sklearn": "jaccard_score(average=samples)"},
     differs=_EMPTY_IN_SKLEARN,
     symmetric=True,
