@@ -44,7 +44,6 @@ INPUTS: Final = {
 TASKS: Final = {
     Task.MULTILABEL: "labels of which a sample can have several",
     Task.CLUSTERING: "clusters",
-    Task.RANKING: "rankings",
 }
 ORIENTATIONS: Final = {
     Orientation.HIGHER: "higher is better",

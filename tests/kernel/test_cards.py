@@ -9,17 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import AnyMetric, Choice, DecisionName, Inputs, Number, Orientation, Parameter, Scope, Task
 from app.kernel.metrics.catalogue import Catalogue, catalogue
 from app.kernel.metrics.families import rate_means
 from app.kernel.metrics.references import REFERENCES
-from app.kernel.samples.contingency import Contingency, DecisionTable
-from app.kernel.samples.label_units import LabelScores, LabelSets
-from app.kernel.samples.points import ClusteredPoints
-from app.kernel.samples.scores import Scores
-from app.kernel.units.overlaps import Overlaps
-from app.kernel.units.queries import Queries
 from tests.bank import each
 from tests.kernel.closeness import value_of
 from tests.kernel.kinds.registry import kind_of
@@ -172,27 +165,14 @@ def test_conditions_give_masks_of_the_right_shape(metric: AnyMetric) -> None:
             assert re.fullmatch(r"[a-z_]+", condition.code)
 
 
-TAKES = {
-    Inputs.MATRIX: Table,
-    Inputs.PROBABILITIES: Scores,
-    Inputs.LABELS: LabelSets,
-    Inputs.LABEL_SCORES: LabelScores,
-    Inputs.QUERIES: Queries,
-    Inputs.OVERLAPS: Overlaps,
-    Inputs.CLASS_OVERLAPS: Overlaps,
-    Inputs.CONTINGENCY: Contingency,
-    Inputs.DECISIONS: DecisionTable,
-    Inputs.FEATURES: ClusteredPoints,
-}
-
-
 def test_what_a_metric_takes_is_what_its_card_says() -> None:
     for metric in ALL:
         data, *_ = inspect.signature(metric.compute).parameters.values()
         if data.annotation in (inspect.Parameter.empty, Any):
             # Arithmetic on numbers of any kind.
             continue
-        assert data.annotation is TAKES[metric.card.inputs], metric.key
+        kind = kind_of(metric)
+        assert data.annotation is type(kind.data(kind.cases(3)[0])), metric.key
 
 
 def test_orientation_and_ideal_agree() -> None:

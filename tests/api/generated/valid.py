@@ -22,7 +22,7 @@ from app.api.plots.registry import Subject
 from app.domain.errors import InvalidExpression
 from app.domain.expressions.expressions import parse_for_any_classes
 from app.domain.inputs.labels import fault_of_name, normalized
-from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.expression import bounds
 from tests.api.generated.kept import DATASETS, MODELS, PROBABILITIES, ROWS, Kept
 from tests.api.generated.valid_inputs import cycled, make_valid_input
@@ -156,7 +156,7 @@ def make_valid_evaluation(body: Any) -> None:
     # What they say has to go with each other and with the input.
     for name in ("interval_method", "prior", "pseudo_counts", "proportion_interval", "area_interval", "costs"):
         options.pop(name, None)
-    if body["input"]["kind"] in ("ranking", "clustering", "sets", "multilabel"):
+    if body["input"]["kind"] in [*Task]:
         # Most metrics of classes have no meaning for these.
         options.pop("metrics", None)
     if options.get("metrics") and body["input"]["kind"] != "probabilities":
