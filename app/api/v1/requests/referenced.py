@@ -17,10 +17,10 @@ from app.api.v1.requests.inputs import referenced_input
 from app.domain.data import DataFormat, DataReference, LabelReference
 from app.domain.errors import InvalidInput, moved_faults
 from app.domain.evaluation import ModelRef
-from app.domain.inputs.classified import Probabilities, Scores
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.labels import LONGEST_NAME, label_text
+from app.domain.inputs.matrices import SCORED_KINDS
 from app.domain.inputs.ranking import Ranking
 from app.domain.options import Retain
 from app.services.evaluate.evaluations import NewEvaluation, with_data
@@ -246,6 +246,6 @@ def streamed(
     """
     with reading.engine.opened(reading.folder) as opened:
         read = StreamedParts(each_as_step(0, 2, parts), facts_of, opened, budget)
-        if kind in (Probabilities.kind, Scores.kind):
+        if kind in SCORED_KINDS:
             return streamed_scores(read)
         return streamed_rankings(read, reading.folder) if kind == Ranking.kind else streamed_labels(read)
