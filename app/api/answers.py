@@ -6,12 +6,12 @@ Both follow from one frozen dataclass. Its fields are the members (see `app.doma
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from http import HTTPStatus
 from inspect import cleandoc
-from types import UnionType
+from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
@@ -92,7 +92,7 @@ def answer_model(shape: Any, name: str | None = None) -> type[BaseModel]:
                 json_schema_extra=lambda schema: schema.pop("default", None),
             ),
         )
-        for one in _members(kind)
+        for one in members_of(kind)
     }
     model: type[BaseModel] = create_model(name or kind.__name__, __doc__=text, __module__=kind.__module__, **shown)
     return model
@@ -101,15 +101,16 @@ def answer_model(shape: Any, name: str | None = None) -> type[BaseModel]:
 @cache
 def member_names(shape: Any) -> tuple[str, ...]:
     """Names of all members that the JSON of a dataclass may have."""
-    return tuple(one.alias or one.field for one in _members(shape))
+    return tuple(one.alias or one.field for one in members_of(shape))
 
 
-class _Member(NamedTuple):
+class Member(NamedTuple):
     """A member as the dataclass or typed dict declares it.
 
     Attributes:
         alias: Its name in JSON, where the field has another.
         said: What the docstring says of it.
+        default: `MISSING` where there is none.
     """
 
     field: str
@@ -117,13 +118,15 @@ class _Member(NamedTuple):
     hint: Any
     required: bool
     said: str | None
+    default: Any = MISSING
 
 
-def _members(kind: Any, *, required: bool = True) -> Iterator[_Member]:
+def members_of(kind: Any, *, required: bool = True) -> Iterator[Member]:
+    """The members that a dataclass or typed dict declares, in their order."""
     said = _described(kind)
     if is_typeddict(kind):
         for key, hint in get_type_hints(kind).items():
-            yield _Member(key, None, hint, key in kind.__required_keys__, said.get(key))
+            yield Member(key, None, hint, key in kind.__required_keys__, said.get(key))
         return
     hints = get_type_hints(kind, include_extras=True)
     for field in fields(kind):
@@ -133,11 +136,12 @@ def _members(kind: Any, *, required: bool = True) -> Iterator[_Member]:
         if field.metadata.get("spread"):
             for part in (hint, *get_args(hint)):
                 if is_typeddict(part) or is_dataclass(part):
-                    yield from _members(part, required=required and part is hint)
+                    yield from members_of(part, required=required and part is hint)
             continue
         name = field.metadata.get("name", field.name)
         alias = name if name != field.name else None
-        yield _Member(field.name, alias, hint, required and always, said.get(field.name))
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        yield Member(field.name, alias, hint, required and always, said.get(field.name), default)
 
 
 def _described(kind: type) -> dict[str, str]:
@@ -150,22 +154,36 @@ def _described(kind: type) -> dict[str, str]:
 
 
 def _shown(hint: Any, given: Mapping[Any, Any]) -> Any:
-    """The type of a field as its JSON has it."""
-    if isinstance(hint, TypeVar):
-        return _shown(given[hint], given)
+    """The type of a field as the JSON of an answer has it."""
+
+    def known(one: Any) -> Any:
+        if isinstance(one, TypeVar):
+            return _shown(given[one], given)
+        if get_origin(one) is np.ndarray:
+            return list[Any]
+        kind = get_origin(one) or one
+        return answer_model(one) if isinstance(kind, type) and (is_dataclass(kind) or is_typeddict(kind)) else None
+
+    return json_type(hint, known)
+
+
+def json_type(hint: Any, known: Callable[[Any], Any]) -> Any:
+    """The type of a field as JSON has it: what is ``known`` by itself, and all else by its parts."""
+    own = known(hint)
+    if own is not None:
+        return own
     origin, inner = get_origin(hint), get_args(hint)
-    if is_dataclass(origin or hint) or is_typeddict(hint):
-        return answer_model(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         literal: Any = Literal
         return literal[tuple(one.value for one in hint)]
     if origin is None or origin is Literal:
         return hint
     if origin is Annotated:
-        return Annotated[(_shown(inner[0], given), *hint.__metadata__)]
-    if origin is np.ndarray:
-        return list[Any]
-    types = tuple(one if one is ... else _shown(one, given) for one in inner)
+        return Annotated[(json_type(inner[0], known), *(known(one) or one for one in hint.__metadata__))]
+    if origin in (Union, UnionType) and NoneType in inner:
+        # What else there may be could be known as a whole.
+        return json_type(Union[tuple(one for one in inner if one is not NoneType)], known) | None  # noqa: UP007 - of parts
+    types = tuple(one if one is ... else json_type(one, known) for one in inner)
     if origin in (Union, UnionType):
         return Union[types]  # noqa: UP007 - of types that are found out
     generic: Any = dict if issubclass(origin, Mapping) else tuple

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -65,6 +65,11 @@ class DatasetRef:
     name: str
     version: str | None = None
     split: str | None = None
+
+
+# Those whose name alone stands for every version of them.
+NamedModel = Annotated[ModelRef, "name"]
+NamedDataset = Annotated[DatasetRef, "name"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -353,6 +358,10 @@ class Reference:
             named = (self.dataset.name, self.dataset.version, self.dataset.split)
             parts.append(f"dataset {' '.join(part for part in named if part)}")
         return ", ".join([*parts, *(f"tag {key}:{value}" for key, value in self.tags)])
+
+
+# How a run is named where one is asked for.
+Named = UUID | Reference
 
 
 @dataclass(frozen=True, slots=True)

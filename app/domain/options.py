@@ -1,9 +1,13 @@
 """Options of a report."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
+from app.domain.asked import ExpressionText, LabelText, Level, Limits, Seed, Width
+from app.domain.inputs.labels import MOST_CLASSES
+from app.domain.members import HIDDEN, SPREAD, named
 from app.kernel.uncertainty.draws import Alternative as Alternative
 from app.kernel.uncertainty.draws import AreaInterval as AreaInterval
 from app.kernel.uncertainty.draws import Prior as Prior
@@ -11,6 +15,20 @@ from app.kernel.uncertainty.draws import Shares as Shares
 from app.kernel.uncertainty.intervals import ProportionInterval as ProportionInterval
 from app.kernel.uncertainty.resampling import FEWEST_DRAWS as FEWEST_DRAWS
 from app.kernel.uncertainty.simulation import DRAWS as DRAWS
+
+_CLASSES = {"min_length": 2, "max_length": MOST_CLASSES}
+# Of simulated matrices.
+Draws = Annotated[int, Limits({"ge": FEWEST_DRAWS, "le": 20_000})]
+
+
+def check_one_sided(level: float, alternative: str | None) -> None:
+    """A limit on one side needs a level above a half.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if alternative in ("greater", "less") and level <= 0.5:
+        raise ValueError(f"expected a level above 0.5 with the alternative {alternative}")
 
 
 class IntervalChoice(StrEnum):
@@ -37,29 +55,45 @@ class IntervalMethod(StrEnum):
     BCA = "bca"
 
 
+# Amounts of one actual class. Of a large matrix of nothing that is allowed the first fault of a row is said.
+Amounts = Annotated[tuple[Width, ...], Limits({"max_length": MOST_CLASSES, "fail_fast": True})]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """Assumptions about the sampling, for intervals of all metrics.
 
     Attributes:
-        prior: Of every row of the matrix; ``pseudo_counts`` (K x K, rows actual) belong to a custom one.
-        shares: Class counts taken as fixed (observed), or as random too (sampled).
-        draws: Simulated matrices.
+        method: With `all`, for what is no plain rate: row-wise Dirichlet posterior, delta method, bootstrap with
+            percentile limits or with bias-corrected and accelerated ones. When left out `posterior`; with `group_ids`
+            `bootstrap`, of whole groups, and nothing else.
+        prior: With `posterior`: what every row is given before its counts. `edge`: nothing, except where a recall is 0
+            or 1. `custom`: `pseudo_counts`.
+        pseudo_counts: K x K, rows actual; with the prior `custom` only.
+        shares: With `all`: were the numbers of samples per class chosen (`observed`), or are they random too
+            (`sampled`)? Whole groups are drawn, so with `group_ids` they are random whatever is given here.
+        draws: With `all`: simulated matrices; of samples at most 1000 resamples.
     """
 
-    method: IntervalMethod = IntervalMethod.POSTERIOR
+    method: IntervalMethod = field(default=IntervalMethod.POSTERIOR, metadata=named("interval_method"))
     prior: Prior = Prior.EDGE
-    pseudo_counts: tuple[tuple[float, ...], ...] | None = None
-    shares: Shares = Shares.OBSERVED
-    draws: int = DRAWS
+    pseudo_counts: Annotated[tuple[Amounts, ...], Limits({"max_length": MOST_CLASSES})] | None = None
+    shares: Shares = field(default=Shares.OBSERVED, metadata=named("prevalence_design"))
+    draws: Annotated[int, Limits({"ge": FEWEST_DRAWS, "le": 100_000})] = DRAWS
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs of decisions: ``matrix`` has actual classes as rows, ``decisions`` as columns; None are the classes."""
+    """Costs of decisions.
 
-    matrix: tuple[tuple[float, ...], ...]
-    decisions: tuple[str, ...] | None = None
+    Attributes:
+        matrix: Rows are actual classes, columns what is decided.
+        decisions: Names of the columns; the classes in their order when left out. Where they are not the classes,
+            probabilities are needed: what is decided is what costs least by them.
+    """
+
+    matrix: Annotated[tuple[Amounts, ...], Limits(_CLASSES)]
+    decisions: Annotated[tuple[LabelText, ...], Limits(_CLASSES)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,32 +101,43 @@ class Options:
     """Options of a report, beyond the values that every report has.
 
     Attributes:
-        metrics: Metric expressions; their values stand in ``requested``.
-        level: Coverage of the intervals, between 0 and 1.
-        seed: Of everything random; None derives it from the input.
-        interpretation: Whether verbal scales of the literature are answered too.
-        sampling: How intervals of everything are made.
-        costs: Of decisions, for metrics of costs that name none.
-        proportion_interval: Limits of what is a proportion of the samples.
-        area_interval: Limits of the area under the ROC curve of a class.
-        alternative: Limits on both sides, or one of them alone.
-        retain: What is saved of the samples, for curves, thresholds and paired comparisons.
+        metrics: Metric expressions, such as `f_beta(beta=2)@D`; their values stand in `requested`.
+        level: Coverage of the intervals.
+        seed: Seed of everything random; derived from the input when left out.
+        intervals: `headline`: the usual metrics, every rate and what `metrics` asks for. `all`: every metric and every
+            expression, by simulation where there is no closed form; needs counts. `none`: no intervals.
+        interpretation: Answer the verbal scales of the literature too.
+        retain: What is saved of the samples: `full` for curves, thresholds and paired comparisons later; `none` saves
+            the values only.
+        costs: For metrics of costs that name none; `requested` then has `expected_cost`, `normalized_cost` and
+            `cost_savings`, and with probabilities `minimum_cost`.
+        proportion_interval: Limits of every rate that is a proportion of the samples, such as accuracy and recall; the
+            method of an interval says which it is. `wald` has no width where a rate is 0 or 1, and is left out there.
+            Limits that have to hold for several rates together are always those of Clopper and Pearson.
+        area_interval: Limits of the area under the ROC curve of a class. `hanley_mcneil`: the area -+ z standard errors
+            that follow from it and the class sizes alone, as in older reports; it has no width where the area is 1.
+        alternative: `greater`: intervals have a lower limit at the level, `less` an upper one; the other end is that of
+            the range of the metric, `null` where it has none. One-sided levels lie above 0.5.
         details: Are there limits, details and metrics of the probabilities of each class, which pages do not show?
             Not saved.
         first: Where several classes have no details, the overall metrics of their probabilities that are made alone;
             None: all. Not saved.
     """
 
-    metrics: tuple[str, ...] = ()
-    level: float = 0.95
-    seed: int | None = None
+    metrics: Annotated[tuple[ExpressionText, ...], Limits({"max_length": 200})] = ()
+    level: Level = 0.95
+    seed: Seed | None = None
     intervals: IntervalChoice = IntervalChoice.HEADLINE
     interpretation: bool = False
-    sampling: Sampling = Sampling()
+    retain: Retain = Retain.FULL
+    sampling: Sampling = field(default=Sampling(), metadata=SPREAD)
     costs: Costs | None = None
     proportion_interval: ProportionInterval = ProportionInterval.WILSON
     area_interval: AreaInterval = AreaInterval.DELONG
     alternative: Alternative = Alternative.TWO_SIDED
-    retain: Retain = Retain.FULL
-    details: bool = True
-    first: Collection[str] | None = None
+    details: bool = field(default=True, metadata=HIDDEN)
+    first: Collection[str] | None = field(default=None, metadata=HIDDEN)
+
+    def check(self) -> None:
+        """Refuse a one-sided limit at a level of a half or less, by ValueError."""
+        check_one_sided(self.level, self.alternative)

@@ -4,13 +4,14 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from app.domain.asked import ExpressionText, Limits
 from app.domain.errors import InvalidExpression, InvalidInput, InvalidParameter
 from app.domain.expressions.expressions import parse, suggest
-from app.domain.members import LEFT_OUT, number
+from app.domain.members import LEFT_OUT, named, number
 from app.kernel.consistency.integer_programmes import (
     Feasibility,
     NotLinearError,
@@ -181,33 +182,65 @@ class Aggregation(StrEnum):
     SCORE_OF_SUMS = "score_of_sums"
 
 
+# Items of the smaller class up to which all matrices are looked through.
+_MOST_ITEMS = 50_000
+# An unknown number of samples is searched up to here, or to where the rows are used up.
+_DEFAULT_BOUND = 10_000
+_Size = Annotated[int, Limits({"ge": 1, "le": 1_000_000})]
+_Searched = Annotated[int, Limits({"ge": 2, "le": _DEFAULT_BOUND})]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedScores:
     """The reported scores as printed, and the numbers of samples behind them in one of three forms.
 
     Attributes:
-        scores: Texts by name: a metric with its parameters, with classes followed by @ and the class.
-        positives: p, None where it is not known.
-        negatives: n, None where it is not known.
-        total: p + n, where not both are known.
-        up_to: How far what is not known is searched.
+        scores: By name, as strings: "0.80" says more than 0.8. A metric with its parameters, such as `f_beta(beta=2)`,
+            and with classes `recall@A` and the like.
+        positives: Positive samples; left out when they are not known.
+        negatives: Negative samples; left out when they are not known.
+        total: All samples, where it is not known how many are positive: every division is searched.
+        up_to: How far an unknown p or n is searched, or, with neither, p + n. As far as time allows when left out;
+            needed when nothing else is known.
         classes: Samples of each class.
-        folds: (p, n) of each fold.
-        aggregation: Of the folds.
-        printed: How the scores were cut to their digits.
-        metrics: Expressions whose range over the matrices that fit is wanted.
+        folds: The scores are of these folds together.
+        aggregation: With folds: the mean of the scores of each, or the score of the counts of all.
+        printed: How the scores were rounded.
+        metrics: With p and n: further metrics whose range is wanted.
     """
 
     scores: Mapping[str, str]
-    positives: int | None = None
-    negatives: int | None = None
-    total: int | None = None
-    up_to: int | None = None
+    positives: _Size | None = field(default=None, metadata=named("p"))
+    negatives: _Size | None = field(default=None, metadata=named("n"))
+    total: _Searched | None = None
+    up_to: _Searched | None = field(default=None, metadata=named("search_up_to"))
     classes: Mapping[str, int] | None = None
     folds: tuple[tuple[int, int], ...] | None = None
     aggregation: Aggregation = Aggregation.MEAN_OF_SCORES
-    printed: Printed = Printed.NEAREST
-    metrics: tuple[str, ...] = ()
+    printed: Printed = field(default=Printed.NEAREST, metadata=named("rounding"))
+    metrics: Annotated[tuple[ExpressionText, ...], Limits({"max_length": 20})] = ()
+
+    def check(self) -> None:
+        """Refuse any but one complete form of the three, by ValueError."""
+        p, n = self.positives, self.negatives
+        sizes = any(size is not None for size in (p, n, self.total, self.up_to))
+        if sum((sizes, self.classes is not None, self.folds is not None)) != 1:
+            raise ValueError("expected exactly one of p and n (or total, or search_up_to), classes, and folds")
+        known = p is not None and n is not None
+        if known and (self.total is not None or self.up_to is not None):
+            raise ValueError("expected neither total nor search_up_to when both p and n are known")
+        if self.total is not None:
+            if self.up_to is not None:
+                raise ValueError("expected total or search_up_to, not both")
+            if max(p or 0, n or 0) >= self.total:
+                raise ValueError("expected a total that leaves samples of both classes")
+        if p is not None and n is not None and min(p, n) > _MOST_ITEMS:
+            raise ValueError(f"expected at most {_MOST_ITEMS} samples of the smaller class")
+        pooled = self.aggregation is Aggregation.SCORE_OF_SUMS
+        if pooled and self.folds is None:
+            raise ValueError("expected aggregation with folds only")
+        if self.metrics and not (known or pooled):
+            raise ValueError("expected further metrics with p and n only")
 
 
 def printed_scores(report: ReportedScores, labels: Sequence[str] | None, known: Collection[str]) -> PrintedScores:
@@ -304,14 +337,10 @@ def _alternative(code: str, sentence: str, count: int | None) -> AlternativeRead
 Folds = Sequence[tuple[int, int]]
 
 
-# Items of the smaller class up to which all matrices are looked through.
-MOST_ITEMS = 50_000
 # Matrices that fit of which further metrics are computed one by one.
 MOST_EXAMINED = 200_000
 # Rows of all matrices looked through when sizes are not known: a second or two.
 MOST_SEARCHED = 2_000_000
-# An unknown number of samples is searched up to here, or to where the rows are used up.
-DEFAULT_BOUND = 10_000
 _MOST_SHOWN = 5
 _MOST_RANGES = 50
 
@@ -490,7 +519,7 @@ def _sizes(report: ReportedScores) -> tuple[Folds, dict[str, Any], str]:
         said = f"Every division of {total} samples into the two classes was searched."
     else:
         # What the search can afford: with both sizes unknown its cost grows with the third power.
-        affordable = 200 if given is None else max(1, min(DEFAULT_BOUND, MOST_SEARCHED // (given + 1)))
+        affordable = 200 if given is None else max(1, min(_DEFAULT_BOUND, MOST_SEARCHED // (given + 1)))
         bound = report.up_to or affordable
         if given is None:
             # Both unknown: up to so many samples together.

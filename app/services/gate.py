@@ -19,7 +19,7 @@ from app.domain.errors import (
     NotFound,
     OutOfReach,
 )
-from app.domain.evaluation import EvaluationName, EvaluationRecord, Page, Reference
+from app.domain.evaluation import EvaluationName, EvaluationRecord, Named, Page, Reference
 from app.domain.expressions.expressions import refuse_about_sample
 from app.domain.findings import Finding
 from app.domain.identifiers import time_of
@@ -53,7 +53,7 @@ from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, improper_preferences
 from app.services.runs.matrix_draws import InferenceSettings
 from app.services.runs.pairing import KeptSamples, read_labels, read_outputs
-from app.services.stored import Named, identified, inputs_of_all, query_of, records_of
+from app.services.stored import identified, inputs_of_all, query_of, records_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

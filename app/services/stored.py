@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from uuid import UUID
 
 from app.domain.errors import InvalidInput, NoSamples, NotForKind, NotFound
-from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Reference
+from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef, Named, Reference
 from app.domain.inputs.content import MERGED_FACT
 from app.domain.inputs.folds import Folds
 from app.domain.inputs.kinds import inputs_of
@@ -140,10 +140,6 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
 
 def _as_tuples(value: Any) -> Any:
     return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value
-
-
-# How a run is named where one is asked for.
-Named = UUID | Reference
 
 
 async def identified(

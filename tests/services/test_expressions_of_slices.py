@@ -444,7 +444,8 @@ def test_means_over_slices_go_wherever_other_values_of_slices_do() -> None:
         estimates_of(run, MEAN_GAP)[0].value for run in (second(), CLINIC)
     )
     texts = ("mean(precision@D, by=site)", 'mean(precision@D[site="A"], range(precision@D, by=sex))')
-    moved: Any = project_input(CLINIC, texts, Scenario(sweep=Sweep(label="D", start=0.1, end=0.5, steps=2))).metrics
+    sweep = Sweep(label="D", start=0.1, end=0.5, steps=2)
+    moved: Any = project_input(CLINIC, Scenario(sweep=sweep, metrics=texts)).metrics
     for text in texts:
         at = moved[text]
         assert all(low < value < high for low, value, high in zip(at.low, at.value, at.high, strict=True))
@@ -519,13 +520,13 @@ def test_leaderboards_rank_by_the_worst_slice_and_say_who_has_none() -> None:
 
 def test_at_other_shares_a_slice_is_projected_as_its_samples_alone_are() -> None:
     metrics = ('precision@D[site="C"]', "min(precision@D, by=site)", "range(recall@D, by=sex)", 'macro_f1[sex="f"]')
-    scenario = Scenario(sweep=Sweep(label="D", start=0.1, end=0.5, steps=2))
-    found: Any = project_input(CLINIC, metrics, scenario).metrics
+    scenario = Scenario(sweep=Sweep(label="D", start=0.1, end=0.5, steps=2), metrics=metrics)
+    found: Any = project_input(CLINIC, scenario).metrics
 
     def alone_at(metric: str, **where: str) -> Any:
         (name, value), *_ = where.items()
         some = alone(CLINIC, attributes_of(CLINIC)[name] == value)
-        return project_input(some, (metric,), scenario).metrics[metric]
+        return project_input(some, replace(scenario, metrics=(metric,))).metrics[metric]
 
     assert found[metrics[0]] == alone_at("precision@D", site="C")
     assert found[metrics[3]] == alone_at("macro_f1", sex="f")
@@ -544,11 +545,11 @@ def test_a_slice_that_lacks_a_class_has_no_value_at_other_shares() -> None:
     assert samples is not None
     sites = np.where((attributes_of(CLINIC)["site"] == "A") & (samples.truth == 0), "healthy only", "others")
     source = classified(samples.truth, samples.predicted, {"site": sites})
-    scenario = Scenario(prevalence={"D": 0.5})
     texts = ('accuracy[site="healthy only"]', "min(accuracy, by=site)", 'accuracy[site="others"]')
-    found: Any = project_input(source, texts, scenario).metrics
+    scenario = Scenario(prevalence={"D": 0.5}, metrics=texts)
+    found: Any = project_input(source, scenario).metrics
     assert (found[texts[0]].value, found[texts[0]].low) == (None, None)
     assert found[texts[0]].reason.startswith("a class has no samples")
     assert found[texts[1]].value == found[texts[2]].value
     with pytest.raises(InvalidExpression, match="expected one of the attributes 'site'"):
-        project_input(source, ("min(accuracy, by=age)",), scenario)
+        project_input(source, replace(scenario, metrics=("min(accuracy, by=age)",)))

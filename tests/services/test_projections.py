@@ -52,7 +52,7 @@ def answer(
 ) -> Projection:
     estimands = parse_estimands(metrics.split(), records[0].labels, records[0].positive, inputs=INPUTS_OF_CLASSES)
     runs, kept = Runs.align(records), KeptSamples({} if samples is None else {records[0].id: samples})
-    asked = Scenario(**scenario, samples=worth)
+    asked = Scenario(**scenario, prevalence_samples=worth)
     return projected([runs.alone(index, kept) for index in range(len(runs))], estimands, asked)
 
 
@@ -79,7 +79,9 @@ def kappa_at(share: float) -> float:
 
 
 def test_the_best_of_a_range_lies_between_the_points_of_a_grid() -> None:
-    lowest, highest = extreme(answer(record_of(TWO), metrics="cohen_kappa", ranges={"B": (0.05, 0.95)}), "cohen_kappa")
+    lowest, highest = extreme(
+        answer(record_of(TWO), metrics="cohen_kappa", prevalence_range={"B": (0.05, 0.95)}), "cohen_kappa"
+    )
     dense = max(kappa_at(share) for share in np.linspace(0.05, 0.95, 20_001))
     grid = max(kappa_at(share) for share in np.linspace(0.05, 0.95, 21))
     assert highest.value is not None
@@ -94,7 +96,7 @@ def test_ranges_of_all_classes_and_of_some() -> None:
     """Recalls .7, .8, .6: the worst class is as frequent as it may be, then the second worst; or as rare."""
     shares = {"A": (0.2, 0.5), "B": (0.1, 0.4), "C": (0.3, 0.6)}
     for named in (shares, {"A": (0.2, 0.5), "C": (0.3, 0.6)}):
-        lowest, highest = extreme(answer(record_of(THREE), metrics="accuracy", ranges=named), "accuracy")
+        lowest, highest = extreme(answer(record_of(THREE), metrics="accuracy", prevalence_range=named), "accuracy")
         assert lowest.prevalence["C"] == pytest.approx(0.6)
         assert highest.prevalence["C"] == pytest.approx(0.3)
         assert sum(lowest.prevalence.values()) == pytest.approx(1.0)
@@ -114,7 +116,7 @@ def test_ranges_of_all_classes_and_of_some() -> None:
 def test_ranges_that_make_no_sense(ranges: dict[str, tuple[float, float]], pointer: str) -> None:
     record = record_of([[*row, 0] for row in THREE] + [[0, 0, 0, 0]])
     with pytest.raises(InvalidInput) as refused:
-        answer(record, metrics="accuracy", ranges=ranges)
+        answer(record, metrics="accuracy", prevalence_range=ranges)
     assert refused.value.faults[0].pointer == pointer
     assert "highest" not in str(refused.value)
 
@@ -235,18 +237,18 @@ def test_two_runs_change_places() -> None:
 def test_probabilities_over_a_range_are_refined_as_far_as_it_is_affordable(monkeypatch: pytest.MonkeyPatch) -> None:
     record, samples = scored(*softmax_problem(200, 2, 3))
     ranges = {"B": (0.1, 0.6)}
-    full = answer(record, metrics="average_precision accuracy", samples=samples, ranges=ranges, draws=200)
+    full = answer(record, metrics="average_precision accuracy", samples=samples, prevalence_range=ranges, draws=200)
     assert "until nothing was gained" in full.notes[0]
     assert full.design.samples is not None
     assert full.design.samples.method == "bootstrap"
     monkeypatch.setattr(simulation, "MOST_ENTRIES", 200 * 2 * 60)
-    short = answer(record, metrics="average_precision", samples=samples, ranges=ranges, draws=200)
+    short = answer(record, metrics="average_precision", samples=samples, prevalence_range=ranges, draws=200)
     assert "as far as so many samples let it" in short.notes[0]
     (_, best), (_, found) = (extreme(each, "average_precision") for each in (full, short))
     assert found.value == pytest.approx(best.value)
     monkeypatch.setattr(simulation, "MOST_ENTRIES", 200 * 2 * 10)
     with pytest.raises(OutOfReach, match="at most 10 points"):
-        answer(record, metrics="average_precision", samples=samples, ranges=ranges, draws=200)
+        answer(record, metrics="average_precision", samples=samples, prevalence_range=ranges, draws=200)
 
 
 _STILL = "recall@* balanced_accuracy h_mean g_mean min(recall@*) recall_range power_mean_recall(r=2)"
@@ -272,7 +274,7 @@ def test_what_prevalence_does_not_move_has_the_limits_of_the_report(counts: list
     at = answer(record, metrics=_STILL, prevalence={"A": 0.9})
     spread = answer(record, metrics=_STILL, prevalence={"A": 0.9}, worth=30)
     swept = answer(record, metrics=_STILL, sweep=Sweep(label="A", start=0.1, end=0.9, steps=3))
-    ranged = answer(record, metrics=_STILL, ranges={"A": (0.1, 0.9)})
+    ranged = answer(record, metrics=_STILL, prevalence_range={"A": (0.1, 0.9)})
     assert list(at.metrics) == list(expected)
     for name, (low, high, method) in expected.items():
         for found in (at, spread):

@@ -75,6 +75,8 @@ def _enum_of(hint: Any) -> type[Enum] | None:
 def _in_domain(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_in_domain, value))
+    if isinstance(value, dict):
+        return {name: _in_domain(one) for name, one in value.items()}
     return value.to_domain() if hasattr(value, "to_domain") else value
 
 

@@ -150,9 +150,9 @@ def _many(part: float) -> str:
 async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, Any]:
     """Return the usual metrics at some shares of the class, with their limits, or why there are none."""
     sweep = Sweep(label=label, start=_LOWEST, end=_HIGHEST, steps=2, at=(*_SHARES[1:-1], *Marked))
-    scenario = Scenario(sweep=sweep, draws=_DRAWS)
+    scenario = Scenario(metrics=SWEPT, sweep=sweep, draws=_DRAWS)
     try:
-        projected = await context.services.what_if.project(context.project, identifier, SWEPT, scenario, None)
+        projected = await context.services.what_if.project(context.project, identifier, scenario, None)
     except OutOfReach as error:
         return {"reason": f"{sentence(error.detail)}."}
     found = as_answered(projected)

@@ -17,7 +17,7 @@ from app.api.problems import InvalidQuery
 from app.api.v1.requests import questions as requests
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.errors import UnknownClass
-from app.services.decide.curves import CurveName, CurvePoints, CurveQuestion, RunCurves, curve_of, curves_of
+from app.services.decide.curves import CurveName, CurvePoints, RunCurves, curve_of, curves_of
 from app.services.decide.thresholds import DecisionRule, LabelRules, rules_of
 
 router = routes("evaluations")
@@ -37,7 +37,7 @@ async def get_curve(
     others: requests.AskedOthers = None,
 ) -> Response:
     """Read a curve of an evaluation of probabilities or scores. The area is that of the full curve."""
-    question = asked.filled(CurveQuestion, name=curve, label=label)
+    question = asked.to_domain(name=curve, label=label)
     if faults := question.faults():
         raise InvalidQuery(faults)
     evaluations = context.services.evaluations
@@ -71,7 +71,7 @@ async def compute_curve(curve: CurveName, request: Request, context: UseContext)
 
 def _curve(name: CurveName, asked: requests.CurveRequest) -> bytes:
     try:
-        return written(curve_of, *asked.to_domain(name))
+        return written(curve_of, *asked.question(name))
     except UnknownClass as error:
         # Here it is a field of the body.
         error.pointer = "/class"

@@ -66,9 +66,9 @@ async def swept(context: Context, given: FigureData) -> FigureData:
     runs = []
     for run in given.runs:
         identifier = UUID(run.report["id"])
-        scenario = Scenario(sweep=sweep, draws=_DRAWS)
+        scenario = Scenario(metrics=metrics, sweep=sweep, draws=_DRAWS)
         try:
-            answer = await what_if.project(context.project, identifier, metrics, scenario, None)
+            answer = await what_if.project(context.project, identifier, scenario, None)
         except InvalidInput as error:
             raise NoFigure(error.detail) from error
         runs.append(replace(run, sweep=as_answered(answer)))

@@ -15,10 +15,9 @@ from app.api.v1.requests.fields import (
     Level,
     ProportionIntervalName,
     SoughtExpression,
-    check_one_sided,
 )
 from app.domain.errors import InvalidExpression, OutOfReach
-from app.domain.options import Alternative, ProportionInterval
+from app.domain.options import Alternative, ProportionInterval, check_one_sided
 from app.services.rank import LeaderboardQuery
 
 router = routes("comparisons")

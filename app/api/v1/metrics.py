@@ -77,8 +77,9 @@ async def recommend_metrics(request: Request) -> Response:
 async def bound_h_mean(request: Request) -> Response:
     """Bound the harmonic mean of the recalls by its weak classes (Aguilar-Ruiz 2025, Proposition 1)."""
     asked = parse_body(await read_body(request), requests.BoundsRequest)
+    sweep = None if asked.recall_sweep is None else asked.recall_sweep.to_domain()
     if asked.recalls is not None:
-        return json_response(bounds_of_recalls(asked.recalls, asked.target, asked.sweep))
+        return json_response(bounds_of_recalls(asked.recalls, asked.target, sweep))
     assert asked.classes is not None  # noqa: S101 - checked by the model
     assert asked.weak is not None  # noqa: S101 - likewise
     return json_response(
@@ -88,7 +89,7 @@ async def bound_h_mean(request: Request) -> Response:
             max_recall=asked.max_recall,
             weak_recall=asked.weak_recall,
             target=asked.target,
-            sweep=asked.sweep,
+            sweep=sweep,
         )
     )
 
@@ -102,9 +103,7 @@ async def bound_h_mean_of_evaluation(identifier: UUID, request: Request, context
     """Bound the harmonic mean of the recalls of an evaluation; classes are counted from 0, in the order of labels."""
     asked = parse_body(await read_body(request), requests.StoredBoundsRequest)
     shown = await context.services.evaluations.matrix(context.project, identifier, Normalized.TRUE)
-    if asked.recall_sweep is not None:
-        requests.refuse_sweep(asked.recall_sweep, len(shown.labels))
-    sweep = None if asked.recall_sweep is None else asked.recall_sweep.to_domain()
+    sweep = requests.fitting_sweep(asked.recall_sweep, len(shown.labels))
     return json_response(bounds_of_stored(shown.labels, shown.confusion_matrix, asked.target, sweep))
 
 

@@ -28,9 +28,7 @@ router = routes("what-if")
 async def project_evaluation(identifier: UUID, request: Request, context: UseSlice) -> Response:
     """Compute metrics at another class prevalence: a given one, an uncertain one, a range, or a sweep of one class."""
     asked = parse_body(await read_body(request), requests.ProjectionRequest)
-    answer = await context.services.what_if.project(
-        context.project, identifier, tuple(asked.metrics), asked.to_domain(), asked.against
-    )
+    answer = await context.services.what_if.project(context.project, identifier, asked.to_domain(), asked.against)
     return json_response(answer)
 
 
@@ -42,7 +40,7 @@ async def project_input(request: Request, context: UseContext) -> Response:
 
 
 def _projection(asked: requests.InputProjectionRequest) -> bytes:
-    return written(what_if.project_input, asked.input.to_domain("/input"), tuple(asked.metrics), asked.to_domain())
+    return written(what_if.project_input, asked.input.to_domain("/input"), asked.to_domain())
 
 
 @router.post("/evaluations/{identifier}/prevalence-estimates", responses=answers(PrevalenceEstimate))
@@ -58,7 +56,8 @@ async def estimate_prevalence(identifier: UUID, request: Request, context: UseCo
 
 
 def _unlabelled(asked: requests.EstimateRequest) -> Unlabelled:
-    return asked.to_domain()
+    seen: Unlabelled = asked.to_domain()
+    return seen
 
 
 @router.post("/consistency-checks", responses=answers(ConsistencyAnswer, name="ConsistencyResponse"))

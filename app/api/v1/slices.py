@@ -42,7 +42,7 @@ async def slice_evaluation(
 ) -> Response:
     """Judge an evaluation slice by slice: whom it is worse for, and whether that is the model or the prevalence."""
     body = await read_body(request)
-    view, question = view_of(request, SLICES, asked), parse_body(body, requests.SlicesRequest).to_question()
+    view, question = view_of(request, SLICES, asked), parse_body(body, requests.SlicesRequest).to_domain()
     judged = partial(_judged, question, view, identifier)
     record = await context.services.evaluations.sliced_elsewhere(context.project, identifier)
     if record is not None:
@@ -92,7 +92,7 @@ async def slice_input(request: Request, context: UseContext, asked: FormatOfSlic
     async with receive(request) as body:
         if not isinstance(body, LargeBody) and names_data(body):
             form = parse_body(body, requests.ReferencedSlicesRequest)
-            judged = partial(_judged, form.to_question(), view, None)
+            judged = partial(_judged, form.to_domain(), view, None)
             return await _elsewhere(request, context, body, _named(context, body, form), view, judged)
         answer = partial(_of_input, view)
         content = await computed_apart(body, context.services.compute, requests.InputSlicesRequest, answer)
@@ -100,7 +100,7 @@ async def slice_input(request: Request, context: UseContext, asked: FormatOfSlic
 
 
 def _of_input(view: View, asked: requests.InputSlicesRequest) -> bytes:
-    return _judged(asked.to_question(), view, None, asked.input.to_domain("/input"))
+    return _judged(asked.to_domain(), view, None, asked.input.to_domain("/input"))
 
 
 def _judged(question: SlicesQuestion, view: View, identifier: UUID | None, source: MatrixInput) -> bytes:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.asked import LabelOf, Limits, Share
 from app.domain.errors import InvalidInput
 from app.domain.inputs.attributes import read_attributes
 from app.domain.inputs.columns import Rows, check_finite, check_lengths, design_facts, samples_of
@@ -26,9 +27,6 @@ from app.domain.inputs.kind import (
     File,
     Ignored,
     Input,
-    LabelOf,
-    Limits,
-    Share,
     Spread,
     column,
     groups,

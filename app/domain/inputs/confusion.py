@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, NotRequired, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.asked import LabelOf
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
 from app.domain.inputs.columns import read_table
@@ -19,7 +20,6 @@ from app.domain.inputs.kind import (
     Facts,
     Ignored,
     Input,
-    LabelOf,
     Matrix,
     PerClass,
     UnitKind,

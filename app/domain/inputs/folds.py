@@ -9,10 +9,11 @@ from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 
+from app.domain.asked import Limits
 from app.domain.errors import InvalidInput
 from app.domain.inputs.columns import design_facts
 from app.domain.inputs.content import IGNORED_FACT, LARGEST_TOTAL, MIXED_FACT, REPEATS_FACT, Content
-from app.domain.inputs.kind import Input, Limits, option
+from app.domain.inputs.kind import Input, option
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import SCORED_KINDS, MatrixInput
 from app.domain.inputs.samples import joined, times_seen

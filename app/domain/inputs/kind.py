@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypedDict, ge
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.asked import LabelOf, Limits
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import MOST_ATTRIBUTES
@@ -173,20 +174,6 @@ class Member:
     instead: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Limits:
-    """Bounds of an option.
-
-    Attributes:
-        checked: By the parser of requests, in the words of JSON models (`ge`, `le`, `min_length`, `max_length`; with
-            `fail_fast` only the first fault of a list is told: a large matrix of nothing else would have a million).
-        said: In the OpenAPI document only; `read` refuses with a message of its own.
-    """
-
-    checked: Mapping[str, float] = field(default_factory=dict)
-    said: Mapping[str, Any] = field(default_factory=dict)
-
-
 def column(
     form: Form,
     about: str | None = None,
@@ -205,8 +192,6 @@ def option(about: str | None = None, default: Any = None, *, required: bool = Fa
     return field(default=MISSING if required else default, metadata={_MEMBER: Member(about)})
 
 
-# A label in an option.
-LabelOf = Annotated[str | int, "label"]
 # Far beyond any matrix: with fewer the reader says what is wrong with their number.
 _MOST_LABELS = 10 * MOST_CLASSES
 CLASSES: Mapping[str, Any] = {"minItems": 2, "maxItems": MOST_CLASSES}
@@ -215,7 +200,6 @@ Entry = Annotated[float, Limits(said={"type": "number", "minimum": 0, "maximum":
 ClassNames = Annotated[list[LabelOf], Limits({"max_length": _MOST_LABELS}, {**CLASSES, "uniqueItems": True})]
 GroupNames = Annotated[list[LabelOf], Limits({"max_length": _MOST_LABELS}, {**FEW, "uniqueItems": True})]
 Ignored = Annotated[Sequence[LabelOf], Limits({"max_length": MOST_CLASSES})]
-Share = Annotated[float, Limits({"ge": 0, "le": 1})]
 _ATTRIBUTE = {"anyOf": [{"type": one} for one in ("string", "number", "boolean", "null")]}
 # Values are looked at one by one by the reader.
 AttributeColumns = Annotated[

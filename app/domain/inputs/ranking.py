@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeAlias, Typed
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.asked import Limits
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import of_units, read_attributes
@@ -21,7 +22,6 @@ from app.domain.inputs.kind import (
     Facts,
     File,
     Input,
-    Limits,
     PerClass,
     Reported,
     UnitKind,

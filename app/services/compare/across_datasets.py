@@ -6,13 +6,23 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Annotated
 from uuid import UUID
 
 import numpy as np
 
+from app.domain.asked import ExpressionText, Level, Limits, Seed, Width
 from app.domain.decisions import ComparisonKind
 from app.domain.errors import IncomparableRuns
-from app.domain.evaluation import DatasetRef, EvaluationName, EvaluationRecord, ModelRef, Reference
+from app.domain.evaluation import (
+    DatasetRef,
+    EvaluationName,
+    EvaluationRecord,
+    ModelRef,
+    NamedDataset,
+    NamedModel,
+    Reference,
+)
 from app.domain.expressions.expressions import parse_for_any_classes
 from app.kernel.compare.over_datasets import (
     FEW,
@@ -62,21 +72,36 @@ class Tournament:
     """A request to compare models across datasets on one metric.
 
     Attributes:
-        control: Model that all others are compared with, besides all pairs.
-        complete: Leave out datasets that lack a model, instead of refusing.
+        metric: Any expression with one value.
+        models: Names, or name and version.
+        datasets: Names, or name, version and split; at least five.
+        rope: Differences up to this are practically none, in units of the metric.
+        zeros: What Wilcoxon's test does with differences of 0.
+        tie_corrected: Correct Friedman's statistic for ties, as libraries do.
+        control: Compare the average ranks of all others with this one's.
+        complete: Leave out datasets that lack a model instead of refusing.
     """
 
-    metric: str
-    models: tuple[ModelRef, ...]
-    datasets: tuple[DatasetRef, ...]
-    level: float = 0.95
-    rope: float = 0.01
+    metric: ExpressionText
+    models: Annotated[tuple[NamedModel, ...], Limits({"min_length": 2, "max_length": 20})]
+    datasets: Annotated[tuple[NamedDataset, ...], Limits({"min_length": 1, "max_length": 100})]
+    level: Annotated[Level, Limits({"gt": 0.5})] = 0.95
+    rope: Width = 0.01
     multiplicity: Adjustment = Adjustment.HOLM
     zeros: ZeroRule = ZeroRule.SPLIT
     tie_corrected: bool = True
-    control: ModelRef | None = None
+    control: NamedModel | None = None
     complete: bool = False
-    seed: int | None = None
+    seed: Seed | None = None
+
+    def check(self) -> None:
+        """Different models and datasets, and the control one of the models; raises ValueError."""
+        if len(set(self.models)) < len(self.models):
+            raise ValueError("expected different models, one is there twice")
+        if len(set(self.datasets)) < len(self.datasets):
+            raise ValueError("expected different datasets, one is there twice")
+        if self.control is not None and self.control not in self.models:
+            raise ValueError("expected the control to be one of the models")
 
 
 def compare_models(

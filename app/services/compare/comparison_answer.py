@@ -3,13 +3,16 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
 import numpy as np
 
+from app.domain.asked import Level, Limits, NameText, Seed, Width
 from app.domain.decisions import PairVerdict
+from app.domain.evaluation import Named
 from app.domain.findings import Finding
+from app.domain.options import DRAWS, Draws, check_one_sided
 from app.domain.wording import number
 from app.kernel.compare.paired.tests import RunPair
 from app.kernel.compare.rankings import (
@@ -54,7 +57,6 @@ from app.services.runs.comparison import ComparedValue, Comparison, improper_pre
 from app.services.runs.differences import Test
 from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
 from app.services.runs.pairing import PairingMode
-from app.services.stored import Named
 
 ALL_DIFFERENCES = "all differences of the request"
 
@@ -64,31 +66,56 @@ class NewComparison:
     """A request to compare runs.
 
     Attributes:
-        metrics: None are those that are looked at first of such runs.
-        baseline: Compare all others with this run only, instead of every pair. It is one of the runs.
-        minimum_matched: Share of the samples that paired runs must have in common.
-        alternative: Limits and p on both sides, or of differences above or below 0.
-        cost_ranges: What else about costs than what is said of any two classes.
-        paired_tests: Are the tests of counts of runs on the same samples wanted? None: where they are few.
-        explain: Are differences split by their causes?
-        by: Attributes, in whose slices runs are compared too.
+        evaluations: Ids, or references to the latest of a model, dataset or tag; all different.
+        baseline: Compare all others with this one only, not every pair.
+        level: Level of intervals and of the set of runs that may be best.
+        rope: Differences up to this are practically none, in units of the metric.
+        paired: auto: by sample ids where they are known. `true` refuses what cannot be paired; samples of data that was
+            named by a reference are read again where it has a column `sample_id`, which is always a job.
+        minimum_matched: Share of the largest run's sample ids that all runs must have in common.
+        multiplicity: How p is adjusted over pairs and classes. `max_t`: over all differences of the request, by how
+            they vary together.
+        alternative: `greater`: limits and p of a less b above 0, with a lower limit at the level and the other end that
+            of the range, `null` where it has none; `less` is the mirror image.
+        seed: Derived from the request when left out.
+        draws: Simulated matrices per run.
+        paired_tests: Tests of counts and predictive values of every pair of runs on the same samples. Left out: where
+            pairs and classes are few.
+        cost_ranges: Of two classes: at which ratios of costs which run is cheaper; said as it is when left out.
+        explain: Split differences of metrics that prevalence moves by their causes.
+        by: Attributes of samples, in whose slices runs are compared too.
     """
 
-    evaluations: tuple[Named, ...]
+    evaluations: Annotated[tuple[Named, ...], Limits({"min_length": 2, "max_length": 50})]
     metrics: tuple[str, ...] = ()
     baseline: Named | None = None
-    level: float = 0.95
-    rope: float = 0.01
+    level: Level = 0.95
+    rope: Width = 0.01
     paired: PairingMode = PairingMode.AUTO
-    minimum_matched: float = 1.0
+    minimum_matched: Annotated[float, Limits({"gt": 0, "le": 1})] = 1.0
     multiplicity: Adjustment = Adjustment.HOLM
     alternative: Alternative = Alternative.TWO_SIDED
-    seed: int | None = None
-    draws: int = 4000
-    cost_ranges: CostQuestion | None = None
+    seed: Seed | None = None
+    draws: Draws = DRAWS
     paired_tests: bool | None = None
+    cost_ranges: CostQuestion | None = None
     explain: bool = False
-    by: tuple[str, ...] = ()
+    by: Annotated[tuple[NameText, ...], Limits({"max_length": 10})] = ()
+
+    def check(self) -> None:
+        """Different runs, and the baseline one of them, as far as that is known from the names.
+
+        Raises:
+            ValueError: it is not so, or the options contradict each other.
+        """
+        all_ids = all(isinstance(one, UUID) for one in (*self.evaluations, self.baseline))
+        if self.baseline is not None and all_ids and self.baseline not in self.evaluations:
+            raise ValueError("expected the baseline to be one of the evaluations")
+        check_one_sided(self.level, self.alternative)
+        if self.multiplicity is Adjustment.MAX_T and self.alternative is not Alternative.TWO_SIDED:
+            raise ValueError("expected another multiplicity: max_t adjusts two-sided p")
+        if self.multiplicity is Adjustment.MAX_T and self.by:
+            raise ValueError("expected another multiplicity: max_t is not known over slices")
 
 
 _MOST = 50

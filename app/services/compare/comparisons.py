@@ -319,7 +319,7 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
     comparison = Comparison(runs, estimands, settings, pairs=pairs)
     answer = comparison_answer(comparison, identifier, new)
     if new.by:
-        answer = with_slices(answer, comparison, new.by, new.multiplicity)
+        answer = with_slices(answer, comparison, list(dict.fromkeys(new.by)), new.multiplicity)
     pairable = new.paired is PairingMode.AUTO and not runs.pairing.paired and can_be_paired(runs.records, kept)
     return replace(answer, notes=[*answer.notes, _CAN_BE_PAIRED]) if pairable else answer
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isnan
-from typing import Final
+from typing import Annotated, Final
 from uuid import UUID
 
 import numpy as np
 
+from app.domain.asked import Limits
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.findings import Finding
 from app.domain.members import LEFT_OUT
@@ -381,11 +382,12 @@ class CostQuestion:
     """Options of a comparison of costs.
 
     Attributes:
-        prevalence: Share of the positive class; that of the comparison where None.
-        best_thresholds: Look at the runs also with the thresholds that are best for each cost.
+        prevalence: Share of the positive class; that of the comparison when left out.
+        best_thresholds: Look at the runs also with the thresholds that are best for each cost, along their ROC curves.
+            Needs the probabilities or scores of the samples.
     """
 
-    prevalence: float | None = None
+    prevalence: Annotated[float, Limits({"gt": 0, "lt": 1})] | None = None
     best_thresholds: bool = False
 
 

@@ -3,15 +3,18 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Annotated
 from uuid import UUID
 
 import numpy as np
 
+from app.domain.asked import Level, PointsAtMost, Seed
+from app.domain.asked import Limits as Bounds
 from app.domain.errors import CurveUndefined, Fault, NoSamples, OutOfReach, UnknownClass
 from app.domain.inputs.labels import listed, place_in
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
-from app.domain.members import LEFT_OUT, SPREAD, named, typed
+from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, typed
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.curves import (
@@ -170,24 +173,24 @@ class CurveQuestion:
     Attributes:
         label: The class, or `micro`, `macro` or `predicted` where no class is called so; None for all together, or the
             positive one.
-        max_points: Points that are answered at most.
-        prevalence: Of decision curves, the share of the class where the decision is taken; as observed when None.
-        form: Of calibration curves.
-        bins: Of calibration curves with bins.
-        band: Whether there is to be a band, and of which form.
-        level: Of the band.
-        seed: Of its resamples; derived from the samples when None.
+        max_points: Points at most.
+        prevalence: Decision curves: share of the class where it is used; as observed by default.
+        form: Calibration curves: in `bins` of equal width, or `isotonic`, without bins.
+        bins: Calibration curves: how many bins, 15 by default.
+        band: Limits around the curve: point by point, or of the curve as a whole.
+        level: Level of the band, 0.95 by default.
+        seed: Seed of the band's resamples.
     """
 
-    name: CurveName
-    label: str | None = None
-    max_points: int = 1000
-    prevalence: float | None = None
+    name: CurveName = field(metadata=HIDDEN)
+    label: str | None = field(default=None, metadata=HIDDEN)
+    max_points: PointsAtMost = 1000
+    prevalence: Annotated[float, Bounds({"gt": 0, "lt": 1})] | None = None
     form: CalibrationForm | None = None
-    bins: int | None = None
+    bins: Annotated[int, Bounds({"ge": 1, "le": 1000})] | None = None
     band: BandForm | None = None
-    level: float | None = None
-    seed: int | None = None
+    level: Level | None = None
+    seed: Seed | None = None
 
     def faults(self) -> list[Fault]:
         """Return the parameters that make no sense for this curve; pointers are the names of the members."""

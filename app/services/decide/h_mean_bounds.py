@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 
+from app.domain.asked import Limits, Share
 from app.domain.errors import InvalidInput
 from app.domain.inputs.labels import listed
-from app.domain.members import LEFT_OUT, SPREAD, typed
+from app.domain.members import LEFT_OUT, SPREAD, named, typed
 from app.domain.wording import significant
 from app.kernel.matrix.h_mean_bounds import (
     critical_recall,
@@ -22,6 +23,9 @@ from app.kernel.matrix.h_mean_bounds import (
 )
 from app.kernel.metrics.families.combinations import GPS_SD
 from app.kernel.numerics.arrays import Array, geometric_mean, harmonic_mean, mean, silently
+
+# Entries of a sweep: some milliseconds.
+_MOST_SWEPT: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,15 +150,31 @@ class RecallGrid:
     """Recalls that some classes are given, all the same.
 
     Attributes:
-        classes: By index; None for the worst class, or the weak ones.
-        shares: Mixes of the classes whose accuracy is wanted; each has a number per class, in any unit.
+        classes: By index; the worst class, or the weak ones, by default.
+        shares: Mixes of the classes whose accuracy is wanted, a number per class, in any unit.
     """
 
-    start: float
-    end: float
-    steps: int
-    classes: Sequence[int] | None = None
+    classes: (
+        Annotated[tuple[Annotated[int, Limits({"ge": 0})], ...], Limits({"min_length": 1, "max_length": 10_000})] | None
+    ) = None
+    start: Share = field(default=0.0, metadata=named("from"))
+    end: Share = field(default=1.0, metadata=named("to"))
+    steps: Annotated[int, Limits({"ge": 2, "le": 1000})] = 101
     shares: Sequence[Sequence[float]] = ()
+
+    def check(self) -> None:
+        """Refuse a sweep that does not go upwards, by ValueError."""
+        if not self.start < self.end:
+            raise ValueError("expected from to be smaller than to")
+
+    def check_classes(self, count: int) -> None:
+        """Refuse a sweep with too many values, or with classes that do not exist, by ValueError."""
+        if count * self.steps > _MOST_SWEPT:
+            raise ValueError(f"expected at most {_MOST_SWEPT} classes times steps, got {count} times {self.steps}")
+        if self.classes is not None and max(self.classes) >= count:
+            raise ValueError(f"expected classes below {count}, got {max(self.classes)}")
+        if any(len(mix) != count for mix in self.shares):
+            raise ValueError(f"expected {count} shares in every mix")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

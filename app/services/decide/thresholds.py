@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.asked import ExpressionText, Limits, PointsAtMost, Seed
 from app.domain.division import divided
 from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotComparable
 from app.domain.expressions.expressions import parse
@@ -15,7 +16,7 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
 from app.domain.inputs.samples import DecidedBy
-from app.domain.members import LEFT_OUT, numbers, typed
+from app.domain.members import HIDDEN, LEFT_OUT, named, numbers, typed
 from app.domain.slices import Places, places_of, refuse_unknown_slices, restricted
 from app.domain.wording import chance, number, percent
 from app.kernel.decide.class_weights import pareto_front, rules_on_grid, search_weights, simplex, simplex_size
@@ -178,11 +179,17 @@ _MOST_DECIDED = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Bounds on an expression."""
+    """Bounds on an expression.
 
-    metric: str
-    minimum: float | None
-    maximum: float | None
+    Attributes:
+        metric: A metric expression with one value.
+        minimum: Lowest value allowed.
+        maximum: Highest value allowed.
+    """
+
+    metric: ExpressionText
+    minimum: float | None = field(default=None, metadata=named("min"))
+    maximum: float | None = field(default=None, metadata=named("max"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,21 +197,27 @@ class RuleQuestion:
     """The objective and constraints of a decision rule.
 
     Attributes:
-        guarantee: Probability with which the rule is to keep to all limits in the population; with None it only has to
-            on the data.
+        objective: A metric expression with one value, such as `h_mean`.
+        limits: All must be met.
+        correction: How to correct the value for having been searched: by searching again in resamples.
+        resamples: How many; 100 for a threshold, 20 for class weights.
+        seed: Seed of the resamples.
+        max_points: Points of the curve at most.
+        guarantee: Two classes: choose only among thresholds at which the constraints are met in the population with
+            this probability, such as 0.95.
+        per_label: Labels: a threshold for each.
         surface_steps: Of the grid of class weights of which all rules are wanted.
-        per_label: A rule of its own for each label?
     """
 
-    objective: str
-    limits: Sequence[Limit] = ()
+    objective: ExpressionText
+    limits: Sequence[Limit] = field(default=(), metadata=named("constraints"))
     correction: Correction = Correction.OPTIMISM
-    resamples: int | None = None
-    seed: int = 0
-    max_points: int = 1000
-    guarantee: float | None = None
-    surface_steps: int | None = None
+    resamples: Annotated[int, Limits({"ge": 10, "le": 1000})] | None = None
+    seed: Seed = 0
+    max_points: PointsAtMost = 1000
+    guarantee: Annotated[float, Limits({"ge": 0.5, "lt": 1})] | None = None
     per_label: bool = False
+    surface_steps: int | None = field(default=None, metadata=HIDDEN)
 
 
 def rules_of(identifier: UUID | None, source: MatrixInput, question: RuleQuestion) -> DecisionRule | LabelRules:

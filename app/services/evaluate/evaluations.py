@@ -19,6 +19,7 @@ from app.domain.evaluation import (
     EvaluationRecord,
     EvaluationSummary,
     ModelRef,
+    Named,
     Page,
     Position,
     ShownValue,
@@ -58,7 +59,6 @@ from app.services.present import made_id, tally
 from app.services.processes.compute import ComputePool, Result
 from app.services.sliced import sliced_store
 from app.services.stored import (
-    Named,
     StreamedInput,
     identified_once,
     options_as_json,

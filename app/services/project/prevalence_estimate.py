@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import hypot
+from typing import Annotated
 from uuid import UUID
 
 import numpy as np
 
+from app.domain.asked import Level, Limits, Seed, SoughtText
 from app.domain.errors import IncomparableRuns, InvalidInput
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.labels import unknown_label
@@ -18,7 +20,7 @@ from app.kernel.uncertainty.draws import chosen_seed, generator, summarise
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.kernel.uncertainty.shares import likelihood_limits, moves_by_old, spread_by_old
 from app.kernel.uncertainty.simulation import RowPosterior
-from app.services.project.projection import ClassSizes, named_shares
+from app.services.project.projection import ClassSizes, Shares, named_shares
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000
@@ -84,17 +86,24 @@ class Unlabelled:
     """Predictions on samples without labels: counts of predicted labels, or probabilities (N, K).
 
     Attributes:
-        old_prevalence: Shares that the model was trained with, or calibrated to; those that are not named are counted
-            in the evaluation.
-        recalibrate: Answer the probabilities for the new shares too.
+        predicted: How often each class was predicted.
+        probabilities: N x K, in the order of the labels.
+        old_prevalence: With probabilities: the shares they were calibrated to; the evaluation's when left out.
+        recalibrate: With probabilities: answer them for the new shares too.
     """
 
-    predicted: Mapping[str, int] | None = None
+    predicted: (
+        Annotated[
+            Mapping[SoughtText, Annotated[int, Limits({"ge": 0, "le": 2**53})]],
+            Limits({"min_length": 1, "max_length": 1000}),
+        ]
+        | None
+    ) = None
     probabilities: Array | None = None
-    old_prevalence: Mapping[str, float] | None = None
+    old_prevalence: Shares | None = None
     recalibrate: bool = False
-    level: float = 0.95
-    seed: int | None = None
+    level: Level = 0.95
+    seed: Seed | None = None
 
 
 def estimate_prevalence(record: EvaluationRecord, seen: Unlabelled) -> PrevalenceEstimate:

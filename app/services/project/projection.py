@@ -5,15 +5,18 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, partial
 from math import nan
+from typing import Annotated
 from uuid import UUID
 
 import numpy as np
 
+from app.domain.asked import ExpressionText, LabelText, Level, Limits, Seed, Share, SoughtText
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.labels import unknown_label
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT, named, number, numbers
-from app.domain.options import DRAWS, Sampling
+from app.domain.named_metrics import PROJECTED
+from app.domain.options import DRAWS, Draws, Sampling, check_one_sided
 from app.domain.wording import significant
 from app.kernel.matrix.prevalence import ShareExtremes, ShareRanges, extremes, sweep_shares
 from app.kernel.metrics.expression import is_biased
@@ -177,39 +180,71 @@ class Sweep:
     """One class from a rare to a frequent one, the others keeping their proportions.
 
     Attributes:
-        at: Further shares, which are points exactly, within the sweep or not.
+        label: The class whose share is varied.
+        at: Further shares that are points of the sweep exactly, within its ends or not: numbers, `observed` for the
+            share in the data, `equal` for that of as many equally frequent classes.
     """
 
-    label: str
-    start: float
-    end: float
-    steps: int
+    label: LabelText = field(metadata=named("class"))
+    start: Share = field(metadata=named("from"))
+    end: Share = field(metadata=named("to"))
+    steps: Annotated[int, Limits({"ge": 2, "le": 500})] = 50
     at: tuple[float | Marked, ...] = ()
+
+    def check(self) -> None:
+        """Refuse a sweep that does not go upwards, by ValueError."""
+        if not self.start < self.end:
+            raise ValueError("expected from to be smaller than to")
+
+
+# By label.
+Shares = Annotated[Mapping[SoughtText, Share], Limits({"min_length": 1, "max_length": 1000})]
+_Ends = Annotated[tuple[Share, ...], Limits({"min_length": 2, "max_length": 2})]
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """At which class prevalence; exactly one of prevalence, sweep and ranges.
+    """What is asked about another class prevalence: exactly one of prevalence, prevalence_range and sweep.
 
     Attributes:
-        prevalence: Shares by label; classes not named share the rest in the proportions that they have.
-        samples: How many samples the shares are worth: their uncertainty. None takes them as exact.
-        ranges: Lowest and highest share by label.
-        recalibrate: Fit the probabilities to the shares, and decide anew by them.
-        alternative: Limits on both sides, or one of them alone at that level.
-        old_prevalence: The shares that the probabilities are calibrated to; those of the run when None.
+        prevalence: Shares by class. Classes not named share the rest in the proportions that they have.
+        prevalence_samples: How many samples the shares are worth; they are exact when it is left out.
+        prevalence_range: Lowest and highest share of some classes.
+        recalibrate: Fit the saved probabilities to the shares (Elkan 2001) and decide again before measuring.
+        old_prevalence: With recalibrate: the shares they were calibrated to; the evaluation's when left out.
+        alternative: Two-sided limits, or one limit alone at this level: `greater` gives a lower limit.
     """
 
-    prevalence: Mapping[str, float] | None = None
-    samples: float | None = None
+    prevalence: Shares | None = None
+    prevalence_samples: Annotated[float, Limits({"ge": 1})] | None = None
+    prevalence_range: (
+        Annotated[Mapping[SoughtText, _Ends], Limits({"min_length": 1, "max_length": MOST_NAMED})] | None
+    ) = None
     sweep: Sweep | None = None
-    ranges: Mapping[str, tuple[float, float]] | None = None
     recalibrate: bool = False
-    old_prevalence: Mapping[str, float] | None = None
-    level: float = 0.95
+    old_prevalence: Shares | None = None
+    metrics: Annotated[tuple[ExpressionText, ...], Limits({"min_length": 1, "max_length": 50})] = PROJECTED
+    level: Level = 0.95
     alternative: Alternative = Alternative.TWO_SIDED
-    seed: int | None = None
-    draws: int = DRAWS
+    seed: Seed | None = None
+    draws: Draws = DRAWS
+
+    def check(self) -> None:
+        """Exactly one scenario, with what belongs to it; raises ValueError."""
+        check_one_sided(self.level, self.alternative)
+        given = [name for name in ("prevalence", "prevalence_range", "sweep") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"expected exactly one of prevalence, prevalence_range and sweep, got {len(given)}")
+        if self.prevalence_samples is not None and self.prevalence is None:
+            raise ValueError("expected prevalence_samples with prevalence only")
+        if self.recalibrate and self.prevalence_range is not None:
+            raise ValueError("expected recalibrate with prevalence or a sweep: within a range the shares are not known")
+        if self.old_prevalence is not None and not self.recalibrate:
+            raise ValueError("expected old_prevalence with recalibrate only")
+        for label, (low, high) in (self.prevalence_range or {}).items():
+            if low > high:
+                raise ValueError(f"expected a range from low to high for {label!r}")
 
 
 _SUM_TOLERANCE = 1e-6
@@ -290,7 +325,7 @@ class NamedRanges:
         InvalidInput: an unknown class, a share for one without samples, or ranges in which no shares sum to 1.
     """
 
-    def __init__(self, classes: ClassSizes, ranges: Mapping[str, tuple[float, float]]) -> None:
+    def __init__(self, classes: ClassSizes, ranges: Mapping[str, Sequence[float]]) -> None:
         pointer = "/prevalence_range"
         self._codes = [classes.index(label, f"{pointer}/{label}") for label in ranges]
         low, high = np.array(list(ranges.values())).T
@@ -384,7 +419,7 @@ class ProjectedRun:
 
     def shares(self, points: Array, *, in_all: int | None = None) -> ClassShares:
         """Shares (G, K) of this scenario; ``in_all`` says at how many limits will be asked for in the end."""
-        return ClassShares(points, self.scenario.samples, self._calibrated_to, in_all)
+        return ClassShares(points, self.scenario.prevalence_samples, self._calibrated_to, in_all)
 
     def values(self, estimand: Estimand, points: Array) -> Array:
         """Values (G, V) at shares (G, K).
@@ -592,10 +627,9 @@ def _explained(run: ProjectedRun, shares: ClassShares, metrics: dict[str, Projec
 
 # Shares per named class at which a range is looked at first; its corners besides.
 _POINTS = 21
-MOST_NAMED = 3
 
 
-def within_ranges(run: ProjectedRun, named: Mapping[str, tuple[float, float]]) -> Projection:
+def within_ranges(run: ProjectedRun, named: Mapping[str, Sequence[float]]) -> Projection:
     """The lowest and the highest value of every metric, each with its limit and the shares at which it is taken.
 
     Raises:

@@ -94,8 +94,8 @@ def projected(runs: Sequence[Runs], estimands: Sequence[Estimand], scenario: Sce
         asked = [each.text for each in estimands]
         one.refuse_unknown_slices(estimand.expression, pointer_to("/metrics", asked, estimand.text))
     run, *others = (ProjectedRun(one, estimands, scenario) for one in runs)
-    if scenario.ranges is not None:
-        return within_ranges(run, scenario.ranges)
+    if scenario.prevalence_range is not None:
+        return within_ranges(run, scenario.prevalence_range)
     if scenario.sweep is None:
         return at_shares(run, scenario.prevalence or {})
     found = swept(run, scenario.sweep)
@@ -115,14 +115,14 @@ def _projected(
     return projected([aligned.alone(index, kept) for index in range(len(aligned))], estimands, scenario)
 
 
-def project_input(source: MatrixInput, metrics: tuple[str, ...], scenario: Scenario) -> Projection:
+def project_input(source: MatrixInput, scenario: Scenario) -> Projection:
     """Metrics of an input that is not saved, at another class prevalence.
 
     Raises:
         InvalidExpression, InvalidInput, OutOfReach: as `WhatIfService.project` does.
     """
     record = unkept_record(source)
-    estimands = _projectable(metrics, record, scenario)
+    estimands = _projectable(record, scenario)
     if _needs_outputs(estimands, scenario) and (source.samples is None or source.samples.outputs is None):
         raise NeedsScores(_needed(source.kind), pointer="/input/kind")
     outputs = {} if source.samples is None else {record.id: source.samples}
@@ -133,7 +133,7 @@ def _needed(kind: str) -> str:
     return f"expected probabilities or scores, which metrics of probabilities and re-calibration need, got {kind}"
 
 
-def _projectable(metrics: tuple[str, ...], record: EvaluationRecord, scenario: Scenario) -> tuple[Estimand, ...]:
+def _projectable(record: EvaluationRecord, scenario: Scenario) -> tuple[Estimand, ...]:
     task, decisions = record.judged
     if task is Task.DECISIONS:
         if scenario.recalibrate:
@@ -141,7 +141,7 @@ def _projectable(metrics: tuple[str, ...], record: EvaluationRecord, scenario: S
     else:
         refuse_kind(record, "another class prevalence")
     estimands = parse_estimands(
-        metrics,
+        scenario.metrics,
         record.labels,
         record.positive,
         inputs=inputs_of_all([record]),
@@ -149,7 +149,7 @@ def _projectable(metrics: tuple[str, ...], record: EvaluationRecord, scenario: S
         decisions=decisions,
         sliceable=True,
     )
-    _check_projectable(metrics, estimands)
+    _check_projectable(scenario.metrics, estimands)
     return estimands
 
 
@@ -172,9 +172,7 @@ class WhatIfService:
         """Return the same for a slice of each evaluation."""
         return type(self)(sliced_store(self._store, where), compute=self._compute)
 
-    async def project(
-        self, project: str, identifier: UUID, metrics: tuple[str, ...], scenario: Scenario, against: UUID | None
-    ) -> Projection:
+    async def project(self, project: str, identifier: UUID, scenario: Scenario, against: UUID | None) -> Projection:
         """Metrics at another class prevalence.
 
         Raises:
@@ -188,7 +186,7 @@ class WhatIfService:
         records, pointers = [await self._get(project, identifier)], (None, "/against")
         if against is not None:
             records.append(await self._get(project, against, "/against"))
-        estimands = _projectable(metrics, records[0], scenario)
+        estimands = _projectable(records[0], scenario)
         outputs: dict[UUID, Samples] = {}
         if _needs_outputs(estimands, scenario):
             for record, pointer in zip(records, pointers, strict=False):

@@ -2,14 +2,15 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import isnan, nan
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 from uuid import UUID
 
 import numpy as np
 
+from app.domain.asked import ExpressionText, Level, Limits, NameText, Width
 from app.domain.decisions import PairVerdict
 from app.domain.division import Column, Part, Where, columns_of, conditions_of, crossed, gathered, slice_text
 from app.domain.errors import InvalidInput, OutOfReach
@@ -59,10 +60,20 @@ _FEW_OF_OTHERS = "with so few samples its p is not exact enough to be one of man
 
 @dataclass(frozen=True, slots=True)
 class SearchQuestion:
-    """A metric of which weak slices are sought, and the most conditions of one."""
+    """A search through all slices for those that are worse.
 
-    metric: str
-    depth: int = 3
+    Attributes:
+        metric: A rate or a mean with one value, such as `recall@D` or `log_loss`.
+        depth: Most conditions of a slice.
+    """
+
+    metric: ExpressionText
+    depth: Annotated[int, Limits({"ge": 1, "le": 3})] = 3
+
+
+_MOST_BINS: Final = 100
+_Edges = Annotated[tuple[float, ...], Limits({"min_length": 1, "max_length": _MOST_BINS})]
+_Bins = Annotated[int, Limits({"ge": 2, "le": _MOST_BINS})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,23 +81,35 @@ class SlicesQuestion:
     """A request to judge a run slice by slice.
 
     Attributes:
-        by: Attributes whose values divide the samples; of a search those that are looked through, all when empty.
-        depth: How many of them are crossed for a slice.
+        by: Attributes; of a search those looked through, all when empty.
+        depth: How many attributes are crossed for a slice.
         bins: Of numbers: edges, or how many bins of equally many samples.
-        metrics: Those that are looked at first where there are none.
-        reference: `rest`, `overall`, or a slice.
-        search: In place of all slices those that are worse than chance.
+        metrics: When left out recall, precision and h_mean of two classes, of more every recall and h_mean.
+        reference: What a slice is held against: the samples outside of it, all, or another slice.
+        minimum_samples: Smaller slices take no part.
+        level: Of limits; 1 less it is the false discovery rate.
+        rope: Differences up to this are practically none.
     """
 
-    by: tuple[str, ...] = ()
-    depth: int = 1
-    bins: Mapping[str, Sequence[float] | int] = field(default_factory=dict)
-    metrics: tuple[str, ...] = ()
+    by: Annotated[tuple[NameText, ...], Limits({"max_length": 50})] = ()
+    depth: Annotated[int, Limits({"ge": 1, "le": 3})] = 1
+    bins: Annotated[Mapping[NameText, _Edges | _Bins], Limits({"max_length": 50})] = field(default_factory=dict)
+    metrics: Annotated[tuple[ExpressionText, ...], Limits({"max_length": 50})] = ()
     reference: str | Where = REST
-    minimum_samples: int = 30
-    level: float = 0.95
-    rope: float = 0.01
+    minimum_samples: Annotated[int, Limits({"ge": 1})] = 30
+    level: Level = 0.95
+    rope: Width = 0.01
     search: SearchQuestion | None = None
+
+    def check(self) -> None:
+        """Refuse nothing to divide by, and edges that do not rise; raises ValueError."""
+        if not self.by and self.search is None:
+            raise ValueError("expected attributes in by, or a search")
+        if not self.reference:
+            raise ValueError("expected a reference with at least one condition")
+        for name, edges in self.bins.items():
+            if isinstance(edges, tuple) and any(low >= high for low, high in pairwise(edges)):
+                raise ValueError(f"expected edges of {name} that rise")
 
 
 def judge_slices(source: MatrixInput, asked: SlicesQuestion, identifier: UUID | None = None) -> Slices:

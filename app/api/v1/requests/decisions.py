@@ -3,9 +3,10 @@
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from app.api.bodies.parsing import Wire
+from app.api.v1.requests.asked import Asked
 from app.api.v1.requests.fields import (
     AlternativeName,
     DatasetField,
@@ -14,15 +15,12 @@ from app.api.v1.requests.fields import (
     GateNameField,
     Level,
     ModelField,
-    Name,
     ProportionIntervalName,
     ReferenceField,
     RunField,
-    check_one_sided,
 )
-from app.domain.evaluation import DatasetRef, ModelRef
-from app.domain.named_metrics import COMPARED, EACH_RECALL, MOST_CLASSES_COMPARED
-from app.domain.options import DRAWS, FEWEST_DRAWS
+from app.domain.named_metrics import COMPARED
+from app.domain.options import check_one_sided
 from app.domain.rules import Demand
 from app.services.compare.across_datasets import Tournament
 from app.services.compare.comparisons import CostQuestion, NewComparison
@@ -35,141 +33,37 @@ def _paired(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-class CostRangesField(Wire):
+class CostRangesField(Asked, of=CostQuestion):
     """Options of a comparison of costs."""
 
-    prevalence: float | None = Field(
-        None, gt=0, lt=1, description="Share of the positive class; that of the comparison when left out."
-    )
-    best_thresholds: bool = Field(
-        default=False,
-        description="Look at the runs also with the thresholds that are best for each cost, along their ROC curves. "
-        "Needs the probabilities or scores of the samples.",
-    )
 
-
-class ComparisonRequest(Wire):
+class ComparisonRequest(Asked, of=NewComparison):
     """Runs with the same classes, to be compared on any metrics."""
 
-    evaluations: list[RunField] = Field(
-        min_length=2,
-        max_length=50,
-        description="Ids, or references to the latest of a model, dataset or tag; all different.",
-    )
     metrics: list[Expression] | None = Field(
         None,
         min_length=1,
         max_length=50,
-        description=f"When left out {', '.join(COMPARED)}, and {EACH_RECALL} of two runs with at most "
-        f"{MOST_CLASSES_COMPARED} classes; of inputs that are more than a matrix their headline.",
+        description=f"When left out {', '.join(COMPARED)}; of inputs that are more than a matrix their headline.",
     )
-    baseline: RunField | None = Field(None, description="Compare all others with this one only, not every pair.")
-    level: Level = Field(0.95, description="Level of intervals and of the set of runs that may be best.")
-    rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
+    cost_ranges: CostRangesField | None = None
     paired: Annotated[
         Literal["auto", "true", "false"],
         PlainValidator(_paired),
         WithJsonSchema({"anyOf": [{"type": "string", "enum": ["auto", "true", "false"]}, {"type": "boolean"}]}),
-    ] = Field(
-        "auto",
-        description="auto: by sample ids where they are known. `true` refuses what cannot be paired; samples of data "
-        "that was named by a reference are read again where it has a column `sample_id`, which is always a job.",
-    )
-    minimum_matched: float = Field(
-        1.0, gt=0, le=1, description="Share of the largest run's sample ids that all runs must have in common."
-    )
-    multiplicity: Literal[Multiplicity, "max_t"] = Field(
-        "holm",
-        description="How p is adjusted over pairs and classes. `max_t`: over all differences of the request, by how "
-        "they vary together.",
-    )
-    alternative: AlternativeName = Field(
-        "two-sided",
-        description="`greater`: limits and p of a less b above 0, with a lower limit at the level and the other end "
-        "that of the range, `null` where it has none; `less` is the mirror image.",
-    )
-    seed: int | None = Field(None, ge=0, lt=2**63, description="Derived from the request when left out.")
-    draws: int = Field(DRAWS, ge=FEWEST_DRAWS, le=20_000, description="Simulated matrices per run.")
-    paired_tests: bool | None = Field(
-        None,
-        description="Tests of counts and predictive values of every pair of runs on the same samples. Left out: where "
-        "pairs and classes are few.",
-    )
-    cost_ranges: CostRangesField | None = Field(
-        None, description="Of two classes: at which ratios of costs which run is cheaper; said as it is when left out."
-    )
-    explain: bool = Field(
-        default=False, description="Split differences of metrics that prevalence moves by their causes."
-    )
-    by: list[Name] = Field(
-        default_factory=list, max_length=10, description="Attributes of samples, in whose slices runs are compared too."
-    )
+    ]
 
-    @model_validator(mode="after")
-    def check_runs(self) -> Self:
-        """Different runs, and the baseline one of them, as far as that is known from the names."""
+    def check(self) -> None:
+        """Only the three words, before all else."""
         if self.paired not in ("auto", "true", "false"):
             raise ValueError("expected paired to be auto, true or false")
-        all_ids = all(isinstance(one, UUID) for one in (*self.evaluations, self.baseline))
-        if self.baseline is not None and all_ids and self.baseline not in self.evaluations:
-            raise ValueError("expected the baseline to be one of the evaluations")
-        check_one_sided(self.level, self.alternative)
-        if self.multiplicity == "max_t" and self.alternative != "two-sided":
-            raise ValueError("expected another multiplicity: max_t adjusts two-sided p")
-        if self.multiplicity == "max_t" and self.by:
-            raise ValueError("expected another multiplicity: max_t is not known over slices")
-        return self
-
-    def to_domain(self) -> NewComparison:
-        """The request as the services know it."""
-        costs = None if self.cost_ranges is None else self.cost_ranges.filled(CostQuestion)
-        return self.filled(NewComparison, cost_ranges=costs, by=tuple(dict.fromkeys(self.by)))
+        super().check()
 
 
-# A name alone stands for every version of it.
-ModelName: Any = Annotated[
-    Name | ModelField,
-    Field(union_mode="left_to_right"),
-    AfterValidator(lambda one: ModelRef(one) if isinstance(one, str) else one.to_domain()),
-]
-DatasetName: Any = Annotated[
-    Name | DatasetField,
-    Field(union_mode="left_to_right"),
-    AfterValidator(lambda one: DatasetRef(one) if isinstance(one, str) else one.to_domain()),
-]
-
-
-class TournamentRequest(Wire):
+class TournamentRequest(Asked, of=Tournament):
     """Models on datasets; the latest evaluation of each model on each dataset counts."""
 
-    metric: Expression = Field(description="Any expression with one value.")
-    models: list[ModelName] = Field(min_length=2, max_length=20, description="Names, or name and version.")
-    datasets: list[DatasetName] = Field(
-        min_length=1, max_length=100, description="Names, or name, version and split; at least five."
-    )
-    level: Annotated[Level, Field(gt=0.5)] = 0.95
-    rope: float = Field(0.01, ge=0, description="Differences up to this are practically none, in units of the metric.")
-    multiplicity: Multiplicity = "holm"
-    zeros: Literal["split", "drop"] = Field("split", description="What Wilcoxon's test does with differences of 0.")
-    tie_corrected: bool = Field(default=True, description="Correct Friedman's statistic for ties, as libraries do.")
-    control: ModelName | None = Field(None, description="Compare the average ranks of all others with this one's.")
-    complete: bool = Field(default=False, description="Leave out datasets that lack a model instead of refusing.")
-    seed: int | None = Field(None, ge=0, lt=2**63)
-
-    @model_validator(mode="after")
-    def check_names(self) -> Self:
-        """Different models and datasets, and the control one of the models."""
-        if len(set(self.models)) < len(self.models):
-            raise ValueError("expected different models, one is there twice")
-        if len(set(self.datasets)) < len(self.datasets):
-            raise ValueError("expected different datasets, one is there twice")
-        if self.control is not None and self.control not in self.models:
-            raise ValueError("expected the control to be one of the models")
-        return self
-
-    def to_domain(self) -> Tournament:
-        """The request as the services know it."""
-        return self.filled(Tournament)
+    multiplicity: Multiplicity
 
 
 Baseline = Literal["baseline"]

@@ -38,16 +38,6 @@ _FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 _SPACES = {ord(one): " " for one in "\t\r\n"}
 
 
-def check_one_sided(level: float, alternative: str | None) -> None:
-    """A limit on one side needs a level above a half.
-
-    Raises:
-        ValueError: it has none.
-    """
-    if alternative in ("greater", "less") and level <= 0.5:
-        raise ValueError(f"expected a level above 0.5 with the alternative {alternative}")
-
-
 def _text(value: str) -> str:
     """Text in one form of Unicode, with nothing in it that is not seen; Postgres cannot keep the character NUL."""
     text = _without_nul(value)
@@ -199,6 +189,19 @@ class DatasetField(Wire):
     def to_domain(self) -> DatasetRef:
         """Convert the name for the domain."""
         return DatasetRef(self.name, self.version, self.split)
+
+
+# A name alone stands for every version of it.
+ModelName: Any = Annotated[
+    Name | ModelField,
+    Field(union_mode="left_to_right"),
+    AfterValidator(lambda one: ModelRef(one) if isinstance(one, str) else one.to_domain()),
+]
+DatasetName: Any = Annotated[
+    Name | DatasetField,
+    Field(union_mode="left_to_right"),
+    AfterValidator(lambda one: DatasetRef(one) if isinstance(one, str) else one.to_domain()),
+]
 
 
 class ReferenceField(Wire):

@@ -1,19 +1,20 @@
 """Inputs of every kind as JSON: strict models made of the declarations in `app.domain.inputs`."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, fields
+from collections.abc import Iterable
+from dataclasses import fields
 from functools import cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field, PlainValidator, WithJsonSchema, create_model
 from pydantic_core import PydanticCustomError
 
+from app.api.answers import json_type
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.fields import LabelField
-from app.domain.inputs.kind import AttributeColumns, Columns, Form, Input, LabelOf, Limits, Member, tables_in
+from app.api.v1.requests.asked import known, member
+from app.domain.inputs.kind import AttributeColumns, Columns, Form, Input, tables_in
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput
 from app.domain.inputs.samples import Tally
@@ -76,25 +77,13 @@ def _column(form: Form) -> Any:
     return Annotated[Any, PlainValidator(_check_column), WithJsonSchema(schema)]
 
 
-def _option(hint: Any) -> Any:
-    """The type of an option for pydantic: labels and folds by models, bounds by fields."""
-    if hint == LabelOf:
-        return LabelField
+def _known(hint: Any) -> Any:
+    """What is known in all requests, and folds and tables by models of their own."""
     if hint is Input:
         return single_input()
     if isinstance(hint, type) and issubclass(hint, Columns):
         return _made(hint)  # type: ignore[arg-type]  # classes are hashable, whatever their instances are
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        made: Any = _option(inner[0])
-        for limits in inner[1:]:
-            made = Annotated[made, _bounds(limits)]
-        return made
-    if origin in (Union, UnionType):
-        return Union[tuple(map(_option, inner))]  # noqa: UP007 - made of parts
-    if origin in (list, Sequence):
-        return list[_option(inner[0])]  # type: ignore[misc]  # made of parts
-    return hint
+    return known(hint)
 
 
 @cache
@@ -117,32 +106,21 @@ def _tag(kind: type[Input]) -> dict[str, Any]:
     return {"kind": (Literal[kind.kind], ...)}
 
 
-def _bounds(limits: Limits) -> Any:
-    words: dict[str, Any] = {**limits.checked, "json_schema_extra": dict(limits.said) or None}
-    return Field(**words)
-
-
 def _fields(kind: type[Columns], *, columns: bool) -> dict[str, Any]:
     """Fields of the members in their order, perhaps without columns and without tables of them."""
     hints = get_type_hints(kind, include_extras=True)
     defaults = {one.name: one.default for one in fields(kind)}
     found: dict[str, Any] = {}
-    for name, member in kind.members().items():
+    for name, one in kind.members().items():
         if not columns and (tables_in(hints[name]) or AttributeColumns in get_args(hints[name])):
             continue
-        if member.form is None:
-            found[name] = _option(hints[name]), _field(member, defaults[name])
+        if one.form is None:
+            found[name] = json_type(hints[name], _known), member(defaults[name], one.about)
         elif columns:
             required = NoneType not in get_args(hints[name])
-            form = _column(member.form)
-            found[name] = form if required else form | None, _field(member, defaults[name])
+            form = _column(one.form)
+            found[name] = form if required else form | None, member(defaults[name], one.about)
     return found
-
-
-def _field(member: Member, default: Any) -> Any:
-    if default == ():
-        return Field(default_factory=list, description=member.about)
-    return Field(... if default is MISSING else default, description=member.about)
 
 
 def _sentence(kind: type[Columns]) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
+from app.api.v1.requests.asked import Asked
 from app.domain.advice import CLASSIFICATION
 from app.domain.advice import Request as Question
 from app.domain.errors import InvalidInput
@@ -12,8 +13,6 @@ from app.services.decide.h_mean_bounds import RecallGrid
 
 # Reciprocals of smaller recalls would lose what they are added to.
 _SMALLEST_RECALL = 1e-9
-# Entries of a sweep: some milliseconds.
-_MOST_SWEPT = 1_000_000
 _Rate = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -62,38 +61,12 @@ class RecommendationRequest(Wire):
         return Question(task=task, answers=said, inputs=self.inputs)
 
 
-class RecallSweepField(Wire):
+class RecallSweepField(Asked, of=RecallGrid):
     """Some classes from a low recall to a high one, all others as they are (Aguilar-Ruiz 2025, figure 2)."""
 
-    classes: list[Annotated[int, Field(ge=0)]] | None = Field(
-        None, min_length=1, max_length=10_000, description="By index; the worst class, or the weak ones, by default."
-    )
-    start: _Rate = Field(0.0, alias="from")
-    end: _Rate = Field(1.0, alias="to")
-    steps: int = Field(101, ge=2, le=1000)
     shares: list[list[Annotated[float, Field(gt=0)]]] = Field(
         [], max_length=10, description="Mixes of the classes whose accuracy is wanted, a number per class."
     )
-
-    @model_validator(mode="after")
-    def check_order(self) -> Self:
-        """Refuse a sweep that does not go upwards."""
-        if not self.start < self.end:
-            raise ValueError("expected from to be smaller than to")
-        return self
-
-    def check_classes(self, count: int) -> None:
-        """Refuse a sweep with too many values, or with classes that do not exist."""
-        if count * self.steps > _MOST_SWEPT:
-            raise ValueError(f"expected at most {_MOST_SWEPT} classes times steps, got {count} times {self.steps}")
-        if self.classes is not None and max(self.classes) >= count:
-            raise ValueError(f"expected classes below {count}, got {max(self.classes)}")
-        if any(len(mix) != count for mix in self.shares):
-            raise ValueError(f"expected {count} shares in every mix")
-
-    def to_domain(self) -> RecallGrid:
-        """The sweep as the service knows it."""
-        return self.filled(RecallGrid)
 
 
 class BoundsRequest(Wire):
@@ -107,17 +80,12 @@ class BoundsRequest(Wire):
     target: float | None = Field(None, ge=_SMALLEST_RECALL, le=1, description="The H that is to be reached.")
     recall_sweep: RecallSweepField | None = None
 
-    @property
-    def sweep(self) -> RecallGrid | None:
-        """The sweep as the service knows it."""
-        return None if self.recall_sweep is None else self.recall_sweep.to_domain()
-
     @model_validator(mode="after")
     def check_sweep(self) -> Self:
         """A sweep is one of the classes there are."""
         count = self.classes if self.recalls is None else len(self.recalls)
         if self.recall_sweep is not None and count is not None:
-            self.recall_sweep.check_classes(count)
+            self.recall_sweep.to_domain().check_classes(count)
         return self
 
     @model_validator(mode="after")
@@ -155,13 +123,16 @@ class IsocurvesRequest(Wire):
     steps: int = Field(101, ge=2, le=1000, description="Points over the false positive rate from 0 to 1.")
 
 
-def refuse_sweep(sweep: RecallSweepField, count: int) -> None:
-    """Refuse a sweep of classes that an evaluation does not have.
+def fitting_sweep(sweep: RecallSweepField | None, count: int) -> RecallGrid | None:
+    """The sweep of an evaluation with so many classes.
 
     Raises:
         InvalidInput: the sweep does not fit so many classes.
     """
+    grid: RecallGrid | None = None if sweep is None else sweep.to_domain()
     try:
-        sweep.check_classes(count)
+        if grid is not None:
+            grid.check_classes(count)
     except ValueError as error:
         raise InvalidInput.at("/recall_sweep", "invalid_value", str(error)) from error
+    return grid
