@@ -1,4 +1,4 @@
-"""What a member of a request may be, said where its dataclass is declared: kinds of text, and bounds.
+"""Types of the members of requests, for the dataclasses that declare them: kinds of text, and bounds.
 
 Models of the JSON are made of such dataclasses; the section `Attributes:` of a docstring describes the members.
 """

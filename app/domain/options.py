@@ -72,14 +72,14 @@ class Sampling:
         pseudo_counts: K x K, rows actual; with the prior `custom` only.
         shares: With `all`: were the numbers of samples per class chosen (`observed`), or are they random too
             (`sampled`)? Whole groups are drawn, so with `group_ids` they are random whatever is given here.
-        draws: With `all`: simulated matrices; of samples at most 1000 resamples.
+        draws: Simulated matrices.
     """
 
     method: IntervalMethod = field(default=IntervalMethod.POSTERIOR, metadata=named("interval_method"))
     prior: Prior = Prior.EDGE
     pseudo_counts: Annotated[tuple[Amounts, ...], Limits({"max_length": MOST_CLASSES})] | None = None
     shares: Shares = field(default=Shares.OBSERVED, metadata=named("prevalence_design"))
-    draws: Annotated[int, Limits({"ge": FEWEST_DRAWS, "le": 100_000})] = DRAWS
+    draws: int = field(default=DRAWS, metadata=HIDDEN)
 
 
 @dataclass(frozen=True, slots=True)

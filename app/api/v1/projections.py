@@ -17,7 +17,7 @@ from app.api.jobs import deferrable
 from app.api.v1.requests import questions as requests
 from app.services.consistency import ConsistencyAnswer, check_report
 from app.services.project import what_if
-from app.services.project.prevalence_estimate import PrevalenceEstimate, Unlabelled
+from app.services.project.prevalence_estimate import PrevalenceEstimate
 from app.services.project.projection import Projection
 
 router = routes("what-if")
@@ -49,15 +49,12 @@ async def estimate_prevalence(identifier: UUID, request: Request, context: UseCo
     """Estimate class prevalence where a model is used, from its predictions on samples without labels."""
     async with receive(request, parse=parse_body) as body:
         if isinstance(body, LargeBody):
-            seen = await body.apart(context.services.compute, requests.EstimateRequest, _unlabelled)
+            seen = await body.apart(
+                context.services.compute, requests.EstimateRequest, requests.EstimateRequest.to_domain
+            )
         else:
-            seen = _unlabelled(parse_body(body, requests.EstimateRequest))
+            seen = parse_body(body, requests.EstimateRequest).to_domain()
     return json_response(await context.services.what_if.estimate(context.project, identifier, seen))
-
-
-def _unlabelled(asked: requests.EstimateRequest) -> Unlabelled:
-    seen: Unlabelled = asked.to_domain()
-    return seen
 
 
 @router.post("/consistency-checks", responses=answers(ConsistencyAnswer, name="ConsistencyResponse"))

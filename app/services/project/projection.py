@@ -205,7 +205,7 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What is asked about another class prevalence: exactly one of prevalence, prevalence_range and sweep.
+    """A question about another class prevalence: exactly one of prevalence, prevalence_range and sweep.
 
     Attributes:
         prevalence: Shares by class. Classes not named share the rest in the proportions that they have.

@@ -87,7 +87,7 @@ def member(default: Any, about: str | None, alias: str | None = None) -> Any:
 
 
 def known(hint: Any) -> Any:
-    """What stands in a request for a type or for bounds that its dataclass declares; None for all else."""
+    """The type or the bounds of pydantic that stand for those of a dataclass; None for all others."""
     if isinstance(hint, Limits):
         words: dict[str, Any] = {**hint.checked, "json_schema_extra": dict(hint.said) or None}
         return Field(**words)

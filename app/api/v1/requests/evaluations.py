@@ -1,7 +1,4 @@
-"""Requests and answers about evaluations.
-
-The answers are models for the documentation and the tests; what is sent is built by hand, for speed.
-"""
+"""Requests about evaluations."""
 
 from typing import Any, Literal
 
@@ -20,7 +17,7 @@ from app.api.v1.requests.fields import (
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Tally
-from app.domain.options import Costs, IntervalMethod, Options, Sampling
+from app.domain.options import DRAWS, FEWEST_DRAWS, Costs, IntervalMethod, Options, Sampling
 from app.services.evaluate.evaluations import Merge, NewEvaluation
 
 
@@ -33,6 +30,12 @@ class OptionsField(Asked, of=Options):
 
     method: Literal["posterior", "delta", "bootstrap", "bca"] | None = None
     costs: CostsField | None = None
+    draws: int = Field(
+        DRAWS,
+        ge=FEWEST_DRAWS,
+        le=100_000,
+        description="With `all`: simulated matrices; of samples at most 1000 resamples.",
+    )
 
     def of_samples(self, *, grouped: bool) -> Options:
         """The domain's form, for samples that come in groups or do not."""

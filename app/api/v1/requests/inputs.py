@@ -78,7 +78,7 @@ def _column(form: Form) -> Any:
 
 
 def _known(hint: Any) -> Any:
-    """What is known in all requests, and folds and tables by models of their own."""
+    """The types that all requests know, and models of folds and tables."""
     if hint is Input:
         return single_input()
     if isinstance(hint, type) and issubclass(hint, Columns):

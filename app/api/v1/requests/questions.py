@@ -1,12 +1,12 @@
 """Requests of curves and thresholds, of another class prevalence, and of reported scores checked for consistency."""
 
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import numpy as np
 from fastapi import Query
-from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema, model_validator
+from pydantic import Field, PlainValidator, StringConstraints, WithJsonSchema
 from pydantic.config import JsonDict
 
 from app.api.bodies.parsing import Wire
@@ -64,12 +64,11 @@ class ProjectionRequest(_Projected):
         None, description="With a sweep: another run; at `crossings` the two change places."
     )
 
-    @model_validator(mode="after")
-    def check_against(self) -> Self:
-        """A second run belongs to a sweep."""
+    def check(self) -> None:
+        """One scenario, and a second run with a sweep only."""
+        super().check()
         if self.against is not None and self.sweep is None:
             raise ValueError("expected against with a sweep only")
-        return self
 
 
 class InputProjectionRequest(_Projected):
@@ -90,8 +89,7 @@ class EstimateRequest(Asked, of=Unlabelled):
         | None
     ) = None
 
-    @model_validator(mode="after")
-    def check_choice(self) -> Self:
+    def check(self) -> None:
         """Refuse both or neither of the two forms, and rows of different lengths."""
         if (self.predicted is None) == (self.probabilities is None):
             raise ValueError("expected exactly one of predicted and probabilities")
@@ -101,7 +99,6 @@ class EstimateRequest(Asked, of=Unlabelled):
             lengths = set(map(len, self.probabilities))
             if len(lengths) > 1 or 0 in lengths:
                 raise ValueError("expected rows of probabilities of one length")
-        return self
 
     def to_domain(self, **others: Any) -> Any:
         """The predictions as the services know them."""
