@@ -33,7 +33,7 @@ NameText = Annotated[str, "name"]
 SoughtText = Annotated[str, "sought"]
 Level = Annotated[float, Limits({"gt": 0, "lt": 1})]
 Share = Annotated[float, Limits({"ge": 0, "le": 1})]
-Width = Annotated[float, Limits({"ge": 0})]
+NonNegative = Annotated[float, Limits({"ge": 0})]
 Seed = Annotated[int, Limits({"ge": 0, "lt": 2**63})]
 # Of a curve.
 PointsAtMost = Annotated[int, Limits({"ge": 2, "le": 100_000})]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
-from app.domain.asked import ExpressionText, LabelText, Level, Limits, Seed, Width
+from app.domain.asked import ExpressionText, LabelText, Level, Limits, NonNegative, Seed
 from app.domain.inputs.labels import MOST_CLASSES
 from app.domain.members import HIDDEN, SPREAD, named
 from app.kernel.uncertainty.draws import Alternative as Alternative
@@ -56,7 +56,7 @@ class IntervalMethod(StrEnum):
 
 
 # Amounts of one actual class. Of a large matrix of nothing that is allowed the first fault of a row is said.
-Amounts = Annotated[tuple[Width, ...], Limits({"max_length": MOST_CLASSES, "fail_fast": True})]
+Amounts = Annotated[tuple[NonNegative, ...], Limits({"max_length": MOST_CLASSES, "fail_fast": True})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

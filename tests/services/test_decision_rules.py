@@ -15,7 +15,7 @@ from app.domain.slices import restricted
 from app.kernel.decide.rules import Correction
 from app.kernel.matrix.table import confusion_counts
 from app.services.decide import thresholds
-from app.services.decide.thresholds import DecisionRule, Limit, RuleQuestion, best_rule
+from app.services.decide.thresholds import DecisionRule, Limit, RuleQuestion, Surface, best_rule
 from tests.kernel.probability.problems import softmax_problem
 from tests.services.slicing import classified
 
@@ -217,7 +217,11 @@ def test_class_weights_hold_every_slice_to_a_floor(correction: Correction) -> No
 
 def test_a_grid_of_class_weights_counts_each_slice() -> None:
     found = rule(
-        AT_WARDS, objective=WORST, limits=(Limit("range(recall@B, by=site)", None, 0.3),), surface_steps=8, resamples=2
+        AT_WARDS,
+        objective=WORST,
+        limits=(Limit("range(recall@B, by=site)", None, 0.3),),
+        surface=Surface(8),
+        resamples=2,
     ).surface
     assert found is not None
     worst = [recalls_at_sites(one, 0).min() for one in found.weights]

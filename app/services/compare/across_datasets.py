@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.asked import ExpressionText, Level, Limits, Seed, Width
+from app.domain.asked import ExpressionText, Level, Limits, NonNegative, Seed
 from app.domain.decisions import ComparisonKind
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import (
@@ -86,7 +86,7 @@ class Tournament:
     models: Annotated[tuple[NamedModel, ...], Limits({"min_length": 2, "max_length": 20})]
     datasets: Annotated[tuple[NamedDataset, ...], Limits({"min_length": 1, "max_length": 100})]
     level: Annotated[Level, Limits({"gt": 0.5})] = 0.95
-    rope: Width = 0.01
+    rope: NonNegative = 0.01
     multiplicity: Adjustment = Adjustment.HOLM
     zeros: ZeroRule = ZeroRule.SPLIT
     tie_corrected: bool = True

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.asked import Level, Limits, NameText, Seed, Width
+from app.domain.asked import Level, Limits, NameText, NonNegative, Seed
 from app.domain.decisions import PairVerdict
 from app.domain.evaluation import Named
 from app.domain.findings import Finding
@@ -90,7 +90,7 @@ class NewComparison:
     metrics: tuple[str, ...] = ()
     baseline: Named | None = None
     level: Level = 0.95
-    rope: Width = 0.01
+    rope: NonNegative = 0.01
     paired: PairingMode = PairingMode.AUTO
     minimum_matched: Annotated[float, Limits({"gt": 0, "le": 1})] = 1.0
     multiplicity: Adjustment = Adjustment.HOLM

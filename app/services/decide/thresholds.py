@@ -16,7 +16,7 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
 from app.domain.inputs.samples import DecidedBy
-from app.domain.members import HIDDEN, LEFT_OUT, named, numbers, typed
+from app.domain.members import LEFT_OUT, named, numbers, typed
 from app.domain.slices import Places, places_of, refuse_unknown_slices, restricted
 from app.domain.wording import chance, number, percent
 from app.kernel.decide.class_weights import pareto_front, rules_on_grid, search_weights, simplex, simplex_size
@@ -192,6 +192,17 @@ class Limit:
     maximum: float | None = field(default=None, metadata=named("max"))
 
 
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """A grid of class weights of which all rules are wanted.
+
+    Attributes:
+        steps: Weights are positive multiples of 1 / steps with sum 1; 20 are 171 points of 3 classes.
+    """
+
+    steps: Annotated[int, Limits({"ge": 3, "le": 200})] = 20
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleQuestion:
     """The objective and constraints of a decision rule.
@@ -206,7 +217,8 @@ class RuleQuestion:
         guarantee: Two classes: choose only among thresholds at which the constraints are met in the population with
             this probability, such as 0.95.
         per_label: Labels: a threshold for each.
-        surface_steps: Of the grid of class weights of which all rules are wanted.
+        surface: Three or four classes: the objective and the recalls for every class weight of a grid, and which of
+            these rules no other one beats in one recall without losing in another.
     """
 
     objective: ExpressionText
@@ -217,7 +229,7 @@ class RuleQuestion:
     max_points: PointsAtMost = 1000
     guarantee: Annotated[float, Limits({"ge": 0.5, "lt": 1})] | None = None
     per_label: bool = False
-    surface_steps: int | None = field(default=None, metadata=HIDDEN)
+    surface: Surface | None = None
 
 
 def rules_of(identifier: UUID | None, source: MatrixInput, question: RuleQuestion) -> DecisionRule | LabelRules:
@@ -299,9 +311,9 @@ def _check_guarantee(source: MatrixInput, question: RuleQuestion, limits: Sequen
 
 def _check_surface(source: MatrixInput, question: RuleQuestion) -> None:
     """A grid of class weights that can be looked at in reasonable time."""
-    steps, size = question.surface_steps, len(source.labels)
-    if steps is None:
+    if question.surface is None:
         return
+    steps, size = question.surface.steps, len(source.labels)
     where = "/surface/steps"
     if not _FEWEST_ON_SURFACE <= size <= _MOST_ON_SURFACE:
         raise InvalidInput.at(
@@ -392,13 +404,12 @@ class _Search:
         return replace(self._answer(found, DecidedBy.ARGMAX), weights=weights, surface=self._surface(scores))
 
     def _surface(self, scores: Scores) -> RuleSurface | None:
-        steps = self.question.surface_steps
-        if steps is None:
+        if self.question.surface is None:
             return None
-        weights = simplex(scores.n_classes, steps)
+        weights = simplex(scores.n_classes, self.question.surface.steps)
         values, recalls = rules_on_grid(scores, self.wanted, weights)
         return RuleSurface(
-            steps=steps,
+            steps=self.question.surface.steps,
             labels=self.source.labels,
             weights=weights,
             objective=numbers(values[0]),

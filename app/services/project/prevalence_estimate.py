@@ -81,6 +81,9 @@ class PrevalenceEstimate:
     probabilities: Array | None = field(default=None, metadata=LEFT_OUT)
 
 
+_Count = Annotated[int, Limits({"ge": 0, "le": 2**53})]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Unlabelled:
     """Predictions on samples without labels: counts of predicted labels, or probabilities (N, K).
@@ -92,13 +95,7 @@ class Unlabelled:
         recalibrate: With probabilities: answer them for the new shares too.
     """
 
-    predicted: (
-        Annotated[
-            Mapping[SoughtText, Annotated[int, Limits({"ge": 0, "le": 2**53})]],
-            Limits({"min_length": 1, "max_length": 1000}),
-        ]
-        | None
-    ) = None
+    predicted: Annotated[Mapping[SoughtText, _Count], Limits({"min_length": 1, "max_length": 1000})] | None = None
     probabilities: Array | None = None
     old_prevalence: Shares | None = None
     recalibrate: bool = False

@@ -201,6 +201,7 @@ class Sweep:
 Shares = Annotated[Mapping[SoughtText, Share], Limits({"min_length": 1, "max_length": 1000})]
 _Ends = Annotated[tuple[Share, ...], Limits({"min_length": 2, "max_length": 2})]
 MOST_NAMED = 3
+_Ranges = Annotated[Mapping[SoughtText, _Ends], Limits({"min_length": 1, "max_length": MOST_NAMED})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,9 +219,7 @@ class Scenario:
 
     prevalence: Shares | None = None
     prevalence_samples: Annotated[float, Limits({"ge": 1})] | None = None
-    prevalence_range: (
-        Annotated[Mapping[SoughtText, _Ends], Limits({"min_length": 1, "max_length": MOST_NAMED})] | None
-    ) = None
+    prevalence_range: _Ranges | None = None
     sweep: Sweep | None = None
     recalibrate: bool = False
     old_prevalence: Shares | None = None

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
-from app.domain.asked import ExpressionText, Level, Limits, NameText, Width
+from app.domain.asked import ExpressionText, Level, Limits, NameText, NonNegative
 from app.domain.decisions import PairVerdict
 from app.domain.division import Column, Part, Where, columns_of, conditions_of, crossed, gathered, slice_text
 from app.domain.errors import InvalidInput, OutOfReach
@@ -98,7 +98,7 @@ class SlicesQuestion:
     reference: str | Where = REST
     minimum_samples: Annotated[int, Limits({"ge": 1})] = 30
     level: Level = 0.95
-    rope: Width = 0.01
+    rope: NonNegative = 0.01
     search: SearchQuestion | None = None
 
     def check(self) -> None:

@@ -19,7 +19,7 @@ from app.api.v1.requests.fields import (
     ReferenceField,
     RunField,
 )
-from app.domain.named_metrics import COMPARED
+from app.domain.named_metrics import COMPARED, EACH_RECALL, MOST_CLASSES_COMPARED
 from app.domain.options import check_one_sided
 from app.domain.rules import Demand
 from app.services.compare.across_datasets import Tournament
@@ -44,7 +44,8 @@ class ComparisonRequest(Asked, of=NewComparison):
         None,
         min_length=1,
         max_length=50,
-        description=f"When left out {', '.join(COMPARED)}; of inputs that are more than a matrix their headline.",
+        description=f"When left out {', '.join(COMPARED)}, and {EACH_RECALL} of two runs with at most "
+        f"{MOST_CLASSES_COMPARED} classes; of inputs that are more than a matrix their headline.",
     )
     cost_ranges: CostRangesField | None = None
     paired: Annotated[

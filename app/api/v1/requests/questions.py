@@ -23,7 +23,7 @@ from app.domain.errors import InvalidInput, NeedsScores
 from app.domain.inputs.matrices import MatrixInput
 from app.services.consistency import Aggregation, ReportedScores
 from app.services.decide.curves import CurveName, CurveQuestion
-from app.services.decide.thresholds import Limit, RuleQuestion
+from app.services.decide.thresholds import Limit, RuleQuestion, Surface
 from app.services.project.prevalence_estimate import Unlabelled
 from app.services.project.projection import Marked, Scenario, Sweep
 
@@ -183,15 +183,8 @@ class ConstraintField(Asked, of=Limit):
     """Bounds on a metric that the decision rule must meet."""
 
 
-class SurfaceField(Wire):
+class SurfaceField(Asked, of=Surface):
     """A grid of class weights of which all rules are wanted."""
-
-    steps: int = Field(
-        20,
-        ge=3,
-        le=200,
-        description="Weights are positive multiples of 1 / steps with sum 1; 20 are 171 points of 3 classes.",
-    )
 
 
 class ThresholdRequest(Asked, of=RuleQuestion):
@@ -199,15 +192,7 @@ class ThresholdRequest(Asked, of=RuleQuestion):
 
     limits: Annotated[list[ConstraintField], Field(max_length=20)]
     correction: Literal["optimism", "632", "none"]
-    surface: SurfaceField | None = Field(
-        None,
-        description="Three or four classes: the objective and the recalls for every class weight of a grid, and which "
-        "of these rules no other one beats in one recall without losing in another.",
-    )
-
-    def to_domain(self, **others: Any) -> Any:
-        """The question as the services know it."""
-        return super().to_domain(surface_steps=None if self.surface is None else self.surface.steps, **others)
+    surface: SurfaceField | None = None
 
 
 class InputThresholdRequest(ThresholdRequest):
