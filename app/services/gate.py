@@ -611,7 +611,12 @@ def _needed(one: RuleEstimate, threshold: float, alternative: Alternative) -> tu
     if isnan(one.level):
         return nan, nan
     error = (1.0 - one.level) / (2.0 if alternative is Alternative.TWO_SIDED else 1.0)
-    # Limits on one side say nothing of how far the value may be on the other.
+    # Limits on one side say nothing of how far the value may be on the other, where they stand at the end of its range.
+    match alternative:
+        case Alternative.GREATER:
+            one = replace(one, high=inf)
+        case Alternative.LESS:
+            one = replace(one, low=-inf)
     settled, at_least = samples_to_settle(one, threshold, one.samples, error=error, power=_POWER)
     return settled, at_least if alternative is Alternative.TWO_SIDED else inf
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from app.api.answers import write_json
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
@@ -130,6 +130,20 @@ def test_passing_takes_no_correction() -> None:
     alone, among = (check(stated, record) for stated in (rule("recall@0", min=0.8), rule("recall@*", min=0.8)))
     assert (alone.verdict, among.verdict) == (Verdict.PASS, Verdict.PASS)
     assert among.results[0].low == alone.results[0].low
+
+
+@pytest.mark.parametrize(("side", "demand"), [("greater", {"min": 0.45}), ("less", {"max": 0.55})])
+def test_a_limit_on_one_side_is_settled_by_as_many_samples_as_the_same_one_of_two(
+    side: str, demand: dict[str, Any]
+) -> None:
+    """At 1/2 the limits of both sides say the same of one sample, and so does the textbook on sizes of samples."""
+    record = kept([[50, 50], [50, 50]])
+    one, both = (
+        check(rule("accuracy", level=level, **demand, **other), record).results[0]
+        for level, other in ((0.95, {"alternative": side}), (0.9, {}))
+    )
+    assert one.needed_samples == both.needed_samples
+    assert one.needed_samples == pytest.approx(((norm.isf(0.05) + norm.isf(0.2)) * 0.5 / 0.05) ** 2, rel=0.02)
 
 
 def test_equivalence_can_fail_on_either_side() -> None:
