@@ -11,8 +11,8 @@ import pytest
 from app.kernel.causes import Sensitivities, Split, numeric, of_gradient, of_rate, split
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.families.agreement import cohen_kappa
-from app.kernel.metrics.families.averages import macro_f1
-from app.kernel.metrics.proportion import ConfusionCells, Proportion
+from app.kernel.metrics.families.averages import accuracy, macro_f1
+from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Proportion
 from app.kernel.numerics.arrays import Array
 
 Matrix = list[list[Fraction]]
@@ -155,6 +155,19 @@ def test_beyond_twelve_classes_the_rows_that_matter_least_are_one() -> None:
     assert found.values[-1] == pytest.approx(0.0, abs=1e-15)
     values = _precision(3)(Table(counts))
     assert found.values.sum() == pytest.approx(values[0] - values[1], abs=1e-14)
+
+
+def test_rows_of_rare_classes_matter_as_little_as_their_share() -> None:
+    """Of accuracy a row matters by its share times what its recall moves by: three rare classes go from all wrong to
+    all right, eleven frequent ones from .8 to .9.
+    """
+    sizes = np.array([10.0] * 3 + [1000.0] * 11)
+    recalls = np.array([[1.0] * 3 + [0.9] * 11, [0.0] * 3 + [0.8] * 11])
+    wrong = (sizes * (1.0 - recalls) / 13)[..., None] * (1.0 - np.eye(14))
+    counts = wrong + (sizes * recalls)[..., None] * np.eye(14)
+    found = one_split(counts, accuracy.compute, of_rate(ACCURACY))
+    assert found is not None
+    assert found.rows[-1] == (0, 1, 2)
 
 
 def test_a_class_that_one_matrix_lacks_leaves_no_parts_and_one_that_both_lack_is_no_factor() -> None:

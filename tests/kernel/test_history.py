@@ -80,6 +80,25 @@ def test_after_a_change_the_band_starts_anew_and_the_next_needs_more() -> None:
     assert band(found, 50)[0] < 0.8 < band(found, 50)[1] < 0.9
 
 
+def test_of_values_that_share_samples_too_what_was_before_a_change_plays_no_part() -> None:
+    """The band after a change is that of a series that begins there, at the rate of error that is left for it."""
+    values = 0.9 + ERROR * np.random.default_rng(3).normal(size=60) - 0.1 * (np.arange(60) >= 30)
+    blocks = np.arange(60) // 6
+    shared = ERROR**2 * np.where(blocks[:, None] == blocks, 0.7 + 0.3 * np.eye(60), 0.0)
+
+    def history_from(start: int, alpha: float) -> History:
+        size = 60 - start
+        given = np.full(size, ERROR), np.full(size, 500.0)
+        return History(values[start:], *given, alpha=alpha, covariances=shared[start:, start:])
+
+    whole = history_from(0, 0.05)
+    (change,) = whole.changes
+    start = change.after + 1
+    # From 1 / (1 * 2) to 1 / (2 * 3) of it.
+    alone, later = history_from(start, 0.05 / 3), np.arange(change.claimed + 1, 60)
+    assert whole.bands(later) == pytest.approx(alone.bands(later - start))
+
+
 @pytest.mark.parametrize("first", [0.0, 3.5])
 def test_ten_thousand_values_take_a_tenth_of_a_second(first: float) -> None:
     """Also where the first is so far out that a change is near at every value after it."""
