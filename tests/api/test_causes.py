@@ -133,6 +133,17 @@ def test_a_loss_is_split_into_prevalence_calibration_and_refinement(client: http
     assert "refinement" in text
 
 
+def test_calibration_has_no_limits_beside_a_run_whose_probabilities_are_true(client: httpx.Client) -> None:
+    """Scores of both classes are normal and 1.5 apart, so that log odds are 1.5 times a score."""
+    sure, true = (
+        str(create(client, evaluation(model=name, input=given))["id"])
+        for name, given in (("sure", probabilities(1, 0.5, 4.0)), ("true", probabilities(2, 0.5, 1.5)))
+    )
+    causes = only(explained(client, sure, true, metrics=["log_loss"], baseline=true), "log_loss")["causes"]
+    known = {one["factor"]: (one["low"] is not None, one["high"] is not None) for one in causes["items"]}
+    assert known == {"prevalence": (True, True), "calibration": (False, False), "refinement": (True, True)}
+
+
 def test_a_slice_and_the_rest_have_the_causes_of_two_runs_on_them(client: httpx.Client) -> None:
     sure, usual = probabilities(1, 0.25, 4.0), probabilities(2, 0.4, 2.5)
     both = {name: sure[name] + usual[name] for name in ("y_true", "probabilities")}

@@ -6,6 +6,7 @@ import pytest
 from app.domain.evaluation import DatasetRef, ModelRef
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.uncertainty.draws import Alternative
 from app.services.compare.across_datasets import Tournament
 from app.services.estimands import parse_estimands
 from app.services.runs.matrix_draws import draw_independent, errors_in_one
@@ -132,6 +133,15 @@ def test_the_winner_has_limits_that_allow_for_having_been_picked(bench: Bench) -
     ends = f"; as many as here would show {winner['fresh_low']:.3f} to {winner['fresh_high']:.3f}."
     assert winner["message"].endswith(ends)
     assert all(line["may_be_best"] for line in board["items"]) or board["items"][-1]["may_be_best"] is False
+
+
+def test_limits_of_the_winner_are_two_sided_whatever_those_of_the_lines_are(bench: Bench) -> None:
+    equal_runs(bench, np.random.default_rng(0), 10, 500, 0.1)
+    one_sided, usual = (
+        bench.rank("accuracy", alternative=side) for side in (Alternative.GREATER, Alternative.TWO_SIDED)
+    )
+    assert one_sided["items"][0]["low"] > usual["items"][0]["low"]
+    assert one_sided["winner"] == usual["winner"]
 
 
 @pytest.mark.parametrize("metric", ["accuracy", pytest.param("mean(accuracy)", id="computed for all")])

@@ -255,6 +255,15 @@ def test_the_reference_is_not_held_against_itself() -> None:
     assert difference.reason == "it is what the others are held against"
 
 
+@pytest.mark.parametrize("reference", ["rest", "overall"])
+def test_a_slice_of_which_the_rest_is_one_group_is_left_out_whatever_it_is_held_against(reference: str) -> None:
+    samples, site = SAMPLES, attributes_of(CLINIC)["site"]
+    groups = np.where(site == "A", np.arange(samples.size), -1)
+    source = classified(samples.truth, samples.predicted, {"a": site == "A"}, groups=groups)
+    found = judged(source, by=("a",), metrics=("accuracy",), reference=reference)
+    assert [one.where for one in found.left_out] == [{"a": False}, {"a": True}]
+
+
 def test_groups_count_as_one_each() -> None:
     samples = SAMPLES
     twice = {name: np.repeat(column, 4) for name, column in attributes_of(CLINIC).items()}
