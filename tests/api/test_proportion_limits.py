@@ -123,6 +123,7 @@ def test_gates_hold_the_limits_of_the_method_against_the_limit(client: httpx.Cli
     [
         {"metric": "h_mean", "min": 0.5},
         {"metric": "mean(recall@*)", "min": 0.5},
+        {"metric": "min(recall@0, h_mean)", "min": 0.5},
         {"metric": "recall@0", "not_worse_than": "baseline"},
         {"metric": "recall@0", "min": 0.5, "bound": "value"},
     ],

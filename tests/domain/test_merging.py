@@ -158,6 +158,14 @@ def test_labels_of_all_are_those_of_the_whole() -> None:
     assert told(found) == told(read(Predictions, columns, {}, slice(4)))
 
 
+def test_of_equal_outputs_the_first_in_the_order_of_all_decides() -> None:
+    columns = {"y_true": CLASSES[TRUE[:4]], "probabilities": np.tile([0.4, 0.4, 0.2], (4, 1)), "sample_ids": IDS[:4]}
+    turned = {**columns, "probabilities": columns["probabilities"][:, ::-1]}
+    first = read(Probabilities, columns, {"labels": ["c", "b", "a"]}, slice(2))
+    second = read(Probabilities, turned, {"labels": ["a", "b", "c"]}, slice(2, 4))
+    assert told(merged([first, second])) == told(read(Probabilities, columns, {"labels": ["c", "b", "a"]}, slice(4)))
+
+
 def test_matrices_are_added_with_their_labels_in_one_order() -> None:
     first = ConfusionMatrix(matrix=[[5, 1], [2, 7]], labels=["well", "ill"]).read("")
     second = ConfusionMatrix(matrix=[[10, 20], [30, 40]], labels=["ill", "well"], positive="ill").read("")

@@ -174,11 +174,13 @@ def test_shares_that_are_not_all_or_none_do_not_read_so() -> None:
         "more than 99 %",
         "100 %",
     ]
-    drawn = [chance(one) for one in (0.0, 0.004, 0.5, 0.991, 1.0, None)]
+    drawn = [chance(one) for one in (0.0, 0.004, 0.01, 0.5, 0.99, 0.991, 1.0, None)]
     assert drawn == [
         "<1 %",
         "<1 %",
+        "1 %",
         "50 %",
+        "99 %",
         ">99 %",
         ">99 %",
         "-",
