@@ -180,6 +180,15 @@ def test_a_quota_holds_over_restarts(client: httpx.Client, settings: Settings) -
     assert 0 < int(reply.headers["retry-after"]) <= 86_401
 
 
+def test_a_quota_begins_anew_each_day(client: httpx.Client, settings: Settings, database_url: str) -> None:
+    made = make(client, daily_quota=1)
+    headers = bearer(made["key"])
+    with Served(settings) as other, httpx.Client(base_url=other, headers=headers, timeout=60) as stopped:
+        assert stopped.get("/v1/models").status_code == 200
+    execute(database_url, "UPDATE key_usage SET day = day - 1 WHERE key_id = :id", id=made["id"])
+    assert client.get("/v1/models", headers=headers).status_code == 200
+
+
 def test_a_refused_request_keeps_nothing(client: httpx.Client) -> None:
     headers = bearer(make(client, scopes=["write"], rate="1/hour", project="counted")["key"])
     assert client.post("/v1/evaluations", json=evaluation(), headers=headers).status_code == 201

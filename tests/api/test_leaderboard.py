@@ -91,10 +91,11 @@ def test_the_luck_of_the_winner(client: httpx.Client) -> None:
     assert abs(winner["expected_optimism"] - 0.020) < 0.003
     assert winner["corrected_value"] == pytest.approx(winner["value"] - winner["expected_optimism"])
     assert "luck" in winner["message"]
-    # Who was removed was judged all the same; one that comes back counts once.
+    # Who was removed was judged all the same; one that comes back counts once, and one that goes elsewhere still does.
     for removed in ids[:5]:
         assert client.delete(f"/v1/evaluations/{removed}").status_code == 204
     create(client, run("m0", name, [[225, 25], [25, 225]]))
+    create(client, run("m1", f"not {name}", [[225, 25], [25, 225]]))
     fewer = leaderboard(client, name, metric="accuracy")
     assert (len(fewer["items"]), fewer["winner"]["among"]) == (6, 10)
     assert abs(fewer["winner"]["expected_optimism"] - 0.020) < 0.003

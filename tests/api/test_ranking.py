@@ -242,6 +242,8 @@ def test_what_was_not_retrieved_has_no_place(client: httpx.Client) -> None:
             gap for gap in answer["undefined"] if gap["metric"] == "mean_rank"
         ).items()
         assert (answer["input"]["not_retrieved"], answer["input"]["unjudged"]) == (1, 1)
+        (unjudged,) = (one["message"] for one in answer["findings"] if one["code"] == "unjudged_items")
+        assert unjudged.startswith("20.0 % of the retrieved items were not judged")
         assert "mean_rank" not in answer["queries"]["spread"]
 
 
