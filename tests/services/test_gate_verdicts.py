@@ -152,6 +152,15 @@ def test_equivalence_can_fail_on_either_side() -> None:
     assert (result.verdict, result.level, result.decided_on.level) == (Verdict.FAIL, 0.95, 0.975)
 
 
+def test_an_open_equivalence_is_settled_by_what_excludes_the_nearer_limit() -> None:
+    """Candidate and baseline in each other's place, that is the limit of a difference that is not worse."""
+    better, other = kept([[180, 20], [20, 180]]), kept([[176, 24], [24, 176]], "b", "other")
+    (equal,) = check(rule("accuracy", equivalent_to="baseline", margin=0.04), better, other).results
+    (no_worse,) = check(rule("accuracy", not_worse_than="baseline", margin=0.04), other, better).results
+    assert equal.needed_samples is not None
+    assert equal.needed_samples == no_worse.needed_samples
+
+
 def test_of_equal_verdicts_the_class_nearest_to_failing_decides() -> None:
     record = kept([[90, 6, 4], [1, 98, 1], [3, 5, 92]])
     for stated, worst in ((rule("recall@*", min=0.5), "recall@0"), (rule("fnr@*", max=0.5), "fnr@0")):

@@ -197,6 +197,16 @@ def test_p_of_rates_are_adjusted_by_their_exact_mid_p() -> None:
         assert value.difference.p_adjusted == pytest.approx(max(expected, value.difference.p_value), rel=1e-6)
 
 
+def test_an_adjusted_p_is_never_below_the_p_that_goes_with_the_limits() -> None:
+    """Fisher's mid-p of 38 and 30 of 40 is smaller than the p at which a limit of their difference touches 0."""
+    predicted = np.concatenate([np.arange(40) < 38, np.arange(40) < 30])
+    lab = np.repeat(["x", "y"], 40)
+    found = judged(classified(np.ones(80), predicted, {"lab": lab}), by=("lab",), metrics=("recall@D",))
+    difference = of(found, "recall@D", lab="x").difference
+    table = stats.hypergeom(80, 68, 40)
+    assert 2 * (table.sf(38) + table.pmf(38) / 2) < difference.p_value == difference.p_adjusted
+
+
 def test_against_all_samples_a_rate_has_its_difference_to_the_rest_in_part() -> None:
     rest, overall = (
         of(judged(by=("site",), metrics=("recall@D", "h_mean"), reference=reference), "recall@D", site="C")

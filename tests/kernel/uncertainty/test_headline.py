@@ -13,7 +13,15 @@ from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.closed_forms import Headlines, Method, OverallInterval
 from app.kernel.uncertainty.designs import Given, Independent, NoLimits, catalogue_rates, gradients_of, headline_metrics
-from app.kernel.uncertainty.intervals import jeffreys, limits_around, mean_limits, two_sided_z, wilson
+from app.kernel.uncertainty.intervals import (
+    independent,
+    jeffreys,
+    limits_around,
+    mean_limits,
+    share_limits,
+    two_sided_z,
+    wilson,
+)
 from app.kernel.uncertainty.simulation import RowPosterior
 from tests.bank import each
 from tests.kernel.uncertainty.resampled import posterior_intervals
@@ -118,6 +126,13 @@ def test_several_recalls_of_zero_stand_at_their_upper_limits() -> None:
     ends = mean_limits(rates, low, high, np.full(3, 1000.0))
     assert ends[2].tolist() == pytest.approx([0.0, 3 / (5 + 10 + 2)])
     assert ends[1].tolist() == pytest.approx([0.0, (0.2 * 0.1 * 0.5) ** (1 / 3)])
+
+
+def test_a_class_without_a_share_has_no_part_in_limits_of_accuracy_at_other_shares() -> None:
+    rates, sizes, shares = np.array([0.9, 0.7, 0.4]), np.array([20.0, 30.0, 10.0]), np.array([0.3, 0.7, 0.0])
+    low, high = jeffreys(rates * sizes, sizes)
+    whole, two = (share_limits(rates[:k], low[:k], high[:k], sizes[:k], shares[:k], 0.95, independent) for k in (3, 2))
+    assert whole.tolist() == pytest.approx(two.tolist(), rel=1e-12)
 
 
 @pytest.mark.parametrize(
