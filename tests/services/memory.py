@@ -341,6 +341,7 @@ def labelled(truth: Any, predicted: Any, ids: Any = None, groups: Any = None, **
         labels=members.get("labels"),
         sample_ids=list(range(size)) if ids is None else list(ids),
         group_ids=groups,
+        sample_weight=members.get("weights"),
     ).read("/input")
 
 

@@ -61,6 +61,37 @@ def test_nothing_gained_is_zero_without_a_sign() -> None:
     assert str(found.objective.gain) == "0.0"
 
 
+def test_searches_in_resamples_choose_among_equal_rules_as_the_search_did() -> None:
+    y = np.repeat([0, 1], [90, 10])
+    score = np.where(y == 1, 0.8, 0.0) + np.linspace(0.0, 0.1, 100)
+    found = rule(source_of(y, np.stack([1.0 - score, score], axis=1)))
+    # The rule that divides all samples divides those of every resample.
+    assert (found.low, found.high) == (found.threshold, found.threshold)
+    assert found.objective.corrected is not None
+    assert found.objective.corrected.value == 1.0
+
+
+# 2 false alarms among 30 and 9 hits among 10, with a score for each outcome of an earlier decision.
+OUTCOME = np.repeat([0.1, 0.9, 0.1, 0.9], [28, 2, 1, 9])
+OF_OUTCOMES = source_of(np.repeat([0, 1], [30, 10]), np.stack([1.0 - OUTCOME, OUTCOME], axis=1))
+
+
+def test_the_probability_of_a_limit_of_a_ratio_is_that_of_the_rates_it_is_of() -> None:
+    found = rule(OF_OUTCOMES, objective="recall", limits=(Limit("positive_likelihood_ratio", 3.0, None),))
+    assert found.constraints_probability is not None
+    random = np.random.default_rng(0)
+    hits, alarms = random.beta(9.5, 1.5, 100_000), random.beta(2.5, 28.5, 100_000)
+    assert found.constraints_probability == pytest.approx(np.mean(hits >= 3.0 * alarms), abs=0.03)
+
+
+def test_what_is_infinite_is_not_corrected() -> None:
+    y = np.repeat([0, 1], [30, 10])
+    score = np.where(y == 1, 0.8, 0.2) + np.linspace(-0.1, 0.1, 40)
+    found = rule(source_of(y, np.stack([1.0 - score, score], axis=1)), objective="diagnostic_odds_ratio")
+    assert found.objective.corrected is None
+    assert "It is not corrected: it is infinite or undefined" in found.note
+
+
 def test_a_guarantee_asks_for_more_on_the_data() -> None:
     plain, sure = rule(limits=SPECIFIC), rule(limits=SPECIFIC, guarantee=0.95)
     (entry,) = sure.constraints

@@ -188,6 +188,19 @@ def test_a_check_says_which_limits_are_not_to_be_trusted(bench: Bench) -> None:
     assert "findings" not in bench.check([rule("h_mean", min=0.1), rule("accuracy", min=0.1)], fine)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_few_samples_are_few_whatever_they_weigh(bench: Bench, grouped: bool) -> None:
+    few, many = (np.repeat([0, 0, 1, 1], sizes) for sizes in ([40, 10, 1, 3], [40, 10, 6, 54]))
+    said = []
+    for place, (truth, weight) in enumerate([(few, 10.0), (many, 0.01)]):
+        predicted, weights = np.roll(truth, 5), (weight * np.linspace(0.9, 1.1, truth.size)).tolist()
+        groups = (np.arange(truth.size) // 2).tolist() if grouped else None
+        record = bench.keep(labelled(truth, predicted, weights=weights, groups=groups), str(place))
+        found = bench.check([rule("gps(recall@*, precision@1)", min=0.1)], record)
+        said.append([one["code"] for one in found.get("findings", [])])
+    assert said == [["intervals_of_few_samples"], []]
+
+
 def test_the_best_of_many_is_told_what_to_expect_of_it_on_new_samples() -> None:
     """As the leaderboard has it; of the others, and of one model alone, there is nothing to tell."""
     bench, random = Bench(), np.random.default_rng(5)

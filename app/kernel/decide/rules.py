@@ -13,8 +13,9 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.expression import Combination, Expression, OverSlices, compute, value_over_slices
-from app.kernel.numerics.arrays import Array, Mask
+from app.kernel.metrics.card import Scale
+from app.kernel.metrics.expression import Combination, Expression, Measure, OverSlices, compute, value_over_slices
+from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.rankings import Positions
 from app.kernel.uncertainty.draws import Shares
 from app.kernel.uncertainty.simulation import RowPosterior
@@ -97,6 +98,21 @@ class Constraint:
         found: Array = np.minimum(below, above) + np.zeros(values.shape)
         return found
 
+    @property
+    def of_ratio(self) -> bool:
+        """Are equal steps of the values equal factors?"""
+        of = self.of.expression
+        return isinstance(of, Measure) and of.metric.card.inference.scale is Scale.LOG
+
+    def on_scale(self, values: Array) -> Array:
+        """Values (...) as they are moved: ratios by their logarithms."""
+        with silently():
+            return np.log(values) if self.of_ratio else values
+
+    def off_scale(self, moved: Array) -> Array:
+        """The inverse of ``on_scale``."""
+        return np.exp(moved) if self.of_ratio else moved
+
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
@@ -167,7 +183,7 @@ class SearchedAgain(Generic[Rule]):
     Attributes:
         rules: Those of the resamples in which there is one.
         corrected: Value on the data less the optimism of the search.
-        optimism: (c) mean excess of the constraints in resamples over the data, due to the search.
+        optimism: (c) mean excess of the constraints in resamples over the data, due to the search, on their scales.
     """
 
     rules: Sequence[Rule]
@@ -232,7 +248,11 @@ def search_again(
     method = wanted.correction
     if method is Correction.NONE:
         return None
-    rules, gaps, outside = list[Rule](), list[Array](), list[float]()
+    rules, gaps, outside = list[Rule](), list[list[Array]](), list[float]()
+
+    def on_scales(values: Array) -> list[Array]:
+        return [values[0], *(one.on_scale(own) for one, own in zip(wanted.constraints, values[1:], strict=True))]
+
     for _ in range(wanted.resamples):
         times = np.zeros(sum(side.size for side in sides))
         for side in sides:
@@ -243,20 +263,27 @@ def search_again(
         except NoFeasibleRule:
             continue
         rules.append(rule)
-        gaps.append(values - values_of(rule, None))
+        with silently():
+            gaps.append([*map(np.subtract, on_scales(values), on_scales(values_of(rule, None)))])
         if method is Correction.B632:
             outside.append(float(values_of(rule, (times == 0).astype(np.float64))[0]))
     if not rules:
         raise NoFeasibleRule("no resample has a rule that meets the constraints")
-    optimism, *of_constraints = (_mean(gap) for gap in np.transpose(gaps))
+    excess, *of_constraints = np.transpose(gaps)
+    optimism = _mean(excess)
     value = 0.368 * apparent + 0.632 * _mean(np.array(outside)) if outside else apparent - optimism
     corrected = Corrected(value, apparent - value, method, len(rules), wanted.seed)
-    return SearchedAgain(rules, corrected, np.array(of_constraints))
+    return SearchedAgain(rules, corrected, np.array([_finite_mean(one) for one in of_constraints]))
 
 
 def _mean(values: Array) -> float:
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")
+
+
+def _finite_mean(values: Array) -> float:
+    """Mean of the values that are finite; 0 without any."""
+    return float(values.mean(where=np.isfinite(values))) if np.isfinite(values).any() else 0.0
 
 
 _DRAWS = 4000
@@ -270,15 +297,15 @@ def constraint_probabilities(
     Args:
         counts: Counts of the independent samples on which the rule was chosen.
         constraints: At least one.
-        optimism: (m) excess of each constraint due to the search.
+        optimism: (m) excess of each constraint due to the search, on its scale.
         seed: Seed of the draws.
     """
     random = np.random.default_rng(seed)
     table = Table(RowPosterior(counts, shares=Shares.SAMPLED).matrices(_DRAWS, random))
     met = np.empty((len(constraints), _DRAWS), dtype=bool)
     for row, constraint, luck in zip(met, constraints, optimism.tolist(), strict=True):
-        drawn = compute(constraint.of.expression, table)
-        shift = float(compute(constraint.of.expression, Table(counts))) - luck - _mean(drawn)
-        # The draws keep their spread; their mean is shifted by the optimism.
-        row[:] = constraint.keeps(drawn + shift)
+        drawn, found = (constraint.on_scale(compute(constraint.of.expression, one)) for one in (table, Table(counts)))
+        # The draws keep their spread; their mean is shifted by the optimism. What is infinite has no place to shift to.
+        shift = (0.0 if np.isinf(found) else float(found) - _finite_mean(drawn)) - luck
+        row[:] = constraint.keeps(constraint.off_scale(drawn + shift))
     return tuple(met.mean(axis=1).tolist()), float(met.all(axis=0).mean())

@@ -320,7 +320,8 @@ def search_threshold(
         known, required = guaranteed(cuts.counts, wanted.constraints, 1.0 - guarantee, wanted.seed)
         allowed = allowed & known
     middle = default_threshold if default_threshold is not None else float(np.median(cuts.thresholds))
-    chosen = _best(wanted.rated(values, allowed), np.abs(cuts.thresholds - middle))
+    distances = np.abs(cuts.thresholds - middle)
+    chosen = _best(wanted.rated(values, allowed), distances)
     return ThresholdRule(
         threshold=float(cuts.thresholds[chosen]),
         values=values[:, chosen],
@@ -329,23 +330,26 @@ def search_threshold(
         thresholds=cuts.thresholds,
         objectives=values[0],
         feasible=allowed,
-        again=_again(replace(wanted, constraints=required), cuts, chosen, values),
+        again=_again(replace(wanted, constraints=required), cuts, chosen, values, distances),
         required=required,
     )
 
 
-def _again(wanted: Wanted, cuts: CutMatrices, chosen: int, values: Array) -> SearchedAgain[int] | None:
-    """Repeat the search among cuts, whose values (1 + c, g + 1) are known on the data, in resamples."""
+def _again(
+    wanted: Wanted, cuts: CutMatrices, chosen: int, values: Array, distances: Array
+) -> SearchedAgain[int] | None:
+    """Repeat the search in resamples among cuts, whose values (1 + c, g + 1) are known on the data, and whose distances
+    (g + 1) from the default decide between equally good ones.
+    """
     states, members = np.arange(cuts.bounds.size), cuts.ranking.members
     if states.size > _CUTS_RESAMPLED:
         states = np.unique(np.append(np.linspace(0, states[-1], _CUTS_RESAMPLED).astype(np.intp), chosen))
     # The kept cuts end with the one that predicts everything.
-    bounds, thresholds = cuts.bounds[states], cuts.thresholds[states]
-    middle = np.abs(thresholds - float(np.median(thresholds)))
+    bounds, away = cuts.bounds[states], distances[states]
 
     def found_in(times: Array) -> tuple[int, Array]:
         here = wanted.values(cuts.drawn(times, bounds))
-        place = _best(wanted.rated(here), middle)
+        place = _best(wanted.rated(here), away)
         return int(states[place]), here[:, place]
 
     def values_of(cut: int, times: Array | None) -> Array:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -426,6 +427,8 @@ class _Search:
             numbers(np.array(values)) for values in (found.values, [run.of(one)[0] for one in self.expressions])
         )
         each, together = self._chances(found)
+        # What is infinite has no optimism that could be told.
+        corrected = found.corrected if found.corrected and isfinite(found.corrected.value) else None
         gain = None
         if value is not None and default is not None:
             gain = value - default if wanted.maximize else default - value
@@ -439,7 +442,7 @@ class _Search:
                 default=default,
                 better=Better.HIGHER if wanted.maximize else Better.LOWER,
                 gain=gain,
-                corrected=found.corrected,
+                corrected=corrected,
             ),
             constraints=[
                 RuleConstraint(metric=limit.metric, value=value, default=other, probability=chance, required=needed)
@@ -451,7 +454,7 @@ class _Search:
             guarantee=question.guarantee,
             confusion_matrix=found.counts,
             default_confusion_matrix=self.source.counts,
-            note=" ".join(self._notes(found.corrected, together)),
+            note=" ".join(self._notes(corrected, together, searched=found.corrected is not None)),
         )
 
     def _chances(self, found: FoundRule[Any]) -> tuple[Sequence[float | None], float | None]:
@@ -462,10 +465,11 @@ class _Search:
             return [None] * len(constraints), None
         return constraint_probabilities(found.counts, constraints, again.optimism, self.question.seed)
 
-    def _notes(self, corrected: Corrected | None, together: float | None) -> list[str]:
+    def _notes(self, corrected: Corrected | None, together: float | None, *, searched: bool) -> list[str]:
         notes = ["The rule was chosen on the samples that its value is computed from, so the value is optimistic."]
         if corrected is None:
-            notes.append(self._why_not_corrected())
+            infinite = "It is not corrected: it is infinite or undefined under this rule, or in resamples."
+            notes.append(infinite if searched else self._why_not_corrected())
         else:
             notes.append(
                 f"The same search in {corrected.resamples} resamples puts the optimism at "

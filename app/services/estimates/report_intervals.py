@@ -316,8 +316,7 @@ def _stretched(estimates: Mapping[str, Estimate]) -> Iterator[Finding]:
 
 def everything_findings(found: ReportEstimates, run: RunData, options: Options) -> tuple[Finding, ...]:
     """Return findings on the intervals of all metrics of a matrix."""
-    counts = run.source.counts if run.weighted is None else run.weighted.samples
-    cautious = caution_findings(counts, run.source.labels, options.sampling.prior)
+    cautious = caution_findings(run.sampled, run.source.labels, options.sampling.prior)
     return (*cautious, *_stretched(found.by_name))
 
 
@@ -338,7 +337,7 @@ def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Fi
     areas = [one for one in scored if any(leaf.metric is roc_auc for leaf in measures(one.expression))]
     said: Sequence[tuple[Iterable[Estimand], Iterable[Finding]]] = (
         (closed, headline_cautions(run.source, Options())),
-        (simulated, caution_findings(run.source.counts, run.source.labels)),
+        (simulated, caution_findings(run.sampled, run.source.labels)),
         (scored, _few_effective_samples(names, run)),
         (scored, _about_biased(scored, run)),
         (areas, _few_members(run)),

@@ -340,6 +340,10 @@ class RunData:
         """
         if not self.source.is_weighted or self.source.is_grouped or self.source.task is not None:
             return None
+        return self._in_weights
+
+    @cached_property
+    def _in_weights(self) -> WeightedCounts:
         samples = self.source.known_samples
         if samples.weights is None:
             raise ValueError("expected the samples with their weights")
@@ -351,6 +355,12 @@ class RunData:
                 self.n_classes,
             )
         return WeightedCounts.of(samples.truth, samples.predicted, samples.weights, self.n_classes)
+
+    @property
+    def sampled(self) -> Array:
+        """Numbers of samples (K, K), whatever they weigh; their weights where they are not at hand."""
+        samples = self.source.samples
+        return self.source.counts if samples is None or samples.weights is None else self._in_weights.samples
 
     @property
     def squares(self) -> Array | None:

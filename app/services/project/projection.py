@@ -520,9 +520,9 @@ class ProjectedRun:
                 "points."
             ]
         if not from_samples:
-            source = self.data.source
-            counts = source.counts if self.data.weighted is None else self.data.weighted.samples
-            return [] if source.is_grouped else [one.message for one in caution_findings(counts, source.labels)]
+            if self.data.source.is_grouped:
+                return []
+            return [one.message for one in caution_findings(self.data.sampled, self.data.source.labels)]
         biased = [one.text for one in estimands if is_biased(one.expression) and not shares.leave(one)]
         if not biased:
             return []
