@@ -50,6 +50,19 @@ def test_a_class_that_became_rarer_is_the_cause_and_the_parts_are_those_by_hand(
     )
 
 
+def test_a_class_whose_share_is_the_same_is_not_what_became_rarer(client: httpx.Client) -> None:
+    """A tenth of class 1 is taken for class 0, and none of class 2: fewer of class 1 leave class 0 alone."""
+    before, after = [[270, 0, 30], [60, 540, 0], [0, 0, 100]], [[270, 0, 30], [10, 90, 0], [0, 0, 600]]
+    runs = keep(client, after, "new"), keep(client, before, "old")
+    answer = explained(client, *runs, metrics=["precision@0"], baseline=runs[1])
+    said = "because 1 became rarer (60 % to 10 %, 600 of 1,000 to 100 of 1,000)"
+    assert only(answer, "precision@0")["causes"]["because"].endswith(said)
+    shares = {"prevalence": {"0": 0.3, "1": 0.1, "2": 0.6}, "metrics": ["precision@0"]}
+    projected = client.post(f"/v1/evaluations/{runs[1]}/projections", json=shares).json()
+    causes = projected["metrics"]["precision@0"]["causes"]
+    assert causes["because"] == "all of it because 1 becomes rarer (60 % to 10 %)"
+
+
 def test_a_waterfall_has_the_parts_one_after_the_other(client: httpx.Client) -> None:
     after, before = keep(client, AFTER, "new"), keep(client, BEFORE, "old")
     answer = explained(client, after, before, metrics=["precision@1", "accuracy"], baseline=before)

@@ -375,12 +375,11 @@ def _moved(counts: Array, labels: Sequence[str], estimand: Estimand, lead: Cause
 
 
 def _moved_class(estimand: Estimand, after: Array, before: Array) -> int:
-    """Return the class whose share (K) a sentence names: that of the metric, else the one that moved most; of two
-    classes, which move alike, the rarer one.
+    """Return the class whose share (K) a sentence names: that of the metric if it moved, else the one that moved most;
+    of two classes, which move alike, the rarer one.
     """
     classes = {leaf.of for leaf in measures(estimand.expression) if isinstance(leaf.of, int)}
-    if len(classes) == 1:
-        return classes.pop()
-    if len(after) == 2:
-        return int((after + before).argmin())
-    return int(np.abs(after - before).argmax())
+    moves = np.abs(after - before)
+    if len(classes) == 1 and moves[of := classes.pop()] > NOISE:
+        return of
+    return int((after + before).argmin() if len(after) == 2 else moves.argmax())
