@@ -81,6 +81,16 @@ def test_what_cannot_be_swept(client: httpx.Client, sweep: Json) -> None:
     check_problem(client.post("/v1/bounds/h-mean", json=body), 422, "invalid_request")
 
 
+@pytest.mark.parametrize(("recall", "reachable"), [(0.5, True), (0.49, False)])
+def test_a_class_at_the_critical_recall_lets_the_target_be_reached(
+    client: httpx.Client, recall: float, reachable: bool
+) -> None:
+    """2 / (1/r + 1) is 2/3 at a recall of a half."""
+    answer = ask(client, "bounds/h-mean", BoundsOfWeakClasses, classes=2, weak=1, weak_recall=recall, target=2 / 3)
+    assert answer["critical_recall"] == 0.5
+    assert answer["target_reachable"] is reachable
+
+
 def test_a_sweep_of_very_many_classes_is_refused(client: httpx.Client) -> None:
     body = {"classes": 1_000_000, "weak": 1, "recall_sweep": {}}
     check_problem(client.post("/v1/bounds/h-mean", json=body), 422, "invalid_request")

@@ -278,6 +278,26 @@ def test_kappas_of_independent_runs(client: httpx.Client) -> None:
     assert "omnibus" not in found["mcc"]
 
 
+@pytest.mark.parametrize(("row", "weights"), [([40, 160], None), ([20, 80], np.linspace(0.5, 1.5, 200).tolist())])
+def test_kappas_at_other_shares_or_of_weights_have_no_such_test(
+    client: httpx.Client, row: list[int], weights: list[float] | None
+) -> None:
+    """The variance of kappa is that of counts, as they are."""
+    truth, bodies = np.repeat([0, 1], [100, sum(row)]).tolist(), []
+    for name, hits in (("a", row), ("b", [20, 80])):
+        size = sum(hits)
+        source = {
+            "kind": "predictions",
+            "y_true": truth[: 100 + size],
+            "y_pred": np.repeat([0, 1, 0, 1], [90, 10, *hits]).tolist(),
+            **({} if weights is None else {"sample_weight": weights}),
+        }
+        bodies.append(evaluation(model=name, dataset=name, input=source))
+    found = _compared(client, bodies, metrics=["cohen_kappa"], paired=False)["metrics"]["cohen_kappa"]
+    assert found["differences"][0]["p_value"] is not None
+    assert "omnibus" not in found
+
+
 @pytest.mark.parametrize("side", SIDES)
 def test_predictive_values(client: httpx.Client, side: str) -> None:
     """Statistics with one degree of freedom are squares: the sign of the difference tells the side."""

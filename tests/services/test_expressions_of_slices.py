@@ -315,6 +315,8 @@ def test_of_paired_runs_differences_in_the_slices_that_may_be_worst_say_more() -
     for text in ("range(recall@D, by=site)", "ratio(recall@D, by=site)"):
         paired, apart = (compared(one, text).differences(0)[0][0] for one in (runs, runs_of(CLINIC, other)))
         assert paired.high - paired.low <= apart.high - apart.low
+        # That both have the same samples says nothing more of a ratio, however much they go together.
+        assert ((paired.low, paired.high) == (apart.low, apart.high)) is text.startswith("ratio")
     ((same,),) = compared(runs_of(CLINIC, CLINIC, ids=IDS), "min(recall@D, by=site)").differences(0)
     assert same.difference == 0.0
     assert same.low < 0.0 < same.high

@@ -101,4 +101,7 @@ def test_labelled_shares_of_unknown_error_leave_no_interval(record: EvaluationRe
     found = estimate(record, probabilities)
     assert found.intervals == {}
     assert any("not known" in warning for warning in found.warnings)
-    assert set(estimate(record, probabilities, {"A": 0.5, "B": 0.5}).intervals) == {"A", "B"}
+    given = estimate(record, probabilities, {"A": 0.5, "B": 0.5})
+    assert set(given.intervals) == {"A", "B"}
+    # What one share leaves to the other is as well known as it is.
+    assert estimate(record, probabilities, {"A": 0.5}).intervals == given.intervals

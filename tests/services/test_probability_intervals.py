@@ -17,7 +17,7 @@ from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import resampling
-from app.kernel.uncertainty.draws import Shares
+from app.kernel.uncertainty.draws import Alternative, Shares
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import sections_as_json, sections_from_json
@@ -203,6 +203,22 @@ def test_errors_that_perfect_calibration_shows_too_may_be_none() -> None:
     # Of probabilities that are far off, no interval reaches 0.
     off = answered(source_of(1 - y, np.column_stack([1 - p, p])))
     assert ends(off.intervals["expected_calibration_error"])[0] > 0.1
+
+
+def test_a_lower_limit_alone_excludes_perfect_calibration_at_its_level() -> None:
+    """A p of 0.068 is that of one side: 95 % on that side hold 0, as 95 % on both sides do, and 90 % do not."""
+    rng = np.random.default_rng(70)
+    p = rng.uniform(0.05, 0.95, 400)
+    y = (rng.random(400) < p).astype(np.int64)
+    source, key = source_of(y, np.column_stack([1 - p, p])), "expected_calibration_error"
+    lower, both, narrow = (
+        answered(source, replace(ALL, **options))
+        for options in ({"alternative": Alternative.GREATER}, {}, {"level": 0.9})
+    )
+    assert 0.05 < both.details["calibration"][key]["p_value"] < 0.1
+    lows = [ends(one.intervals[key])[0] for one in (lower, both, narrow)]
+    assert lows[:2] == [0.0, 0.0]
+    assert lows[2] > 0.0
 
 
 def test_errors_of_a_class_are_inverted_whatever_their_norm() -> None:

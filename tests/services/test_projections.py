@@ -33,6 +33,7 @@ from app.services.project.projection import (
     Scenario,
     Sweep,
 )
+from app.services.project.simulator import simulated
 from app.services.project.what_if import projected
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
@@ -378,3 +379,12 @@ def test_a_perfect_ranking_of_few_samples_is_not_certain() -> None:
     assert isinstance(found, ProjectedValue)
     assert found.value == 1.0
     assert (found.low, found.high, found.reason) == (None, None, NoLimits.DEGENERATE.value)
+
+
+def test_where_false_alarms_cost_nothing_the_cost_has_the_limits_of_the_misses() -> None:
+    found = simulated(record_of([[90, 10], [3, 17]]), 1, samples=False)
+    ((_, low, high),) = found.recall
+    assert low is not None
+    assert high is not None
+    _, *ends = found.at(0, 0.02, 0.0, 50.0).cost
+    assert ends == pytest.approx([0.02 * 50.0 * (1.0 - high), 0.02 * 50.0 * (1.0 - low)])

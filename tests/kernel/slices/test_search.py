@@ -115,6 +115,20 @@ def test_a_condition_that_adds_nothing_is_dropped() -> None:
     assert [one.conditions for one in found] == [((0, 1),)]
 
 
+def test_a_condition_that_may_be_worse_by_chance_is_dropped() -> None:
+    """Either of two conditions could have been the one, so that p within the wider slice counts twice."""
+    random = np.random.default_rng(75)
+    bad, other = random.random(1000) < 0.08, random.integers(0, 2, 1000)
+    events = random.random(1000) < np.where(bad, np.where(other == 1, 0.32, 0.14), 0.1)
+    narrow = bad & (other == 1)
+    within = hypergeom(bad.sum(), events[bad].sum(), narrow.sum())
+    assert 0.025 < within.sf(events[narrow].sum() - 1) < 0.05
+    (wider,) = find_weak([bad.astype(int)], lost(events))[0]
+    (found,) = find_weak([bad.astype(int), other], lost(events))[0]
+    assert found.p == wider.p
+    assert found.conditions == ((0, 1),)
+
+
 def test_samples_of_a_find_are_taken_out_before_the_next() -> None:
     random = np.random.default_rng(6)
     columns = [random.integers(0, 4, 6000), random.integers(0, 4, 6000)]
