@@ -34,6 +34,9 @@ def test_runs_on_the_same_folds(client: httpx.Client) -> None:
     assert only(compare(client, first, turned, metrics=["accuracy"]), "accuracy")["folds"] == found
     other = cross_validated([45, 44, 46])
     assert "folds" not in only(compare(client, first, other, metrics=["accuracy"]), "accuracy")
+    # One fold does not say how folds vary.
+    single = [cross_validated([right]) for right in (45, 43)]
+    assert "folds" not in only(compare(client, *single, metrics=["accuracy"]), "accuracy")
 
 
 # Repeated cross-validation.

@@ -189,11 +189,20 @@ def test_a_sweep_with_exact_points(client: httpx.Client, four: str) -> None:
     assert grid == sorted(grid)
     assert grid == pytest.approx(sorted([0.02, 0.1, 0.2, 0.25, 0.3, 0.4, 0.7, own]))
     assert {own, 0.25, 0.2, 0.02, 0.7} <= set(grid)
+    # A step that is 0.30000000000000004 is what was asked for as 0.3.
+    between = project(client, four, sweep={**sweep, "to": 0.9, "steps": 9, "at": [0.3]}, metrics=["accuracy"])["grid"]
+    assert (len(between), between[2]) == (9, 0.3)
     accuracy = answer["metrics"]["accuracy"]
     place = grid.index(own)
     assert accuracy["value"][place] == pytest.approx(accuracy["observed"], rel=1e-12)
     assert accuracy["low"][place] < accuracy["value"][place] < accuracy["high"][place]
     assert len(accuracy["value"]) == len(answer["metrics"]["recall@D"]["low"]) == len(grid)
+
+
+def test_shares_of_some_classes_that_leave_less_than_nothing_are_refused(client: httpx.Client, four: str) -> None:
+    reply = client.post(f"/v1/evaluations/{four}/projections", json={"prevalence": {"A": 0.7, "B": 0.6}})
+    problem = check_problem(reply, 422, "invalid_input")
+    assert problem["errors"][0]["code"] == "shares_do_not_sum_to_one"
 
 
 def test_equal_shares_are_those_of_classes_with_samples(client: httpx.Client) -> None:

@@ -72,6 +72,17 @@ def test_losses_have_the_paired_t_test_and_lower_is_better(client: httpx.Client)
     assert metric["probability_best"][1] > 0.9
 
 
+def test_a_class_without_samples_is_none_of_few(client: httpx.Client) -> None:
+    known = [probabilities(TRUTH, 1, 0.7), probabilities(TRUTH, 2, 0.9)]
+    found = []
+    for labels in (["0", "1"], ["0", "1", "2"]):
+        wide = [np.pad(one, ((0, 0), (0, len(labels) - 2))) for one in known]
+        ids = [keep_probabilities(client, TRUTH, one, f"m{place}", labels=labels) for place, one in enumerate(wide)]
+        found.append(only(compare(client, *ids, metrics=["pr_auc_trapezoid@1"]), "pr_auc_trapezoid@1"))
+    assert found[1]["p_value"] is not None
+    assert (found[1]["low"], found[1]["high"]) == pytest.approx((found[0]["low"], found[0]["high"]))
+
+
 def test_losses_of_other_samples_have_welchs_test(client: httpx.Client) -> None:
     first, second, *ids = two(client)
     found = only(compare(client, *ids, metrics=["log_loss"], paired=False), "log_loss")

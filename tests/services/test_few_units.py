@@ -92,6 +92,10 @@ def test_skewed_differences_of_few_queries_are_warned_of() -> None:
     worse[0] = -worse[0]
     found = compared([ranked(grades, scores), ranked(grades, worse)], "ndcg_at_k(k=5)")
     assert [finding.code for finding in found.findings or ()] == ["few_queries_skewed"]
+    # The difference of two that are skewed alike, on queries of their own, is not.
+    new, kept = asked_of_sources([ranked(grades, worse)] * 2, ["ndcg_at_k(k=5)"])
+    apart = replace(new, new=replace(new.new, paired=PairingMode.FALSE))
+    assert not compare(apart, kept, identifier=new.runs.records[0].id).findings
 
 
 def test_label_sets_have_limits_that_agree_with_p() -> None:

@@ -388,3 +388,19 @@ def test_where_false_alarms_cost_nothing_the_cost_has_the_limits_of_the_misses()
     assert high is not None
     _, *ends = found.at(0, 0.02, 0.0, 50.0).cost
     assert ends == pytest.approx([0.02 * 50.0 * (1.0 - high), 0.02 * 50.0 * (1.0 - low)])
+
+
+def test_a_class_that_is_never_predicted_leaves_the_others_their_extremes() -> None:
+    record = record_of([[0, 10, 0], [0, 40, 10], [0, 5, 35]])
+    several = answer(record, metrics="precision@*", prevalence_range={"B": (0.2, 0.4)}).metrics
+    alone = answer(record, metrics="precision@B", prevalence_range={"B": (0.2, 0.4)})
+    assert several["precision@A"] == ExtremeValues(None, None, None)
+    assert several["precision@B"] == alone.metrics["precision@B"]
+
+
+def test_a_class_without_samples_leaves_precision_its_limits() -> None:
+    two, three = (
+        single(answer(record_of(counts), metrics="precision@B", prevalence={"B": 0.01}), "precision@B")
+        for counts in ([[90, 10], [15, 35]], [[90, 10, 0], [15, 35, 0], [0, 0, 0]])
+    )
+    assert three == two
