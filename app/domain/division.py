@@ -15,6 +15,7 @@ from app.domain.inputs.labels import normalized
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally
 from app.domain.slices import Places, attribute_named, attributes_of, samples_at
+from app.kernel.numerics.arrays import Array
 
 # Slices that samples are divided into, however small.
 MOST_SLICES: Final = 20_000
@@ -173,12 +174,24 @@ def _column(name: str, attribute: Attribute, bins: Sequence[float] | int | None)
     if isinstance(bins, Sequence):
         edges = np.array(bins, dtype=np.float64)
     else:
-        there = numbers[attribute.codes]
-        shares = np.linspace(0.0, 1.0, (bins or _QUARTERS) + 1)[1:-1]
-        found = np.unique(np.quantile(there[~np.isnan(there)], shares, method="inverted_cdf"))
-        # No sample lies below the smallest.
-        edges = found[found > np.nanmin(there)]
+        edges = _parted(numbers[attribute.codes], bins or _QUARTERS)
+        if not edges.size:
+            return Column(name, attribute.codes, attribute.values)
     places = np.where(np.isnan(numbers), edges.size + 1, np.searchsorted(edges, numbers, side="right"))
     ends = [None, *edges.tolist(), None]
     values: list[Any] = [{"from": low, "to": high} for low, high in pairwise(ends)]
     return Column(name, places[attribute.codes], [*values, None])
+
+
+def _parted(numbers: Array, parts: int) -> Array:
+    """Return where parts with equally many samples begin, but the first one, of numbers (n), NaN where a sample has
+    none; nothing where all are equal.
+    """
+    there = numbers[~np.isnan(numbers)]
+    above: Array = there[there > there.min(initial=np.inf)]
+    if not above.size:
+        return above
+    found = np.unique(np.quantile(there, np.linspace(0.0, 1.0, parts + 1)[1:-1], method="inverted_cdf"))
+    # No sample lies below the smallest, which may have most of them.
+    edges: Array = found[found > there.min()]
+    return edges if edges.size else above.min(keepdims=True)

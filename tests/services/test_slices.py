@@ -12,6 +12,7 @@ from sklearn import metrics as sklearn_metrics
 from statsmodels.stats.multitest import multipletests
 
 from app.domain.decisions import PairVerdict
+from app.domain.division import divided
 from app.domain.errors import InvalidInput, OutOfReach
 from app.domain.inputs.classified import Predictions
 from app.domain.inputs.matrices import MatrixInput
@@ -195,6 +196,25 @@ def test_p_of_rates_are_adjusted_by_their_exact_mid_p() -> None:
     adjusted = multipletests(exact, method="fdr_bh")[1]
     for value, expected in zip(values, adjusted, strict=True):
         assert value.difference.p_adjusted == pytest.approx(max(expected, value.difference.p_value), rel=1e-6)
+
+
+def test_a_number_that_most_samples_have_alike_is_divided_above_it() -> None:
+    random = np.random.default_rng(3)
+    truth = random.integers(0, 2, 400)
+    visits = np.where(random.random(400) < 0.85, 0.0, random.integers(1, 60, 400))
+    found = judged(classified(truth, truth, {"visits": visits}, ("N", "D")), by=("visits",), metrics=("accuracy",))
+    first, size = float(visits[visits > 0].min()), np.count_nonzero(visits)
+    assert [one.where["visits"] for one in found.slices] == [{"from": None, "to": first}, {"from": first, "to": None}]
+    assert [one.n_samples for one in found.slices] == [400 - size, size]
+
+
+def test_a_number_that_no_sample_of_a_slice_has_makes_one_of_those_without() -> None:
+    truth = np.tile([0, 1], 50)
+    age = np.array([*range(50), *[None] * 50], dtype=object)
+    source = restricted(classified(truth, truth, {"age": age}, ("N", "D")), np.arange(50, 100))
+    parts, small = divided(source, "age", 30)
+    assert [(one.where, one.size) for one in parts] == [({"age": None}, 50)]
+    assert small == []
 
 
 def test_an_adjusted_p_is_never_below_the_p_that_goes_with_the_limits() -> None:
