@@ -43,9 +43,10 @@ def test_reports_have_them_with_limits(client: httpx.Client) -> None:
         assert limits["low"] < value < limits["high"]
 
 
-def test_equal_weights_are_the_plain_mean_and_have_its_limits(client: httpx.Client) -> None:
+@pytest.mark.parametrize("intervals", ["headline", "all"])
+def test_equal_weights_are_the_plain_mean_and_have_its_limits(client: httpx.Client, intervals: str) -> None:
     texts = ['wmean(recall@*, weights="3,3,3")', "balanced_accuracy", 'wgps(recall@*, weights="1,1,1")', "h_mean"]
-    found = compute(client, matrix_input(MATRIX), metrics=texts, intervals="all")["intervals"]
+    found = compute(client, matrix_input(MATRIX), metrics=texts, intervals=intervals)["intervals"]
     for weighted, plain in zip(texts[::2], texts[1::2], strict=True):
         assert [found[weighted][end] for end in ("low", "high")] == pytest.approx(
             [found[plain][end] for end in ("low", "high")], rel=1e-14

@@ -240,6 +240,14 @@ def test_what_has_no_difference_says_why(first: Any, second: Any, metric: str, r
     assert (found.reason, found.limits) == (reason, "none")
 
 
+def test_a_class_that_no_run_has_samples_of_keeps_none_from_comparing() -> None:
+    first, second = [[80, 20], [10, 90]], [[30, 10], [20, 140]]
+    (two,) = unpaired(first, second, "precision@1")
+    wider = [np.pad(one, (0, 1)) for one in (first, second)]
+    (three,) = unpaired(wider[0], wider[1], "precision@1")
+    assert (three.difference, three.low, three.high) == pytest.approx((two.difference, two.low, two.high))
+
+
 @pytest.mark.filterwarnings("error")
 def test_infinite_values_of_paired_runs_have_no_difference() -> None:
     runs = spread((0, 0, 0, 20), (1, 1, 1, 20))

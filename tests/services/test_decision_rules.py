@@ -90,6 +90,8 @@ def test_what_is_infinite_is_not_corrected() -> None:
     found = rule(source_of(y, np.stack([1.0 - score, score], axis=1)), objective="diagnostic_odds_ratio")
     assert found.objective.corrected is None
     assert "It is not corrected: it is infinite or undefined" in found.note
+    assert found.curve is not None
+    assert np.isfinite(found.curve.y).all()
 
 
 def test_a_guarantee_asks_for_more_on_the_data() -> None:
@@ -99,6 +101,9 @@ def test_a_guarantee_asks_for_more_on_the_data() -> None:
     assert entry.value is not None
     assert 0.8 < entry.required <= entry.value
     assert sure.guarantee == 0.95
+    # From above it is the same.
+    (above,) = rule(limits=(Limit("false_positive_rate", None, 0.2),), guarantee=0.95).constraints
+    assert above.required == pytest.approx(1.0 - entry.required)
     assert sure.constraints_probability is not None
     assert plain.constraints_probability is not None
     assert plain.constraints_probability < 0.8 < 0.9 < sure.constraints_probability

@@ -176,6 +176,12 @@ def test_names_of_functions_of_metrics_are_kept_to() -> None:
         assert (plain.low, plain.high, plain.method) == (told.low, told.high, "simultaneous")
 
 
+def test_one_class_as_often_as_there_are_classes_is_not_all_of_them() -> None:
+    twice, once = found(source([[90, 10], [1, 9]]), "mean(recall@A, recall@A)", "recall@A")
+    assert twice.value == once.value
+    assert ends(twice) == pytest.approx(ends(once), abs=0.01)
+
+
 def test_the_lowest_of_all_is_not_the_one_that_came_out_lowest() -> None:
     """One value, two quantities: the upper limit of the lowest holds for all together, and the answer says so."""
     counts = source([[800, 0, 0, 0], [0, 600, 0, 0], [0, 0, 500, 0], [40, 24, 20, 16]])

@@ -139,7 +139,7 @@ def same_runs(units: float, width: float, *, level: float, rope: float, method: 
     found = Test(p_value=1.0, method=method, limits="tango", identical=True)
     if not isfinite(width):
         return found
-    square, share = two_sided_z(level) ** 2, min(rope / width, 1.0)
+    square, share = two_sided_z(level) ** 2, rope / width
     reach = width * square / (units + square)
     larger = float(normal_cdf(-sqrt(units * share / (1.0 - share)))) if share < 1.0 else 0.0
     return replace(found, low=-reach, high=reach, larger=larger, probability_equivalent=1.0 - 2.0 * larger)
