@@ -548,7 +548,8 @@ def _one_judged(rule: Rule, reported: RuleEstimate, surer: RuleEstimate, sign: f
         surely = _verdict(rule, surer, sign)
         unsure = rule.bound is Bound.LOWER and surely is not Verdict.FAIL
         return _Judged(reported, surer, surely, unsure=unsure, settling=surer)
-    wrong = sign * reported.value < _floor(rule) and rule.demand is not Demand.EQUIVALENT
+    held = -abs(reported.value) if rule.demand is Demand.EQUIVALENT else sign * reported.value
+    wrong = held < _floor(rule)
     return _Judged(reported, reported, verdict, unsure=False, settling=surer if wrong else reported)
 
 
@@ -639,7 +640,7 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
     if isnan(one.value):
         run = "" if rule.demand.needs_baseline else " for this run"
         return f"{what} is undefined{run}{one.undefined or ', so nothing can be said'}."
-    limited = isfinite(one.low)
+    limited = not isnan(one.low + one.high)
     value, ends = PLAIN.estimate(
         one.value,
         one.low if limited else None,

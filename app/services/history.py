@@ -307,18 +307,16 @@ class Series:
         places: list[int] = np.flatnonzero(np.array(parts, dtype=np.bool_)[self.part]).tolist()
         return places
 
-    def place_of(self, identifier: UUID) -> int | None:
-        """Return where one of them is."""
-        found = np.flatnonzero((self.ids == np.array(divmod(identifier.int, 1 << 64), np.uint64)).all(axis=1))
-        return int(found[0]) if found.size else None
+    def made_until(self, identifier: UUID) -> NDArray[np.bool_]:
+        """Return which (n) are one of them, that may be gone, or were made before it."""
+        upper, lower = divmod(identifier.int, 1 << 64)
+        found: NDArray[np.bool_] = (self.ids[:, 0] < upper) | ((self.ids[:, 0] == upper) & (self.ids[:, 1] <= lower))
+        return found
 
     def up_to(self, record: EvaluationRecord) -> Self:
         """Return those up to one of them that are of the same split."""
         same = [part for part, one in enumerate(self.parts) if one.first.dataset.split == record.dataset.split]
-        upper, lower = divmod(record.id.int, 1 << 64)
-        upto = (self.ids[:, 0] < upper) | ((self.ids[:, 0] == upper) & (self.ids[:, 1] <= lower))
-        upto &= np.isin(self.part, same)
-        return self._only(upto)
+        return self._only(self.made_until(record.id) & np.isin(self.part, same))
 
     def once(self, looked_at: EvaluationRecord | None = None) -> Self:
         """Return those of which no sample counts twice: without merges of others, or the parts of one looked at."""
@@ -342,8 +340,8 @@ def _check(metric: str) -> None:
 
 def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryPage:
     """Return a page of a series."""
-    after = None if query.after is None else whole.place_of(query.after)
-    start = max(0, len(whole) - query.limit) if query.newest else 0 if after is None else after + 1
+    before = 0 if query.after is None else int(whole.made_until(query.after).sum())
+    start = max(0, len(whole) - query.limit) if query.newest else before
     shown = range(start, min(start + query.limit, len(whole)))
     known, alpha = _Known(whole, kept, shown), (1.0 - LEVEL) / len(set(query.metrics))
     values: dict[str, list[HistoryValue]] = {}

@@ -1,6 +1,5 @@
 """Webhooks: registered, told of events, signed (Standard Webhooks), sent again until they arrive or are given up."""
 
-import binascii
 import hmac
 import random
 import secrets
@@ -42,7 +41,7 @@ def is_secret(text: str) -> bool:
     """Is it a secret: `whsec_` and 24 to 64 bytes in Base64?"""
     try:
         return text.startswith(PREFIX) and _LEAST <= len(_bytes_of(text)) <= _MOST
-    except binascii.Error:
+    except ValueError:
         return False
 
 

@@ -249,6 +249,18 @@ def test_all_rules_together(client: httpx.Client, name: str) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("limits", [(0.885, 0.905), (0.905, 0.885)])
+def test_a_text_names_as_many_samples_as_settle_all_rules_on_a_metric(
+    client: httpx.Client, name: str, limits: tuple[float, float]
+) -> None:
+    put(client, name, *({"metric": "accuracy", "min": limit} for limit in limits))
+    made = check(client, name, keep(client, matrix(51)))
+    needed = [one["needed_samples"] for one in made["results"]]
+    assert len({*needed} - {None}) == 2, needed
+    text = client.get(f"/v1/gates/{name}/checks/{made['id']}", headers={"Accept": "text/plain"}).text
+    assert f"SETTLE   about {about(max(needed))} samples for accuracy" in text
+
+
 def test_too_few_samples(client: httpx.Client, name: str) -> None:
     put(client, name, {"metric": "accuracy", "min": 0.5}, minimum_samples=2000)
     found = check(client, name, keep(client, matrix(51)))

@@ -112,6 +112,15 @@ def test_pages_have_the_changes_of_the_whole_series(client: httpx.Client, weeks:
     assert since["changes"] == []
 
 
+def test_pages_go_on_where_the_last_evaluation_of_one_was_removed(client: httpx.Client) -> None:
+    name = uuid4().hex
+    kept = [keep(client, EARLIER, name, week) for week in range(4)]
+    cursor = history(client, name, metric="recall@1", limit=2)["next_cursor"]
+    assert client.delete(f"/v1/evaluations/{kept[1]}").status_code == 204
+    rest = history(client, name, metric="recall@1", limit=2, cursor=cursor)
+    assert [one["evaluation"] for one in rest["items"]] == kept[2:]
+
+
 def test_what_is_usual_is_asked_where_no_metric_is_named(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
     assert {*history(client, weeks[0])["items"][0]["metrics"]} == {"h_mean"}
 

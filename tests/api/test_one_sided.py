@@ -252,6 +252,22 @@ def test_gates_with_a_baseline(client: httpx.Client) -> None:
     assert (other["low"], other["verdict"]) == (-1.0, "inconclusive")
 
 
+@pytest.mark.parametrize(("side", "verdict"), [("greater", "pass"), ("less", "inconclusive")])
+def test_gates_say_the_limit_of_what_has_no_end_on_the_other_side(
+    client: httpx.Client, side: str, verdict: str
+) -> None:
+    matrices = ("a", [[90, 10], [10, 90]]), ("b", [[80, 20], [20, 80]])
+    first, second = (create(client, evaluation(model=name, input=matrix_input(m)))["id"] for name, m in matrices)
+    rule = {"metric": "lr_positive@0", "better_than": "baseline", "alternative": side}
+    found = _checked(client, rule, first, baseline=second)
+    known, open_ = ("low", "high") if side == "greater" else ("high", "low")
+    assert (found["verdict"], found[open_]) == (verdict, None)
+    said = f"{'a lower' if side == 'greater' else 'an upper'} 95 % limit of {found[known]:+.3f}"
+    assert found["message"].startswith(
+        f"The difference in lr_positive@0, candidate less baseline, is +5.000 with {said}"
+    ), found["message"]
+
+
 @pytest.mark.parametrize(
     "more",
     [{"bound": "upper", "min": 0.5}, {"bound": "value", "min": 0.5}, {"equivalent_to": "baseline", "margin": 0.1}],

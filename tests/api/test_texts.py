@@ -291,10 +291,12 @@ def test_metrics_are_spoken_of_by_their_names() -> None:
 def test_what_is_not_settled_against_the_best_run_may_be_as_good() -> None:
     """The set that has the best run looks on one side; beside limits that hold 0 it would read as a contradiction."""
     pairs = [("a", "b", -0.003, 0.049), ("a", "c", 0.01, 0.2), ("b", "c", -0.1, 0.2), ("a", "d", None, None)]
+    # Limits on one side of what has no end on the other.
+    pairs += [("a", "e", -0.1, None), ("f", "a", None, 0.1), ("a", "g", 0.1, None), ("h", "a", None, -0.1)]
     differences = [{"a": a, "b": b, "low": low, "high": high} for a, b, low, high in pairs]
     metric = {"best": "a", "may_be_best": ["a"], "differences": differences}
-    assert may_be_as_good(metric) == {"b"}
-    assert may_be_as_good({**metric, "may_be_best": ["a", "d"]}) == {"b", "d"}
+    assert may_be_as_good(metric) == {"b", "e", "f"}
+    assert may_be_as_good({**metric, "may_be_best": ["a", "d"]}) == {"b", "d", "e", "f"}
 
 
 def test_marks_of_prevalence_are_those_of_the_metric() -> None:

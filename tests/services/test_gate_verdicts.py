@@ -161,6 +161,16 @@ def test_an_open_equivalence_is_settled_by_what_excludes_the_nearer_limit() -> N
     assert equal.needed_samples == no_worse.needed_samples
 
 
+def test_an_open_equivalence_beyond_its_margin_is_settled_by_the_limits_that_fail_it() -> None:
+    """Both ends can fail it by chance, so each has half the error that the one end of a rule that is not worse has."""
+    better, other = kept([[180, 20], [20, 180]]), kept([[160, 40], [40, 160]], "b", "other")
+    (no_worse,) = check(rule("accuracy", not_worse_than="baseline", margin=0.09), other, better).results
+    together, alone = ((norm.ppf(level) + norm.ppf(0.8)) ** 2 for level in (0.9875, 0.975))
+    for pair in ((better, other), (other, better)):
+        (equal,) = check(rule("accuracy", equivalent_to="baseline", margin=0.09), *pair).results
+        assert equal.needed_samples == pytest.approx(no_worse.needed_samples * together / alone, rel=0.01)
+
+
 def test_of_equal_verdicts_the_class_nearest_to_failing_decides() -> None:
     record = kept([[90, 6, 4], [1, 98, 1], [3, 5, 92]])
     for stated, worst in ((rule("recall@*", min=0.5), "recall@0"), (rule("fnr@*", max=0.5), "fnr@0")):

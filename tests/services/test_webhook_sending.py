@@ -131,6 +131,9 @@ def test_signatures_are_those_of_another_library() -> None:
     assert headers["webhook-signature"] == standardwebhooks.Webhook(secret).sign("id", moment, body)
 
 
-@pytest.mark.parametrize("text", ["secret", "whsec_c2hvcnQ=", "whsec_" + "?" * 40, "whsec_" + "A" * 90, ""])
+@pytest.mark.parametrize(
+    "text",
+    ["secret", "whsec_c2hvcnQ=", *(f"whsec_{sign * size}" for sign, size in (("?", 40), ("A", 90), ("é", 43))), ""],
+)
 def test_what_is_no_secret(text: str) -> None:
     assert not is_secret(text)

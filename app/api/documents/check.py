@@ -202,11 +202,11 @@ def _why(answer: Json) -> Iterator[Said]:
         said = [one["message"] for one in results if one["verdict"] == answer["verdict"]]
         more = [f'{len(said) - _MOST_SAID} more: in "results"'] if len(said) > _MOST_SAID else []
         yield Said("why", " ".join([*said[:_MOST_SAID], *more]), SHORT)
-    needed = {
-        one["rule"]["metric"]: one["needed_samples"]
-        for one in results
-        if one["needed_samples"] is not None and "metric" in one["rule"]
-    }
+    needed: dict[str, int] = {}
+    for one in results:
+        if one["needed_samples"] is not None and "metric" in one["rule"]:
+            metric = one["rule"]["metric"]
+            needed[metric] = max(needed.get(metric, 0), one["needed_samples"])
     if needed:
         each = ", ".join(f"{about(count)} for {metric}" for metric, count in needed.items())
         samples = each.replace(" for ", " samples for ", 1)

@@ -145,7 +145,10 @@ def may_be_as_good(metric: Json) -> set[str]:
     best, found = str(metric["best"]), {str(one) for one in metric["may_be_best"] or ()}
     for one in metric["differences"]:
         pair = {str(one["a"]), str(one["b"])}
-        if best in pair and one["low"] is not None and one["low"] <= 0.0 <= one["high"]:
+        low, high = one["low"], one["high"]
+        # One end alone is missing where nothing bounds it.
+        limited = low is not None or high is not None
+        if best in pair and limited and (low is None or low <= 0.0) and (high is None or high >= 0.0):
             found |= pair
     return found - {best}
 
