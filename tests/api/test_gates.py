@@ -1,5 +1,6 @@
 """Gates: put in versions, read, ended; and checks with three verdicts, stored with the version that made them."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -11,7 +12,7 @@ from app.api.answers import answer_model
 from app.domain.decisions import GateVersion
 from app.domain.wording import about
 from app.services.gate import CheckAnswer, GateTrial
-from tests.api.answers import Json, check_json, check_problem, check_shape
+from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation, matrix_input
 from tests.api.decisions import Matrix, keep, with_ids
 from tests.api.shown import BODIES
 from tests.bank import each
@@ -247,6 +248,37 @@ def test_all_rules_together(client: httpx.Client, name: str) -> None:
     assert [item["verdict"] for item in client.get(f"/v1/gates/{name}/checks").json()["items"]] == [
         "fail", "inconclusive", "pass",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "right"),
+    [
+        ({"metric": "recall@1", "min": 0.9}, 10),
+        ({"metric": "recall@1", "not_changed_since": "last_change"}, 10),
+        ({"metric": "recall@0", "min": 1.0}, 9.5),
+    ],
+)
+def test_a_page_shows_rules_on_what_has_no_value_or_no_limits(
+    client: httpx.Client, name: str, rule: Json, right: float
+) -> None:
+    run = keep(client, [[right, 0], [0, 0]])
+    put(client, name, rule)
+    for _ in range(2):
+        assert check(client, name, run)["verdict"] == "inconclusive"
+    page = client.get(f"/ui/gates/{name}")
+    assert "blocks most often: 2 of 2 checks, 2 of them alone" in page.text, page.status_code
+
+
+def test_home_has_the_last_check_of_the_split_that_it_shows(client: httpx.Client, name: str) -> None:
+    put(client, name, {"metric": "accuracy", "min": 0.5})
+    made = {}
+    for split in ("a", "b"):
+        body = evaluation(dataset=f"home of {name}", input=matrix_input(matrix(51)))
+        body["dataset"]["split"] = split
+        made[split] = check(client, name, create(client, body)["id"])["id"]
+    for split, identifier in made.items():
+        page = client.get("/ui", params={"dataset": f"home of {name}", "split": split})
+        assert re.findall(r"/checks/([0-9a-f-]{36})", page.text) == [identifier]
 
 
 @pytest.mark.parametrize("limits", [(0.885, 0.905), (0.905, 0.885)])

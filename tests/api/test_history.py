@@ -317,6 +317,17 @@ def test_a_gate_fails_where_a_change_is_claimed(client: httpx.Client, weeks: tup
     assert "precision@1 not changed since the last change" in " ".join(text.split())
 
 
+def test_a_run_without_a_split_is_held_against_those_that_have_none_either(client: httpx.Client) -> None:
+    name, kept = uuid4().hex, []
+    for split, matrix in (("train", EARLIER), (None, LATER), ("train", EARLIER), (None, LATER)):
+        body = evaluation(model=name, dataset="weeks", input=matrix_input(matrix))
+        body["dataset"]["split"] = split
+        kept.append(create(client, body)["id"])
+    rule = {"metric": "precision@1", "not_changed_since": "last_change"}
+    first, later = (held(client, rule, kept[place])["results"][0] for place in (1, 3))
+    assert (first["verdict"], later["verdict"]) == ("inconclusive", "pass")
+
+
 def test_rules_on_a_history_that_make_no_sense(client: httpx.Client) -> None:
     rule = {"metric": "recall@*", "not_changed_since": "last_change"}
     (fault,) = check_problem(client.put("/v1/gates/no", json={"rules": [rule]}), 422, "invalid_input")["errors"]

@@ -90,6 +90,9 @@ def test_an_evaluation_is_made_once(
     brief = replica.post(PATH, json=body, headers=headers, params={"fields": "id,headline"})
     assert brief.headers["idempotent-replayed"] == "true"
     assert brief.json() == {part: first.json()[part] for part in ("id", "headline")}
+    narrow = {**headers, "Accept": "text/plain"}
+    text = client.post(PATH, json=body, headers=narrow, params={"width": 70, "style": "unicode"})
+    assert text.headers["idempotent-replayed"] == "true"
     assert number(client, project) == 1
 
 

@@ -78,12 +78,12 @@ def test_texts_and_a_page_say_the_same(client: httpx.Client, kept: str) -> None:
 
 
 def test_two_attributes_are_a_figure_of_what_is_lost(client: httpx.Client) -> None:
-    # Of 12 members of D in each cell 1, 3, 9 and 2 are lost; one more cell has too few samples.
+    # Of 10 members of D in each cell, which are enough for a colour, 1, 3, 9 and 2 are lost; one more is too small.
     cells = {("A", "f"): 1, ("A", "m"): 3, ("B", "f"): 9, ("B", "m"): 2}
     sizes = [*((where, 40, lost) for where, lost in cells.items()), (("C", "f"), 5, 0)]
     columns: dict[str, list[str]] = {"y_true": [], "y_pred": [], "site": [], "sex": []}
     for (site, sex), size, lost in sizes:
-        cases = min(12, size)
+        cases = min(10, size)
         columns["y_true"] += ["D"] * cases + ["healthy"] * (size - cases)
         columns["y_pred"] += ["healthy"] * lost + ["D"] * (cases - lost) + ["healthy"] * (size - cases)
         columns["site"] += [site] * size
@@ -93,14 +93,14 @@ def test_two_attributes_are_a_figure_of_what_is_lost(client: httpx.Client) -> No
     kept = create(client, evaluation(input=sent, dataset="crossed"))["id"]
     path = f"/v1/evaluations/{kept}/slices/plots/slices"
     figure = client.get(f"{path}.json", params={"by": ["site", "sex"], "metric": "recall@D"}).raise_for_status().json()
-    assert "The largest share is lost in site B, sex f: 9 of 12." in figure["description"]
+    assert "The largest share is lost in site B, sex f: 9 of 10." in figure["description"]
     assert "1 slice of too few samples is empty." in figure["description"]
     (panel,) = figure["hconcat" if "hconcat" in figure else "vconcat"]
     drawn = {(row["first"], row["second"]): row["counted"] for row in panel["data"]["values"]}
-    assert drawn == {where: f"{lost} of 12" for where, lost in cells.items()}
+    assert drawn == {where: f"{lost} of 10" for where, lost in cells.items()}
     page = client.get(f"/ui/evaluations/{kept}/slices", params={"by": ["site", "sex"], "depth": 2})
     check_page(page)
-    assert "lost in site B, sex f: 9 of 12" in page.text
+    assert "lost in site B, sex f: 9 of 10" in page.text
     # Other metrics than rates have no cases.
     refused = client.get(f"{path}.json", params={"by": ["site", "sex"], "metric": "h_mean"})
     assert refused.json()["code"] == "no_figure", refused.text

@@ -388,6 +388,13 @@ async def test_values_of_an_earlier_catalogue_are_told_apart(
         )
     verdict, told = await check(engine, project)
     assert (verdict.of_earlier_catalogue, verdict.wrong, told) == (1, 0, [])
+    # No definition is the cause where the counts are not those of the samples.
+    async with engine.begin() as connection:
+        damaged = "UPDATE evaluations SET revision = 'old', counts = '\\x01010101' WHERE project = :p AND id = :i"
+        await connection.execute(text(damaged), {"p": project, "i": records[1].id})
+    verdict, told = await check(engine, project)
+    assert (verdict.of_earlier_catalogue, verdict.wrong) == (1, 1)
+    assert {one.what for one in told} >= {"counts", "accuracy"}
 
 
 def test_a_folder_without_a_manifest_has_none(tmp_path: Path) -> None:

@@ -152,10 +152,12 @@ def _strip(results: Sequence[Json | None]) -> dict[str, Any]:
         said = PAGE.said(said.value, said.low, said.high, sign=said.sign)
     told = [one[end] for one in known for end in ("value", "low", "high") if one[end] is not None]
     limits, sign = limits_of(last), last.get("quantity") == "difference"
-    start, end = axis_of([*told, *(at for at, _ in limits)], sign=sign)
+    # Without a value and a limit there is nothing to be seen but the verdicts.
+    shown = [*told, *(at for at, _ in limits)] or [0.0]
+    start, end = axis_of(shown, sign=sign)
     if (start, end) == (0.0, 1.0):
-        lowest, highest = (edge([*told, *(at for at, _ in limits)]) for edge in (min, max))
-        start, end = math.floor(10 * lowest) / 10, math.ceil(10 * highest) / 10
+        start = min(math.floor(10 * min(shown)) / 10, 0.9)
+        end = max(math.ceil(10 * max(shown)) / 10, start + 0.1)
 
     def height(value: float) -> float:
         return round(_BOTTOM - (_BOTTOM - _TOP) * (value - start) / (end - start), 1)
