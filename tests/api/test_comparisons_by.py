@@ -74,11 +74,15 @@ def test_a_slice_is_compared_as_runs_of_its_samples_are(client: httpx.Client) ->
     assert "site A" in text
 
 
-def simpson(client: httpx.Client, second: tuple[float, float]) -> Json:
+def simpson(
+    client: httpx.Client,
+    second: tuple[float, float],
+    sizes_of: tuple[tuple[int, int], ...] = ((300, 700), (700, 300)),
+) -> Json:
     """Two runs on samples of their own: the second has more from the easy site, and so much is right at both sites."""
     made = []
     right = {"A": (0.9, second[0]), "B": (0.6, second[1])}
-    for place, sizes in enumerate(((300, 700), (700, 300))):
+    for place, sizes in enumerate(sizes_of):
         truth, guess, site = [], [], []
         for name, size in zip("AB", sizes, strict=True):
             hits = round(size * right[name][place])
@@ -88,7 +92,9 @@ def simpson(client: httpx.Client, second: tuple[float, float]) -> Json:
             site += [name] * size
         inputs = {"kind": "predictions", "y_true": truth, "y_pred": guess, "attributes": {"site": site}}
         made.append(
-            create(client, evaluation(input=inputs, model=f"s{place}", dataset=f"simpson {second} {place}"))["id"]
+            create(client, evaluation(input=inputs, model=f"s{place}", dataset=f"simpson {second} {sizes_of} {place}"))[
+                "id"
+            ]
         )
     return compared(client, made, metrics=["accuracy"], by=["site"])
 
@@ -104,6 +110,11 @@ def test_an_order_that_turns_in_every_slice_is_said(client: httpx.Client) -> Non
     assert "lower over all samples" in said["message"]
     for second in ((0.95, 0.65), (0.85, 0.6)):
         assert "findings" not in simpson(client, second), second
+    # One slice that is large enough is no order in every slice.
+    alone = simpson(client, (0.95, 0.4), ((500, 20), (500, 3000)))
+    assert [one["where"] for one in alone["slices"]] == [{"site": "A"}]
+    assert alone["metrics"]["accuracy"]["differences"][0]["verdict"] == "better"
+    assert "findings" not in alone
 
 
 def test_what_cannot_be_compared_by_slices_is_refused(client: httpx.Client) -> None:

@@ -293,6 +293,16 @@ def test_a_text_names_as_many_samples_as_settle_all_rules_on_a_metric(
     assert f"SETTLE   about {about(max(needed))} samples for accuracy" in text
 
 
+@pytest.mark.parametrize(("count", "left"), [(3, ""), (4, '1 more: in "results"')])
+def test_a_text_says_three_reasons_and_how_many_more_there_are(
+    client: httpx.Client, name: str, count: int, left: str
+) -> None:
+    put(client, name, *({"metric": "accuracy", "min": 0.95 + place / 100} for place in range(count)))
+    made = check(client, name, keep(client, matrix(51)))["id"]
+    text = client.get(f"/v1/gates/{name}/checks/{made}", headers={"Accept": "text/plain"}).text
+    assert re.findall(r"\d+\s+more:\s+in\s+.results.", text) == ([left] if left else [])
+
+
 def test_too_few_samples(client: httpx.Client, name: str) -> None:
     put(client, name, {"metric": "accuracy", "min": 0.5}, minimum_samples=2000)
     found = check(client, name, keep(client, matrix(51)))

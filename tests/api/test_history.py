@@ -1,6 +1,9 @@
 """The history of a model: values in order, where they were expected, changes with their causes, pages."""
 
+import asyncio
 import csv
+import time
+from datetime import UTC, datetime
 from io import StringIO
 from typing import Any
 from uuid import uuid4
@@ -12,6 +15,8 @@ from app.api.answers import answer_model
 from app.api.documents.reading import in_names, naming
 from app.api.plots.look import Look
 from app.api.plots.registry import PLOTS, FigureData, Subject
+from app.api.v1.history import asked_history
+from app.domain.evaluation import DatasetRef
 from app.services.history import HistoryPage
 from examples import history as example
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
@@ -119,6 +124,17 @@ def test_pages_go_on_where_the_last_evaluation_of_one_was_removed(client: httpx.
     assert client.delete(f"/v1/evaluations/{kept[1]}").status_code == 204
     rest = history(client, name, metric="recall@1", limit=2, cursor=cursor)
     assert [one["evaluation"] for one in rest["items"]] == kept[2:]
+
+
+def test_a_series_begins_at_a_moment_of_utc_wherever_the_service_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        asked = asyncio.run(asked_history(DatasetRef("weeks"), created_after=datetime(2026, 11, 28, 9)))  # noqa: DTZ001
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert asked.created_after == datetime(2026, 11, 28, 9, tzinfo=UTC)
 
 
 def test_what_is_usual_is_asked_where_no_metric_is_named(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
@@ -318,10 +334,11 @@ def test_a_gate_fails_where_a_change_is_claimed(client: httpx.Client, weeks: tup
 
 
 def test_a_run_without_a_split_is_held_against_those_that_have_none_either(client: httpx.Client) -> None:
-    name, kept = uuid4().hex, []
+    name, kept = uuid4().hex, list[str]()
     for split, matrix in (("train", EARLIER), (None, LATER), ("train", EARLIER), (None, LATER)):
         body = evaluation(model=name, dataset="weeks", input=matrix_input(matrix))
-        body["dataset"]["split"] = split
+        # Its versions are one series.
+        body["dataset"] |= {"split": split, "version": str(len(kept))}
         kept.append(create(client, body)["id"])
     rule = {"metric": "precision@1", "not_changed_since": "last_change"}
     first, later = (held(client, rule, kept[place])["results"][0] for place in (1, 3))
@@ -370,6 +387,11 @@ def test_what_was_merged_of_the_series_does_not_count_twice(client: httpx.Client
         assert "merged of evaluations of the series" in found["notes"][-1]
     check = held(client, rule, month)
     assert check["verdict"] == "fail"
+    # Of all weeks there is nothing else to hold a merge against.
+    other = uuid4().hex
+    parts = [keep(client, EARLIER, other, week) for week in range(2)]
+    both = client.post("/v1/evaluations/merge", json={"evaluations": parts, "model": {"name": other}}).json()["id"]
+    assert "the first value" in held(client, rule, both)["results"][0]["message"]
     client.delete(f"/v1/evaluations/{weeks[0]}")
     assert [one["evaluation"] for one in history(client, name, metric="precision@1")["items"]] == weeks[1:]
 

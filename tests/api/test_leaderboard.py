@@ -104,6 +104,14 @@ def test_the_luck_of_the_winner(client: httpx.Client) -> None:
     assert client.get(f"/v1/datasets/{name}").json()["n_models"] == 10
 
 
+def test_what_new_samples_would_show_keeps_to_the_range_of_a_metric(client: httpx.Client) -> None:
+    name = uuid4().hex
+    for model in "ab":
+        create(client, run(model, name, [[19, 1], [0, 20]]))
+    winner = leaderboard(client, name, metric="accuracy")["winner"]
+    assert 0.0 < winner["fresh_low"] < winner["fresh_high"] == 1.0
+
+
 def test_limit_and_no_runs(client: httpx.Client, dataset: str) -> None:
     assert len(leaderboard(client, dataset, limit=2)["items"]) == 2
     alone = leaderboard(client, dataset, limit=1)
@@ -117,7 +125,10 @@ def test_lower_is_better(client: httpx.Client, dataset: str) -> None:
     board = leaderboard(client, dataset, metric="error_rate")
     assert board["better"] == "lower"
     assert [item["model"]["name"] for item in board["items"]] == ["good", "fair", "poor", "useless"]
-    assert board["winner"]["expected_optimism"] <= 0
+    winner, best = board["winner"], board["items"][0]
+    assert winner["expected_optimism"] <= 0
+    # It may have been lucky, and so worse than its own limit says.
+    assert (winner["low"], winner["high"] > best["high"]) == (best["low"], True)
     assert [item["group"] for item in board["items"]] == [1, 1, 2, 3]
 
 

@@ -17,7 +17,7 @@ from app.api.answers import write_json
 from app.api.bodies.parsing import parse_value
 from app.api.documents.check import limits_of, rule_text
 from app.api.documents.comparison import may_be_as_good, outcomes
-from app.api.documents.document import Estimate
+from app.api.documents.document import Document, Estimate
 from app.api.documents.leaderboard import leaderboard_table
 from app.api.documents.markdown import code, write_csv, write_markdown
 from app.api.documents.reading import (
@@ -29,6 +29,7 @@ from app.api.documents.reading import (
     said_once,
     units_of,
 )
+from app.api.documents.slices import _ordered
 from app.api.documents.text import Style, Track, columns_of, shortened, wrapped, write_text
 from app.api.presentation import CHECK, COMPARISON, EVALUATION, LEADERBOARD, SLICES, AnswerKind
 from app.api.report import write_page
@@ -297,6 +298,21 @@ def test_what_is_not_settled_against_the_best_run_may_be_as_good() -> None:
     metric = {"best": "a", "may_be_best": ["a"], "differences": differences}
     assert may_be_as_good(metric) == {"b", "e", "f"}
     assert may_be_as_good({**metric, "may_be_best": ["a", "d"]}) == {"b", "d", "e", "f"}
+
+
+def test_two_spaces_at_least_are_between_a_title_and_its_facts() -> None:
+    for length, lines in ((57, ["t" * 57 + "  f"]), (58, ["t" * 58, " " * 59 + "f"])):
+        document = Document(title="t" * length, facts=[("", "f")], records=((), ()))
+        assert write_text(document, Style(60)).splitlines() == lines
+
+
+def test_of_slices_without_counts_what_is_worse_stands_first_and_what_is_better_last() -> None:
+    said = {"undecided": -0.3, "better": 0.2, "worse": -0.1}
+    slices = [
+        {"where": verdict, "metrics": {"h_mean": {"difference": {"value": gap, "verdict": verdict}}}}
+        for verdict, gap in said.items()
+    ]
+    assert [one["where"] for one in _ordered(slices, "h_mean")] == ["worse", "undecided", "better"]
 
 
 def test_marks_of_prevalence_are_those_of_the_metric() -> None:

@@ -334,7 +334,7 @@ def test_what_was_refused_is_told_to_nobody(client: httpx.Client, receiver: Rece
 
 def test_a_failure_is_sent_again_and_seen(client: httpx.Client, receiver: Receiver, there: dict[str, str]) -> None:
     put(client, there, receiver.url, "evaluation.created", secret=SECRET)
-    receiver.answers = [(500, {}), (503, {}), (200, {})]
+    receiver.answers = [(300, {}), (503, {}), (200, {})]
     made = create(client, there)
     (one,) = settled(client, there)
     assert (one["id"], one["status"], one["attempts"]) == (made["id"], "delivered", 3)

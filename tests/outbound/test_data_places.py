@@ -94,6 +94,7 @@ def folder(tmp_path: Path) -> Path:
         ("a/**", ["1.csv", "2.csv", "4.txt", "b/3.csv"]),
         ("a", ["1.csv", "2.csv", "4.txt", "b/3.csv"]),
         ("a/*/3.csv", ["b/3.csv"]),
+        ("a/*/**", ["b/3.csv"]),
         ("a/2.csv", ["2.csv"]),
     ],
 )

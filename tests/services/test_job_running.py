@@ -169,6 +169,20 @@ async def test_work_is_done_for_whoever_sent_it_under_ids_that_stay() -> None:
     assert seen == [memory.task.actor, makes, makes, UUID(int=makes.int + 7)]
 
 
+async def test_nothing_is_all_done_before_its_result_is_kept() -> None:
+    class Whole(Answers):
+        async def answer(self, task: Task, body: AsyncIterator[bytes]) -> JobEnd:
+            progressed(1, 1)
+            await asyncio.sleep(0)
+            return MADE
+
+    memory: Any = Memory()
+    await asyncio.create_task(
+        JobRunner(memory, Whole(lambda: MADE), attempts=1, note=lambda *_: None).run("p", memory.task.id)
+    )
+    assert memory.progress == [0.99]
+
+
 async def test_how_far_it_is_is_noted_until_the_end() -> None:
     memory = Memory()
     late: list[Any] = []

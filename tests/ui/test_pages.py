@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine, event
 
+from app.api.ui.home import _changed
 from app.domain.catalogue import combinations
 from app.domain.wording import PAGE
 from tests.api.plots.test_reports import VOID, Page
@@ -435,6 +436,15 @@ def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages
     assert "3 of 6 rules fail" in text
     assert "of 100 D it misses 31 instead of 84" in text
     assert "Weakest class" not in check_page(web.get("/ui?dataset=genes")).text
+
+
+def test_misses_of_a_class_are_held_against_those_of_as_many_cases() -> None:
+    runs = {"new": [[11, 9], [1, 9]], "old": [[8, 2], [3, 7]]}
+    read = {name: {"input": {"confusion_matrix": matrix, "labels": ["x", "y"]}} for name, matrix in runs.items()}
+    newest, before = (
+        {"model": {"name": name, "version": None}, "value": 0.5, "evaluation": {"id": name}} for name in runs
+    )
+    assert _changed("accuracy", newest, before, read).endswith("; of 10 y it misses 1 instead of 3.")
 
 
 def test_pages_keep_room_for_the_figures_that_come(pages: Mapping[str, Page]) -> None:

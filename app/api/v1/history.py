@@ -1,7 +1,6 @@
 """The routes of the history of a model: as an answer, and as a figure."""
 
 from dataclasses import replace
-from datetime import UTC
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -16,7 +15,7 @@ from app.api.plots.registry import FigureData, Subject, as_answered
 from app.api.presentation import AS_USUAL, HISTORY, FormatOfHistory, Media, kept_members, view_of, written_as
 from app.api.problems import InvalidQuery
 from app.api.v1.figures import FIGURE, Drawing, drawing_of, pictures_of_answer
-from app.api.v1.listing import AskedDataset, NounName
+from app.api.v1.listing import AskedDataset, NounName, in_utc
 from app.api.v1.requests.fields import Moment, SoughtExpression
 from app.domain.errors import IncomparableRuns, InvalidExpression, OutOfReach
 from app.domain.evaluation import Page
@@ -41,7 +40,7 @@ async def asked_history(
         model="",
         dataset=dataset,
         metrics=tuple(metric or ()),
-        created_after=None if created_after is None else created_after.astimezone(UTC),
+        created_after=in_utc(created_after),
         limit=_DRAWN,
         newest=True,
     )

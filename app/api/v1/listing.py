@@ -73,7 +73,7 @@ class Filters:
         said["tags"] = tuple(_tag(text) for text in said.pop("tag") or ())
         said["where"] = value_conditions(self.where)
         for end in ("created_after", "created_before"):
-            said[end] = _utc(said[end])
+            said[end] = in_utc(said[end])
         return EvaluationQuery(**said, **order)
 
 
@@ -139,8 +139,8 @@ async def _asked_dataset(
 AskedDataset = Annotated[DatasetRef, Depends(_asked_dataset)]
 
 
-def _utc(moment: datetime | None) -> datetime | None:
-    """Times without an offset are taken as UTC."""
+def in_utc(moment: datetime | None) -> datetime | None:
+    """Return a moment, without an offset one of UTC."""
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 

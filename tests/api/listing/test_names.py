@@ -83,6 +83,14 @@ def test_a_name_is_found_in_another_form_of_unicode(project: httpx.Client) -> No
     assert project.get(f"/v1/models/{quote('cafe' + chr(0x301))}").json()["n_evaluations"] == 1
 
 
+def test_a_version_stands_behind_the_last_colon_of_a_name(project: httpx.Client) -> None:
+    body = evaluation(model="registry:5000/m")
+    body["model"]["version"] = "2"
+    made = create(project, body)
+    found = project.get("/v1/evaluations", params={"model": "registry:5000/m:2"}).json()["items"]
+    assert [one["id"] for one in found] == [made["id"]]
+
+
 @pytest.mark.parametrize("noun", ["models", "datasets"])
 def test_what_nobody_used_is_not_there(shelf: httpx.Client, shelved: list[Json], noun: str) -> None:
     for method in ("GET", "DELETE"):
