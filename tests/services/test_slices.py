@@ -501,6 +501,18 @@ def test_a_search_knows_weights_and_groups(design: str) -> None:
     assert judged(source, search=SearchQuestion("specificity@D", 2), bins={"age": 2}).slices == []
 
 
+def test_samples_of_no_weight_make_no_slice_of_a_search_large_enough() -> None:
+    random = np.random.default_rng(0)
+    site, truth = np.tile([*"ABC"], 400), random.integers(0, 2, 1200)
+    predicted = np.where(random.random(1200) < np.where(site == "B", 0.3, 0.9), truth, 1 - truth)
+    weights = np.ones(1200)
+    weights[np.flatnonzero(site == "B")[150:]] = 0.0
+    source = classified(truth, predicted, {"site": site}, weights=weights)
+    some, many = (judged(source, search=SearchQuestion("accuracy", 1), minimum_samples=size) for size in (100, 300))
+    assert [one.where for one in some.slices] == [{"site": "B"}]
+    assert (many.slices, many.searched.slices) == ([], 2)
+
+
 def test_a_search_among_no_samples_finds_nothing() -> None:
     healthy, site = np.zeros(60, dtype=np.intp), np.repeat([*"AB"], 30)
     source = classified(healthy, healthy, {"site": site}, weights=np.linspace(1.0, 2.0, 60))
