@@ -16,8 +16,9 @@ from markupsafe import escape
 from app.api.answers import write_json
 from app.api.bodies.parsing import parse_value
 from app.api.documents.check import limits_of, rule_text
-from app.api.documents.comparison import may_be_as_good, outcomes
+from app.api.documents.comparison import may_be_as_good, outcomes, turned
 from app.api.documents.document import Document, Estimate
+from app.api.documents.history import _heading
 from app.api.documents.leaderboard import leaderboard_table
 from app.api.documents.markdown import code, write_csv, write_markdown
 from app.api.documents.reading import (
@@ -298,6 +299,20 @@ def test_what_is_not_settled_against_the_best_run_may_be_as_good() -> None:
     metric = {"best": "a", "may_be_best": ["a"], "differences": differences}
     assert may_be_as_good(metric) == {"b", "e", "f"}
     assert may_be_as_good({**metric, "may_be_best": ["a", "d"]}) == {"b", "d", "e", "f"}
+
+
+def test_a_pair_the_other_way_round_has_the_chances_of_the_other_run() -> None:
+    pair = {"a": "a", "b": "b", "difference": 0.25, "low": -0.125, "high": 0.5, "verdict": "better"}
+    pair |= {"probability_a_better": 0.75, "probability_equivalent": 0.125}
+    other = {"difference": -0.25, "low": -0.5, "high": 0.125, "verdict": "worse", "probability_a_better": 0.125}
+    assert turned(pair, "b") == {**pair, **other}
+    assert turned(pair, "a") == pair
+
+
+def test_a_metric_that_changed_twice_held_until_the_first_time() -> None:
+    items = [{"evaluation": str(day), "version": None, "created_at": f"2026-11-0{day}T00:00:00Z"} for day in (1, 2, 3)]
+    changes = [{"metric": "h_mean", "to": "2"}, {"metric": "h_mean", "to": "3"}]
+    assert "".join(_heading({"items": items, "changes": changes})) == "h_mean held until 2 Nov 2026"
 
 
 def test_two_spaces_at_least_are_between_a_title_and_its_facts() -> None:

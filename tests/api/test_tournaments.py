@@ -74,6 +74,11 @@ def test_two_models(client: httpx.Client, demsar: tuple[list[str], list[str]]) -
     assert pair["wilcoxon"]["statistic"] == 12
     assert pair["wilcoxon"]["p_value"] == pytest.approx(0.0078, abs=1e-4)
     assert pair["wilcoxon"]["zeros"] == 2
+    alike = [
+        judge(client, metric="accuracy", models=models[:2], datasets=datasets, level=level)["cliques"]
+        for level in (0.99, 0.995)
+    ]
+    assert [[0, 1] in one for one in alike] == [False, True]
     dropped = judge(client, metric="accuracy", models=models[:2], datasets=datasets, zeros="drop")["pairwise"][0]
     assert dropped["wilcoxon"]["statistic"] == 6.5
     assert dropped["wilcoxon"]["p_value"] == pytest.approx(0.0073, abs=1e-4)

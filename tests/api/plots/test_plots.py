@@ -10,6 +10,7 @@ import pytest
 from app.api.plots.catalogue import names_of
 from app.api.plots.matrices import beside_each_other
 from app.api.plots.registry import PLOTS, Needs, Subject
+from app.api.plots.slices import _loses
 from app.domain.catalogue import titled
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.plots.world import HOSTILE, check_specification, confused, keep_matrix, layer, values_of
@@ -217,6 +218,14 @@ def test_differences_are_those_of_the_comparison(client: httpx.Client, two: str,
     (pair,) = answer["metrics"]["error_rate"]["differences"]
     turned = rows["Error rate (lower is better)"]
     assert (turned["at"], turned["from"], turned["to"]) == (-pair["difference"], -pair["high"], -pair["low"])
+
+
+def test_of_false_alarms_the_hits_are_what_is_lost() -> None:
+    """5 of 10 where 1 of 10 is usual: that many cases are found, or that many others are taken for some."""
+    counts = {"hits": 5.0, "among": 10.0, "reference_hits": 1.0, "reference_among": 10.0}
+    metrics = {"recall@D": {"counts": {**counts, "beyond": -4.0}}, "fpr@D": {"counts": {**counts, "beyond": 4.0}}}
+    answer = {"slices": [{"metrics": metrics}]}
+    assert (_loses(answer, "recall@D"), _loses(answer, "fpr@D")) == (1, -1)
 
 
 def test_each_of_many_runs_is_held_against_the_best(client: httpx.Client, two: str, other: str) -> None:
