@@ -24,6 +24,8 @@ GUESS = ["cat", "dog", "cat", "bird", "cat", "dog"]
 CODES = [1, 2, 2, 0, 1, 2]
 SHARES = [[0.1, 0.8, 0.1], [0.1, 0.2, 0.7], [0.1, 0.5, 0.4], [0.9, 0.05, 0.05], [0.2, 0.6, 0.2], [0.0, 0.3, 0.7]]
 
+TABLE = pd.DataFrame({"x": [1, 0, 1], "z": [0, 1, 1]})
+
 
 class Tensor:
     """Has what a tensor of torch has, and needs gradients."""
@@ -187,12 +189,69 @@ def test_codes_are_translated_by_a_mapping_and_by_nothing_else(pv: prevail.Clien
         ({"y_true": "cat", "y_pred": GUESS}, "expected a list or an array, got str"),
         ({"y_true": TRUE, "scores": [1.0, float("inf"), 0, 0, 0, 0]}, "finite"),
         ({"y_true": TRUE, "y_pred": GUESS, "metrics": "h_mean"}, "expected a list of expressions"),
+        (
+            {"y_true": TRUE, "probabilities": [[0.5, None]] * 6},
+            r"probabilities\[0\]\[1\]: expected a number, got NoneType",
+        ),
+        ({"y_true": TRUE, "probabilities": [["a", "b"]] * 6}, r"probabilities\[0\]\[0\]: expected a number, got str"),
+        ({"matrix": pd.crosstab(pd.Series([*"abc"]), pd.Series([*"abd"]))}, "rows are named a, b, c, and .* a, b, d"),
+        ({"y_true": TABLE, "y_pred": TABLE.rename(columns={"x": "q"})}, "y_pred: the columns are named q, z"),
         ({"file": "/nowhere/x.parquet"}, "there is no file"),
     ],
 )
 def test_what_cannot_be_meant_is_said_before_anything_is_sent(wrong: dict[str, Any], said: str) -> None:
     with prevail.Client("http://127.0.0.1:9", retries=0) as client, pytest.raises(prevail.InvalidInput, match=said):
         client.evaluate(**wrong)
+
+
+@pytest.mark.parametrize("labels", [["bird", "cat", "dog"], {0: "bird", 1: "cat", 2: "dog"}])
+def test_columns_of_a_table_are_found_by_their_names_in_any_order(pv: prevail.Client, labels: Any) -> None:
+    names = [2, 0, 1] if isinstance(labels, dict) else ["dog", "bird", "cat"]
+    shares = pd.DataFrame(np.array(SHARES)[:, [2, 0, 1]], columns=names)
+    found = pv.evaluate(TRUE, probabilities=shares, labels=labels)
+    assert (
+        found.data["metrics"] == pv.evaluate(TRUE, probabilities=SHARES, labels=["bird", "cat", "dog"]).data["metrics"]
+    )
+    counts = pd.DataFrame([[2, 0, 1], [0, 1, 0], [0, 0, 2]], index=names, columns=names)
+    expected = [[1, 0, 0], [0, 2, 0], [0, 1, 2]]
+    assert pv.evaluate(matrix=counts, labels=labels).confusion_matrix == expected
+    assert pv.evaluate(matrix=counts.loc[names[::-1]], labels=labels).confusion_matrix == expected
+    # Numbers that pandas gives by itself are no names.
+    assert pv.evaluate(matrix=pd.DataFrame(expected), labels=[2, 1, 0]).confusion_matrix == expected
+
+
+@pytest.mark.parametrize("member", ["y_pred", "probabilities"])
+def test_columns_of_several_labels_are_those_of_the_same_name(pv: prevail.Client, member: str) -> None:
+    found = pv.evaluate(TABLE, **{member: TABLE[["z", "x"]]})
+    assert (found["h_mean"].value, found.labels) == (1.0, ["x", "z"])
+    assert pv.evaluate(TABLE, TABLE[["z", "x"]], labels=["z", "x"]).labels == ["z", "x"]
+    lists = [["x"], ["z"], ["x", "z"]]
+    assert pv.evaluate(pd.Series(lists), pd.Series(lists)).labels == ["x", "z"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"y_true": np.array(CODES, dtype=">i8"), "probabilities": np.array(SHARES, dtype=">f8")},
+        {"y_true": np.array(CODES), "probabilities": np.array(SHARES, dtype=np.longdouble)},
+        {"y_true": np.array(CODES, dtype=float), "probabilities": SHARES},
+        {"y_true": CODES, "probabilities": pd.DataFrame(SHARES).astype(object)},
+        {"y_true": CODES, "y_pred": CODES, "sample_ids": ["x", 1, 2, 3, 4, 5]},
+        {"y_true": CODES, "y_pred": CODES, "sample_ids": pd.date_range("2026-01-01", periods=6)},
+    ],
+)
+def test_much_data_may_be_what_little_may_be(
+    pv: prevail.Client, given: dict[str, Any], streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "STREAMED_CELLS", 1 if streamed else 20_000)
+    assert pv.evaluate(**given).labels == ["0", "1", "2"]
+
+
+def test_labels_of_two_types_are_refused_in_much_data_too(pv: prevail.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "STREAMED_CELLS", 1)
+    with pytest.raises(prevail.InvalidInput, match="labels of one type, got strings and integers"):
+        pv.evaluate([1, *TRUE[1:]], probabilities=SHARES)
 
 
 def test_names_of_scikit_learn(pv: prevail.Client) -> None:
@@ -216,6 +275,14 @@ def test_files_are_sent_as_they_are(pv: prevail.Client, tmp_path: Path) -> None:
     assert by_name.confusion_matrix == pv.evaluate(file=tmp_path / "a.parquet").confusion_matrix
     assert told[-1].unit == "bytes"
     assert told[-1].total == (tmp_path / "a.csv").stat().st_size
+
+
+def test_columns_of_files_that_are_not_named_have_our_names(pv: prevail.Client, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"label": TRUE, "y_pred": GUESS})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert pv.evaluate("label", file=tmp_path / "a.csv").confusion_matrix == [[1, 0, 0], [0, 2, 0], [0, 1, 2]]
+    frame.set_axis(["y_true", "guess"], axis=1).to_csv(tmp_path / "b.csv", index=False)
+    assert pv.evaluate(y_pred="guess", file=tmp_path / "b.csv")["accuracy"].value == pytest.approx(5 / 6)
 
 
 def test_the_table_is_the_csv_of_the_service(pv: prevail.Client) -> None:

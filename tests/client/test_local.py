@@ -37,6 +37,16 @@ def test_the_same_client_and_the_same_numbers(tmp_path: Path) -> None:
     asyncio.run(again())
 
 
+def test_what_of_much_data_cannot_be_sent_is_no_fault_of_the_service(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("prevail.uploads.inputs.STREAMED_CELLS", 1)
+    monkeypatch.setattr("prevail.uploads.inputs.has_arrow", lambda: False)
+    with prevail.local() as pv, pytest.raises(prevail.InvalidInput, match="scores: expected finite numbers"):
+        pv.evaluate([0, 1, 1], scores=[0.2, float("nan"), 0.9])
+    assert not caplog.records
+
+
 def test_without_the_service_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "app.inside", None)
     with pytest.raises(prevail.MissingPackage, match=r"pip install 'prevail-server\[embedded\]'"):

@@ -87,7 +87,12 @@ class _Service:
         if not isinstance(stream, httpx.AsyncByteStream):
             stream = _Stream(stream)
         inside = httpx.Request(request.method, request.url, headers=request.headers, stream=stream)
-        response = await self.transport.handle_async_request(inside)
+        try:
+            response = await self.transport.handle_async_request(inside)
+        finally:
+            # The service knows only that no more comes; why the data cannot be sent, the client says.
+            if isinstance(stream, _Stream) and stream.error is not None:
+                raise stream.error
         content = await response.aread()
         # It is unpacked already.
         headers = [(name, value) for name, value in response.headers.items() if name not in _PACKED]
@@ -101,10 +106,17 @@ class _Service:
 class _Stream(httpx.AsyncByteStream):
     def __init__(self, parts: httpx.SyncByteStream) -> None:
         self._parts = parts
+        self.error: PrevailError | None = None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for part in self._parts:
-            yield part
+        try:
+            for part in self._parts:
+                yield part
+        except PrevailError as error:
+            from starlette.requests import ClientDisconnect  # of the service
+
+            self.error = error
+            raise ClientDisconnect from error
 
 
 class _Transport(httpx.BaseTransport):

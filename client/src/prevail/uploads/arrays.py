@@ -23,10 +23,20 @@ def plain(values: Any, name: str) -> Any:
     for way in (_by_to_numpy, _by_array, _by_capsule):
         found = way(values)
         if found is not None:
-            return found
+            return _native(found)
     if isinstance(values, Iterable):
         return [_unpacked(one) for one in values]
     raise InvalidInput(f"{name}: expected a list or an array, got {type(values).__name__}", code="array_type")
+
+
+def _native(values: Any) -> Any:
+    """Numbers of another machine, or wider than those of Python, as those that JSON and Arrow have."""
+    dtype = getattr(values, "dtype", None)
+    if dtype is None or not hasattr(dtype, "isnative"):
+        return values
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        return values.astype("float64")
+    return values if dtype.isnative else values.astype(dtype.newbyteorder("="))
 
 
 def _unpacked(one: Any) -> Any:
@@ -195,7 +205,8 @@ def has_rows(values: Any) -> bool:
     if names is not None:
         return len(names) > 1
     shape = getattr(values, "shape", None)
-    if shape is not None:
-        return len(shape) == 2 and shape[1] > 1
-    first = values[0] if isinstance(values, list | tuple) and values else None
+    if shape is not None and len(shape) == 2:
+        return bool(shape[1] > 1)
+    is_of_objects = isinstance(values, list | tuple) or str(getattr(values, "dtype", "")) == "object"
+    first = next(iter(values), None) if is_of_objects else None
     return hasattr(first, "__len__") and not isinstance(first, str)

@@ -115,15 +115,22 @@ def has_arrow() -> bool:
 
 def arrow_form(
     request: Mapping[str, Any], columns: Sequence[Data], labels: Sequence[str] | None, watch: Watcher | None
-) -> tuple[Parts, dict[str, str]]:
-    """A form with a stream of Arrow batches, each made when it is sent; and the headers that say so."""
+) -> tuple[Parts, dict[str, str]] | None:
+    """A form with a stream of Arrow batches, each made when it is sent; and the headers that say so. None where a
+    column has no form in Arrow that the service reads, such as dates, or texts beside numbers.
+    """
+    import pyarrow as pa  # only where much is sent
+
     count = check_lengths(columns)
     size = max(_BATCH_CELLS // sum(one.width if isinstance(one, Rows) else 1 for one in columns), 1)
 
-    def batches() -> Iterator[tuple[int, bytes]]:
-        import pyarrow as pa  # only where much is sent
+    try:
+        table = _Table(columns, labels, pa)
+    except (pa.ArrowException, TypeError, ValueError):
+        return None
 
-        sink, table = _Sink(), _Table(columns, labels, pa)
+    def batches() -> Iterator[tuple[int, bytes]]:
+        sink = _Sink()
         with pa.ipc.new_stream(sink, table.batch(0, 0).schema) as writer:
             for start in range(0, count, size):
                 stop = min(start + size, count)
@@ -149,16 +156,18 @@ class _Table:
         for one in self._rows:
             for place, label in enumerate(self._labels):
                 part = one.column(place, start, stop)
-                kind = self._arrow.float64() if isinstance(part, list) else None
+                is_untyped = isinstance(part, list) or part.dtype.kind == "O"
+                kind = self._arrow.float64() if is_untyped else None
                 found[label] = self._arrow.array(part, type=kind)
         return self._arrow.RecordBatch.from_pydict(found)
 
 
 def _arrow_array(arrow: Any, one: Column) -> Any:
-    try:
-        return arrow.array(one.values)
-    except (arrow.ArrowException, TypeError, ValueError) as error:
-        raise InvalidInput(f"{one.name}: {error}", code="array_type") from error
+    found = arrow.array(one.values)
+    is_read = (getattr(arrow.types, f"is_{kind}") for kind in ("integer", "floating", "boolean", "string"))
+    if not any(of_kind(found.type) for of_kind in (*is_read, arrow.types.is_large_string)):
+        raise TypeError(f"{one.name}: {found.type}")
+    return found
 
 
 class _Sink:

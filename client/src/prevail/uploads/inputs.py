@@ -3,7 +3,7 @@
 import csv
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -130,23 +130,81 @@ def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
     if given.input is not None:
         return {**request, "input": {**given.input, **given.facts(), **given.beside()}}, None, {}
     if given.matrix is not None:
-        found, table_labels = rows(given.matrix, "matrix")
-        facts = {"labels": table_labels} if table_labels is not None else {}
-        source = {"kind": "confusion_matrix", "matrix": found.part(0, len(found)), **facts, **given.facts()}
-        return {**request, "input": source}, None, {}
+        return {**request, "input": _of_matrix(given)}, None, {}
     return _of_arrays(request, given, names[0], watch)
+
+
+def _of_matrix(given: Given) -> dict[str, Any]:
+    """The input of a matrix; of a table the rows are in the order of the columns, and both in that of labels."""
+    found, names = rows(given.matrix, "matrix")
+    matrix, facts = found.part(0, len(found)), given.facts()
+    if names is not None:
+        names = _translated_names(names, given.labels)
+        index = getattr(given.matrix, "index", ())
+        if len(index) == len(names) and not _is_counted(index, given.labels):
+            own = _translated_names([str(one) for one in index], given.labels)
+            matrix = [matrix[place] for place in _places(own, names, "matrix: the rows")]
+        facts.setdefault("labels", names)
+        if len(matrix) == len(names) and not _is_counted(getattr(given.matrix, "columns", None), given.labels):
+            places = _places(names, facts["labels"], "matrix: the columns")
+            matrix = [[matrix[row][place] for place in places] for row in places]
+    return {"kind": "confusion_matrix", "matrix": matrix, **facts}
+
+
+def _is_counted(axis: Any, labels: Any) -> bool:
+    """Are these the numbers that pandas gives columns and rows without names? Of codes they are names."""
+    return hasattr(axis, "step") and not isinstance(labels, Mapping)
+
+
+def _translated_names(names: Sequence[str], labels: Any) -> list[str]:
+    """Names of columns, of codes those that a mapping of labels gives them."""
+    known = {_label_name(code): str(name) for code, name in labels.items()} if isinstance(labels, Mapping) else {}
+    return [known.get(one, one) for one in names]
+
+
+def _places(names: Sequence[str], labels: Sequence[Any], what: str) -> list[int]:
+    """Where each label is among names, which may be in another order; as they are if they are other names.
+
+    Raises:
+        InvalidInput: some names are labels, and some are none.
+    """
+    order = [_label_name(one) for one in labels]
+    if len(names) == len(order) and len({*names}) == len(names) and names != order:
+        if {*names} == {*order}:
+            return [names.index(one) for one in order]
+        if {*names} & {*order}:
+            raise InvalidInput(
+                f"{what} are named {', '.join(names[:5])}, and the classes are {', '.join(order[:5])}: expected the "
+                "same names",
+                code="array_shape",
+            )
+    return [*range(len(names))]
+
+
+def _of_labels(given: Given, name: str) -> dict[str, Any]:
+    """The input of samples with several labels; columns of tables are in the order of the labels."""
+    facts, said = given.facts(), {}
+    for member, table in (("y_true", given.y_true), (name, getattr(given, name))):
+        said[member], names = listed(table, member)
+        if names is None:
+            continue
+        names = _translated_names(names, given.labels)
+        if member == "y_true":
+            facts.setdefault("labels", names)
+        if "labels" in facts and not _is_counted(getattr(table, "columns", None), given.labels):
+            places = _places(names, facts["labels"], f"{member}: the columns")
+            said[member] = [[row[place] for place in places] for row in said[member]]
+    return {"kind": "multilabel", **facts, **said}
 
 
 def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watcher | None) -> Prepared:
     if given.y_true is None:
         raise InvalidInput("y_true: expected the actual classes, got none", code="missing")
     if has_rows(given.y_true):
-        truth, labels = listed(given.y_true, "y_true")
-        said, _ = listed(getattr(given, name), name)
-        source = {"kind": "multilabel", **({} if labels is None else {"labels": labels}), **given.facts()}
+        source = _of_labels(given, name)
         if given.threshold is not None:
             source["thresholds"] = source.pop("threshold")
-        return {**request, "input": {**source, "y_true": truth, name: said, **given.beside()}}, None, {}
+        return {**request, "input": {**source, **given.beside()}}, None, {}
     facts: dict[str, Any] = {"kind": KINDS[name], **given.facts()}
     columns: list[Data] = [column(_translated(given.y_true, given.labels, "y_true"), "y_true")]
     if name == "y_pred":
@@ -154,7 +212,11 @@ def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watch
     elif name == "probabilities" or has_rows(given.scores):
         found, names = rows(getattr(given, name), name)
         if names is not None:
+            names = _translated_names(names, given.labels)
             facts.setdefault("labels", names)
+            if not _is_counted(getattr(getattr(given, name), "columns", None), given.labels):
+                places = _places(names, facts["labels"], f"{name}: the columns")
+                found = replace(found, values=[found.values[place] for place in places])
         columns.append(found)
     else:
         columns.append(column(given.scores, "scores"))
@@ -168,9 +230,15 @@ def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watch
         return json_body(asked, columns), None, {}
     labels = _column_labels(facts, columns)
     if has_arrow() and labels is not None and not beside:
-        parts, headers = arrow_form({**request, "input": {**facts, **_named(labels)}}, columns, labels, watch)
-        return None, parts, headers
+        form = arrow_form({**request, "input": {**facts, **_named(labels)}}, columns, labels, watch)
+        if form is not None:
+            return None, *form
     return None, json_parts(asked, columns, watch), {"Content-Type": "application/json"}
+
+
+def _label_name(label: Any) -> str:
+    """The name that the service gives a label: a whole number has one, however it is written."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _named(labels: Sequence[str]) -> dict[str, Any]:
@@ -230,6 +298,17 @@ def _refuse_logits(columns: Sequence[Data]) -> None:
                 raise InvalidInput(
                     f"probabilities{place}: expected finite numbers, got NaN or infinity", code="not_finite"
                 )
+            wrong = [
+                (f"[{row}][{col}]", value)
+                for row, values in enumerate(first)
+                for col, value in enumerate(values)
+                if not hasattr(value, "__float__")
+            ]
+            if wrong:
+                where, value = wrong[0]
+                raise InvalidInput(
+                    f"probabilities{where}: expected a number, got {type(value).__name__}", code="array_type"
+                )
             outside = [value for row in first for value in row if not -1e-6 <= value <= 1 + 1e-6]
             if outside:
                 raise InvalidInput(
@@ -249,8 +328,11 @@ def _column_labels(facts: Mapping[str, Any], columns: Sequence[Data]) -> list[st
         truth, found = columns[0], set[Any]()
         for start in range(0, len(truth), STREAMED_CELLS):
             found.update(truth.part(start, start + STREAMED_CELLS))
-        labels = sorted(found)
-    texts = [str(one) for one in labels]
+        try:
+            labels = sorted(found)
+        except TypeError:  # what is no label, the service says
+            return None
+    texts = [_label_name(one) for one in labels]
     usable = len(texts) == wide.width and len(set(texts)) == len(texts) and not {*COLUMNS, *COLUMNS.values()} & {*texts}
     return texts if usable and not any(isinstance(one, bool) for one in labels) else None
 
@@ -262,9 +344,18 @@ def _of_file(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
     named = _column_names(given)
     source: dict[str, Any] = {"kind": _kind_of_file(given, path), **(given.input or {}), **given.facts()}
     if named:
-        source["columns"] = named
+        source["columns"] = named if [*named] == ["attributes"] else {**_own_names(source["kind"]), **named}
     parts, headers = file_form({**request, "input": source}, path, watch)
     return None, parts, headers
+
+
+def _own_names(kind: str) -> dict[str, str]:
+    """Columns that a kind needs under the names of the service: those that have no other name."""
+    wanted = (
+        "y_true",
+        *(COLUMNS[member] for member, one in KINDS.items() if one == kind and member != "probabilities"),
+    )
+    return {name: name for name in wanted} if kind in KINDS.values() else {}
 
 
 def _of_data(given: Given, data: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -322,8 +413,11 @@ def column_names(path: Path) -> list[str] | None:
     with path.open("rb") as file:
         start = file.read(8)
     if start.startswith(b"PK"):
-        with zipfile.ZipFile(path) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist()]
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return [name.removesuffix(".npy") for name in archive.namelist()]
+        except zipfile.BadZipFile as error:
+            raise InvalidInput(f"{path.name} cannot be read: {error}", code="unreadable") from error
     if start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         return _arrow_names(path, start) if has_arrow() else None
     try:
