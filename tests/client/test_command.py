@@ -165,6 +165,10 @@ def test_inconclusive_can_be_told_to_pass_or_fail(gated: prevail.Client, command
         (["gate", "put", "g"], 3, "either a file or rules"),
         (["gat"], 3, "invalid choice"),
         ([], 3, "required"),
+        (["gate", "put", "g", "--min", "h_mean=0.5", "--split", "test"], 5, "a split of a data set, and none is named"),
+        (["gate", "try", "--min", "h_mean=0.5", "--split", "test"], 5, "a split of a data set, and none is named"),
+        (["gate", "put", "g", "--min", "h_mean=0.5", "--min-samples", "0"], 5, "at least 1"),
+        (["list", "--limit", "0"], 5, "limit: expected at least 1, got 0"),
         (["evaluate", "/nowhere.csv"], 5, "there is no file"),
         (["evaluate", "-", "--model", "m"], 3, "both --model and --dataset"),
         (["evaluate", "-", "--gate", "promotion"], 3, "checks what is saved"),
@@ -189,6 +193,64 @@ def test_nothing_else_ends_like_a_verdict(
     assert (found, out) == (code, "")
     assert re.search(said, err), err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"rules": 5}', "a list of objects"),
+        ('{"rules": ["h_mean"]}', "a list of objects"),
+        ('{"rules": [{"metric": "h_mean", "min": 0.5}], "minimum_sample": 9}', "no member 'minimum_sample'"),
+    ],
+)
+def test_files_that_define_no_gate_are_refused(command: Command, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "g.json").write_text(text)
+    code, _, err = command("gate", "put", "of-file", str(tmp_path / "g.json"))
+    assert (code, said in err) == (3, True), err
+
+
+def test_what_a_gate_shows_defines_it_again(gated: prevail.Client, command: Command, tmp_path: Path) -> None:
+    command("gate", "show", "promotion", "--json", "--write", str(tmp_path / "g.json"))
+    (tmp_path / "g.json").write_text((tmp_path / "g.json").read_text(), encoding="utf-8-sig")
+    code, out, err = command("gate", "put", "again", str(tmp_path / "g.json"))
+    assert (code, "at least 10 samples" in out) == (0, True), err
+
+
+def test_marks_before_json_are_read_over_and_broken_archives_are_refused(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text("[[45, 5], [10, 40]]", encoding="utf-8-sig")
+    assert command("evaluate", str(tmp_path / "m.json"))[0] == 0
+    assert command("evaluate", "-", stdin="\ufeff[[45, 5], [10, 40]]")[0] == 0
+    (tmp_path / "x.npz").write_bytes(b"PK\x03\x04nothing")
+    code, _, err = command("evaluate", str(tmp_path / "x.npz"))
+    assert (code, "x.npz cannot be read" in err) == (5, True)
+
+
+def test_whole_answers_are_written_and_what_is_left_out_is_said(
+    gated: prevail.Client, command: Command, tmp_path: Path
+) -> None:
+    target = tmp_path / "out.txt"
+    command("gate", "try", "--min", "h_mean=0.5", "--dataset", "hartwig", "--write", str(target))
+    assert len(target.read_text().splitlines()) >= 2
+    assert command("gate", "try", "--min", "h_mean=0.5", "--dataset", "nowhere")[1] == "no evaluations\n"
+    sliced: dict[str, Any] = {
+        "y_true": ["a", "b"] * 20,
+        "y_pred": ["a", "b"] * 20,
+        "attributes": {"site": ["x", "x", "z", "z"] * 10},
+    }
+    gated.evaluate(**sliced, model="apart:1", dataset="sites")
+    assert command("slices", "apart:1", "--by", "site", "--min", "accuracy=0.5", "--write", str(target))[:2] == (0, "")
+    assert "site x" in target.read_text()
+    assert "1 items and more" in command("list", "--limit", "1")[1]
+    source: dict[str, Any] = {
+        "y_true": [0, 1] * 20,
+        "scores": [0.2, 0.9] * 20,
+        "model": "scored:1",
+        "dataset": "numbers",
+    }
+    gated.evaluate(**source)
+    assert command("threshold", "scored:1", "--min", "f_beta(beta=2)=0.5")[0] == 0
+    gated.evaluate(matrix=[[8, 2], [2, 8]], model="gone:1", dataset="few")
+    assert command("delete", "gone:1", "gone:1", "--yes")[0] == 0
 
 
 def test_a_bug_does_not_look_like_a_verdict_either(

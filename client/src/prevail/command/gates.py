@@ -16,6 +16,8 @@ from prevail.results.decisions import Check
 from prevail.results.words import rule_text
 
 COMMANDS: Final = ("gate",)
+# Of a file: what defines a gate, and what `gate show --json` says beside it.
+_MEMBERS: Final = ("rules", "minimum_samples", "applies_to", "description", "name", "version", "created_at")
 
 
 def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -143,21 +145,25 @@ def _definition(chosen: Namespace) -> Any:
     body: Any = {"rules": rules}
     if chosen.file:
         try:
-            body = json.loads(Path(chosen.file).read_text(encoding="utf-8"))
+            body = json.loads(Path(chosen.file).read_text(encoding="utf-8-sig"))
         except (OSError, ValueError) as error:
             raise UsageError(f"{chosen.file}: expected the JSON of a gate: {error}") from error
-        if not isinstance(body, dict) or "rules" not in body:
-            raise UsageError(f"{chosen.file}: expected an object with rules")
+        given = body.get("rules") if isinstance(body, dict) else None
+        if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+            raise UsageError(f"{chosen.file}: expected an object with rules, a list of objects")
+        unknown = [one for one in body if one not in _MEMBERS]
+        if unknown:
+            raise UsageError(f"{chosen.file}: there is no member {unknown[0]!r} of a gate, only {', '.join(_MEMBERS)}")
     return body
 
 
 def _put(client: Client, chosen: Namespace) -> int:
-    body = _definition(chosen)
+    body, place = _definition(chosen), dataset_ref(chosen.dataset, chosen.split)
     found = client.put_gate(
         chosen.gate,
         body["rules"],
-        minimum_samples=chosen.min_samples or body.get("minimum_samples"),
-        applies_to={"dataset": dataset_ref(chosen.dataset, chosen.split)} if chosen.dataset else body.get("applies_to"),
+        minimum_samples=body.get("minimum_samples") if chosen.min_samples is None else chosen.min_samples,
+        applies_to=body.get("applies_to") if place is None else {"dataset": place},
         description=chosen.description or body.get("description"),
     )
     return _shown(client, found, chosen)
@@ -175,11 +181,13 @@ def _try(client: Client, chosen: Namespace) -> int:
     if chosen.output != "text":
         emit(client, found, chosen)
         return DONE
+    lines = []
     for one in found["items"]:
         model = one["evaluation"]["model"]
         name = ":".join(part for part in (model["name"], model.get("version")) if part)
         verdicts = [each["verdict"] or "none" for each in (one["tried"], one.get("saved")) if each is not None]
-        put("  ".join(f"{verdict:12}" for verdict in verdicts) + f"  {name}  {one['evaluation']['id']}", chosen)
+        lines.append("  ".join(f"{verdict:12}" for verdict in verdicts) + f"  {name}  {one['evaluation']['id']}")
+    put("\n".join(lines) or "no evaluations", chosen)
     return DONE
 
 

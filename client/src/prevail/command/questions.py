@@ -7,6 +7,7 @@ from argparse import Namespace
 from typing import Any, Final
 
 from prevail.client import Client
+from prevail.command import colours
 from prevail.command.codes import DONE, REFUSED, VERDICTS, UsageError
 from prevail.command.gates import rule
 from prevail.command.output import emit, put
@@ -122,8 +123,10 @@ def _names(client: Client, chosen: Namespace) -> int:
 
 
 def _numbers(texts: list[str]) -> dict[str, float]:
+    pairs(texts)
     try:
-        return {key: float(value) for key, value in pairs(texts).items()}
+        # Behind the last sign: names have some of their own, as f_beta(beta=2)=0.5.
+        return {key: float(value) for key, _, value in (one.rpartition("=") for one in texts)}
     except ValueError as error:
         raise UsageError(f"expected numbers: {error}") from error
 
@@ -167,10 +170,10 @@ def _tried(client: Client, rules: list[dict[str, Any]], chosen: Namespace) -> in
         print(f"prevail: {tried['reason']}", file=sys.stderr)
         return REFUSED
     text = "\n".join(f"{one['verdict']}: {one['message']}" for one in tried["results"])
-    if chosen.output == "text":
+    if chosen.output == "text" and not chosen.write:
         put(text, chosen)
     else:
-        print(text, file=sys.stderr)
+        print(colours.plain(text), file=sys.stderr)
     return VERDICTS[tried["verdict"]]
 
 

@@ -277,6 +277,7 @@ def _json_input(chosen: Namespace) -> dict[str, Any]:
     """A matrix, an input, or what has an input in it, from a file or the standard input."""
     try:
         text = sys.stdin.read() if chosen.file == "-" else Path(chosen.file).read_text(encoding="utf-8")
+        text = text.removeprefix("\ufeff")
     except OSError as error:
         raise InvalidInput(f"there is no file {chosen.file}: {error.strerror}", code="no_such_file") from error
     except UnicodeDecodeError as error:
@@ -322,7 +323,8 @@ def _list(client: Client, chosen: Namespace) -> int:
     )
     if chosen.output == "text":
         columns = ("id", "model", "dataset", "h_mean", "accuracy", "created_at")
-        put(table_text(columns, [_line(one) for one in found]) if found.items else "no evaluations", chosen)
+        table = table_text(columns, [_line(one) for one in found]) if found.items else "no evaluations"
+        put(table if found.is_complete else f"{table}\n{found.title()}", chosen)
     else:
         emit(client, found, chosen)
     return DONE
@@ -407,7 +409,8 @@ def _tag(client: Client, chosen: Namespace) -> int:
 
 
 def _delete(client: Client, chosen: Namespace) -> int:
-    found = [client.evaluation(one, dataset=chosen.dataset, split=chosen.split) for one in chosen.runs]
+    named = [client.evaluation(one, dataset=chosen.dataset, split=chosen.split) for one in chosen.runs]
+    found = [*{one.id: one for one in named}.values()]
     if not chosen.yes:
         if not sys.stdin.isatty():
             raise UsageError("nothing is deleted without being asked for: add --yes")

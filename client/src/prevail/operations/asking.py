@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from prevail.errors import NotFound
+from prevail.errors import InvalidInput, NotFound
 from prevail.operations.naming import Name, Run, identified
 from prevail.results.answer import Answer, Ask
 from prevail.results.listing import Facts, Listing
@@ -41,7 +41,13 @@ class Asking:
         return Facts(data)
 
     def _listed(self, path: str, limit: int | None, **params: Any) -> Flow[Listing]:
-        """Read the pages of a list, up to so many items."""
+        """Read the pages of a list, up to so many items.
+
+        Raises:
+            InvalidInput: none are asked for.
+        """
+        if limit is not None and limit < 1:
+            raise InvalidInput(f"limit: expected at least 1, got {limit}", code="out_of_range")
         items: list[Mapping[str, Any]] = []
         cursor = None
         while limit is None or len(items) < limit:

@@ -266,7 +266,7 @@ class Deciding(Asking):
             if run is not None
             else _given(
                 latest=latest,
-                dataset=None if dataset is None else dataset_ref(dataset, split),
+                dataset=dataset_ref(dataset, split),
                 model=None if model is None else model_ref(model),
             )
         )
