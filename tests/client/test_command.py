@@ -225,6 +225,24 @@ def test_marks_before_json_are_read_over_and_broken_archives_are_refused(command
     assert (code, "x.npz cannot be read" in err) == (5, True)
 
 
+def test_a_request_in_a_file_has_its_names_and_options(command: Command, tmp_path: Path) -> None:
+    request = {
+        "model": {"name": "asked", "version": "1"},
+        "dataset": {"name": "requests", "split": "test"},
+        "tags": {"stage": "new"},
+        "options": {"metrics": ["f_beta(beta=3)"]},
+        "input": {"kind": "confusion_matrix", "matrix": [[45, 5], [10, 40]]},
+    }
+    (tmp_path / "r.json").write_text(json.dumps(request))
+    saved = json.loads(command("evaluate", str(tmp_path / "r.json"), "--json")[1])
+    assert (saved["model"]["name"], saved["dataset"]["split"], saved["tags"]) == ("asked", "test", {"stage": "new"})
+    assert "f_beta(beta=3)" in saved["requested"]
+    code, out, _ = command("evaluate", str(tmp_path / "r.json"), "--no-store", "-o", "csv")
+    assert (code, "f_beta(beta=3)" in out) == (0, True)
+    other = command("evaluate", str(tmp_path / "r.json"), "--model", "mine:2", "--dataset", "few", "--json")[1]
+    assert json.loads(other)["model"] == {"name": "mine", "version": "2"}
+
+
 def test_whole_answers_are_written_and_what_is_left_out_is_said(
     gated: prevail.Client, command: Command, tmp_path: Path
 ) -> None:

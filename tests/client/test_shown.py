@@ -179,6 +179,8 @@ def test_other_kinds_have_arguments_too(pv: prevail.Client, tmp_path: Path) -> N
     assert pv.compare("l:1", "l:2").data["design"]["paired"]
     sets = pv.evaluate_sets([["the", "cat"], ["a", "dog"]], [["the", "cat"], ["a", "bird"]])
     assert sets["samples_f1"].value == pytest.approx(0.75)
+    as_sets = pv.evaluate_sets([{"the", "cat"}, {"a", "dog"}], [{"the", "cat"}, frozenset({"a", "bird"})])
+    assert as_sets["samples_f1"] == sets["samples_f1"]
     ranking = pv.evaluate_ranking({"q": {"a": 1}}, {"q": {"a": 0.9, "b": 0.1}})
     assert ranking["mean_reciprocal_rank"].value == pytest.approx(1)
     missed = pv.evaluate_ranking({"q": {"a": 1, "c": 1}, "r": {"a": 1}}, {"q": {"b": 0.3, "a": 0.1}})
@@ -194,6 +196,10 @@ def test_other_kinds_have_arguments_too(pv: prevail.Client, tmp_path: Path) -> N
     assert pv.evaluate_ranking(judged, found)["mean_average_precision"] == missed["mean_average_precision"]
     with pytest.raises(prevail.InvalidInput, match="expected a column 'relevance' or 'label', got 'query_id'"):
         pv.evaluate_ranking(found, found)
+    with pytest.raises(prevail.InvalidInput, match=r"no\.run cannot be read: No such file"):
+        pv.evaluate_ranking(qrels, tmp_path / "no.run")
+    with pytest.raises(prevail.InvalidInput, match="scores: expected numbers"):
+        pv.evaluate_ranking({"q": {"a": 1}}, {"q": {"a": None}})
     with pytest.raises(prevail.InvalidInput, match=r"qrels.txt, line 1: expected 6 words with a number as number 5"):
         pv.evaluate_ranking(qrels, qrels)
 

@@ -12,6 +12,7 @@ def test_values_of_an_evaluation(pv: prevail.Client) -> None:
     assert {"h_mean", "accuracy"} <= set(headline.data)
     found = pv.values(run, ["min(recall@*)", "accuracy_score"])
     assert list(found.data) == ["min(recall@*)", "accuracy"]
+    assert next(iter(pv.values(run, ["accuracy"]).rows()))[:2] == ["accuracy", found["accuracy"]["value"]]
     assert found["accuracy"]["as_asked"] == "accuracy_score"
     assert found["accuracy"]["low"] < found["accuracy"]["value"] < found["accuracy"]["high"]
 

@@ -187,17 +187,24 @@ def _refuse_evaluate(chosen: Namespace) -> None:
 
 
 def _evaluate(client: Client, chosen: Namespace) -> int:
-    names = {"model": chosen.model, "dataset": chosen.dataset, "split": chosen.split, "tags": pairs(chosen.tag)}
+    given = _given(chosen)
+    # A request in JSON has names and options of its own, which those of the command line go before.
+    asked = given.pop("request", {})
+    names = {name: getattr(chosen, name) or asked.get(name) for name in ("model", "dataset")}
     arguments = {
-        **_given(chosen),
+        **given,
         **names,
+        "split": chosen.split,
+        "tags": {**(asked.get("tags") or {}), **pairs(chosen.tag)},
+        "options": asked.get("options"),
         "metrics": chosen.metric,
         "intervals": chosen.intervals,
         "level": chosen.level,
         "seed": chosen.seed,
         "store": False if chosen.no_store else None,
     }
-    if (chosen.model is None or chosen.no_store) and chosen.output != "json" and not chosen.quiet:
+    is_saved = all(names.values()) and not chosen.no_store
+    if not is_saved and chosen.output != "json" and not chosen.quiet:
         drawn = style() if chosen.output == "text" else {}
         put(client.report_of(MEDIA[chosen.output], **drawn, **arguments), chosen)
         hint("not saved; --model NAME:VERSION --dataset NAME saves it")
@@ -210,7 +217,7 @@ def _evaluate(client: Client, chosen: Namespace) -> int:
         put(str(evaluation.id or ""), chosen)
     else:
         emit(client, evaluation, chosen)
-        hint(f"saved as {evaluation.id}; next: prevail leaderboard {chosen.dataset}")
+        hint(f"saved as {evaluation.id}; next: prevail leaderboard {(evaluation.dataset or {}).get('name')}")
     return DONE
 
 
@@ -229,10 +236,10 @@ def _given(chosen: Namespace) -> dict[str, Any]:
         return {**facts, **_columns(chosen), "data": where}
     path = Path(chosen.file)
     if chosen.file == "-" or path.suffix.lower() == ".json":
-        source = _json_input(chosen)
+        source, request = _json_input(chosen)
         if chosen.predicted_rows:
             source = {**source, "orientation": "predicted_rows"}
-        return {**facts, "input": source}
+        return {**facts, "input": source, "request": request}
     columns = _columns(chosen)
     _check_columns(path, columns)
     return {**facts, **columns, "file": path}
@@ -273,8 +280,10 @@ def _check_columns(path: Path, columns: dict[str, Any]) -> None:
         )
 
 
-def _json_input(chosen: Namespace) -> dict[str, Any]:
-    """A matrix, an input, or what has an input in it, from a file or the standard input."""
+def _json_input(chosen: Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A matrix, an input, or what has an input in it, from a file or the standard input; and what is beside the input
+    of a request.
+    """
     try:
         text = sys.stdin.read() if chosen.file == "-" else Path(chosen.file).read_text(encoding="utf-8")
         text = text.removeprefix("\ufeff")
@@ -287,11 +296,11 @@ def _json_input(chosen: Namespace) -> dict[str, Any]:
     except ValueError as error:
         raise InvalidInput(f"{chosen.file}: expected JSON: {error}", code="invalid_json") from error
     if isinstance(found, list):
-        return {"kind": "confusion_matrix", "matrix": found}
+        return {"kind": "confusion_matrix", "matrix": found}, {}
     if isinstance(found, dict):
         source = found.get("input", found)
         if isinstance(source, dict):
-            return source
+            return source, {} if source is found else {name: one for name, one in found.items() if name != "input"}
     raise InvalidInput(f"{chosen.file}: expected a matrix or an object with an input", code="invalid_json")
 
 

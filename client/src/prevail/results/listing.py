@@ -138,7 +138,7 @@ _WIDTH: Final = 100
 
 def _tables(data: Mapping[str, Any]) -> Iterator[tuple[Sequence[str], Table]]:
     """The tables in an answer, each with the names of the members that it is made of."""
-    if len(data) > 1 and all(isinstance(one, Mapping) and "value" in one for one in data.values()):
+    if data and all(isinstance(one, Mapping) and "value" in one for one in data.values()):
         yield [*data], _lines([{"name": name, **flattened(one)} for name, one in data.items()])
         return
     series = {name: value for name, value in _leaves(data) if _is_series(value)}

@@ -61,6 +61,8 @@ def _number(value: Any) -> Any:
         return value.tolist()
     if hasattr(value, "isoformat"):
         return value.isoformat()
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
     raise TypeError(f"expected numbers, texts and lists of them, got {type(value).__name__}")
 
 

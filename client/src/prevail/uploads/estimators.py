@@ -49,7 +49,10 @@ def by_query(table: Any, member: str) -> dict[str, list[Any]]:
     if hasattr(table, "columns"):
         return {name: listed(table[_column(table, name)], name)[0] for name in ("query_ids", "item_ids", member)}
     if isinstance(table, Mapping):
-        items = [(query, item, float(value)) for query, own in table.items() for item, value in own.items()]
+        try:
+            items = [(query, item, float(value)) for query, own in table.items() for item, value in own.items()]
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"{member}: expected numbers: {error}", code="array_type") from error
     else:
         items = [*_trec_lines(Path(table), member)]
     return {
@@ -70,7 +73,13 @@ def _column(table: Any, name: str) -> Any:
 
 def _trec_lines(path: Path, member: str) -> Iterator[tuple[str, str, float]]:
     place, width = _TREC[member]
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}", code="no_such_file") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path}: expected lines of trec_eval as UTF-8: {error}", code="unreadable") from error
+    for number, line in enumerate(text.splitlines(), start=1):
         words = line.split()
         try:
             if words and len(words) == width:
