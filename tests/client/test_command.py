@@ -225,6 +225,15 @@ def test_marks_before_json_are_read_over_and_broken_archives_are_refused(command
     assert (code, "x.npz cannot be read" in err) == (5, True)
 
 
+def test_options_that_mean_nothing_to_a_file_are_refused(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text("[[45, 5], [10, 40]]")
+    (tmp_path / "p.csv").write_text("y_true,y_pred\na,a\nb,b\n")
+    code, _, err = command("evaluate", str(tmp_path / "m.json"), "--weight", "w")
+    assert (code, "belong to a file of rows" in err) == (3, True)
+    code, _, err = command("evaluate", str(tmp_path / "p.csv"), "--predicted-rows")
+    assert (code, "belongs to a matrix" in err) == (3, True)
+
+
 def test_a_request_in_a_file_has_its_names_and_options(command: Command, tmp_path: Path) -> None:
     request = {
         "model": {"name": "asked", "version": "1"},

@@ -236,10 +236,14 @@ def _given(chosen: Namespace) -> dict[str, Any]:
         return {**facts, **_columns(chosen), "data": where}
     path = Path(chosen.file)
     if chosen.file == "-" or path.suffix.lower() == ".json":
+        if any(_columns(chosen).values()):
+            raise UsageError("options of columns belong to a file of rows: JSON has its arrays under our names")
         source, request = _json_input(chosen)
         if chosen.predicted_rows:
             source = {**source, "orientation": "predicted_rows"}
         return {**facts, "input": source, "request": request}
+    if chosen.predicted_rows:
+        raise UsageError("--predicted-rows belongs to a matrix in JSON")
     columns = _columns(chosen)
     _check_columns(path, columns)
     return {**facts, **columns, "file": path}
