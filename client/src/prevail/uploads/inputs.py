@@ -163,7 +163,7 @@ def _translated_names(names: Sequence[str], labels: Any) -> list[str]:
 
 
 def _places(names: Sequence[str], labels: Sequence[Any], what: str) -> list[int]:
-    """Where each label is among names, which may be in another order; as they are if they are other names.
+    """The place of each label among names, which may be in another order; their own if they are other names.
 
     Raises:
         InvalidInput: some names are labels, and some are none.
