@@ -38,7 +38,7 @@ _KNOWN: Final[Mapping[Any, Any]] = {
 }
 
 
-class Asked(Wire):
+class Declared(Wire):
     """A request with the members of a dataclass. Those that it declares itself are as it says; their descriptions and
     other names, and defaults that it does not say, are those of the dataclass too.
     """

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.asked import Asked
+from app.api.v1.requests.asked import Declared
 from app.api.v1.requests.fields import (
     AlternativeName,
     DatasetField,
@@ -33,11 +33,11 @@ def _paired(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-class CostRangesField(Asked, of=CostQuestion):
+class CostRangesField(Declared, of=CostQuestion):
     """Options of a comparison of costs."""
 
 
-class ComparisonRequest(Asked, of=NewComparison):
+class ComparisonRequest(Declared, of=NewComparison):
     """Runs with the same classes, to be compared on any metrics."""
 
     metrics: list[Expression] | None = Field(
@@ -61,7 +61,7 @@ class ComparisonRequest(Asked, of=NewComparison):
         super().check()
 
 
-class TournamentRequest(Asked, of=Tournament):
+class TournamentRequest(Declared, of=Tournament):
     """Models on datasets; the latest evaluation of each model on each dataset counts."""
 
     multiplicity: Multiplicity

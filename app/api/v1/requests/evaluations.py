@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.asked import Asked
+from app.api.v1.requests.asked import Declared
 from app.api.v1.requests.fields import (
     ChangedTags,
     DatasetField,
@@ -21,11 +21,11 @@ from app.domain.options import DRAWS, FEWEST_DRAWS, Costs, IntervalMethod, Optio
 from app.services.evaluate.evaluations import Merge, NewEvaluation
 
 
-class CostsField(Asked, of=Costs):
+class CostsField(Declared, of=Costs):
     """Costs of decisions."""
 
 
-class OptionsField(Asked, of=Options):
+class OptionsField(Declared, of=Options):
     """Options of a report, beyond the values that every report has."""
 
     method: Literal["posterior", "delta", "bootstrap", "bca"] | None = None

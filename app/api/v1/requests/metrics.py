@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.asked import Asked
+from app.api.v1.requests.asked import Declared
 from app.domain.advice import CLASSIFICATION
 from app.domain.advice import Request as Question
 from app.domain.errors import InvalidInput
@@ -61,7 +61,7 @@ class RecommendationRequest(Wire):
         return Question(task=task, answers=said, inputs=self.inputs)
 
 
-class RecallSweepField(Asked, of=RecallGrid):
+class RecallSweepField(Declared, of=RecallGrid):
     """Some classes from a low recall to a high one, all others as they are (Aguilar-Ruiz 2025, figure 2)."""
 
     shares: list[list[Annotated[float, Field(gt=0)]]] = Field(

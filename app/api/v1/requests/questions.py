@@ -12,12 +12,8 @@ from pydantic.config import JsonDict
 from app.api.bodies.parsing import Wire
 from app.api.deps import parameters_of
 from app.api.problems import InvalidQuery
-from app.api.v1.requests.asked import Asked
-from app.api.v1.requests.fields import (
-    SOUGHT,
-    Identifier,
-    LabelField,
-)
+from app.api.v1.requests.asked import Declared
+from app.api.v1.requests.fields import SOUGHT, Identifier, LabelField
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.errors import InvalidInput, NeedsScores
 from app.domain.inputs.matrices import MatrixInput
@@ -45,13 +41,13 @@ ExactShare = Annotated[float | Marked, PlainValidator(_exact_share), WithJsonSch
 _MOST_ROWS = 100_000
 
 
-class SweepField(Asked, of=Sweep):
+class SweepField(Declared, of=Sweep):
     """One class from a rare to a frequent one."""
 
     at: Annotated[list[ExactShare], Field(max_length=100)]
 
 
-class _Projected(Asked, of=Scenario):
+class _Projected(Declared, of=Scenario):
     """The class prevalence of a projection."""
 
     sweep: SweepField | None = None
@@ -77,7 +73,7 @@ class InputProjectionRequest(_Projected):
     input: AnyInput
 
 
-class EstimateRequest(Asked, of=Unlabelled):
+class EstimateRequest(Declared, of=Unlabelled):
     """Predictions on samples without labels: counts of predicted classes, or probabilities."""
 
     # The first fault is said: there may be a hundred thousand.
@@ -141,7 +137,7 @@ def identifiers_in(text: str | None) -> list[UUID]:
     return found
 
 
-class CurveOptions(Asked, of=CurveQuestion):
+class CurveOptions(Declared, of=CurveQuestion):
     """Parameters of a curve, whatever class it is of."""
 
 
@@ -179,15 +175,15 @@ def scored_input(given: AnyInput) -> MatrixInput:
     return source
 
 
-class ConstraintField(Asked, of=Limit):
+class ConstraintField(Declared, of=Limit):
     """Bounds on a metric that the decision rule must meet."""
 
 
-class SurfaceField(Asked, of=Surface):
+class SurfaceField(Declared, of=Surface):
     """A grid of class weights of which all rules are wanted."""
 
 
-class ThresholdRequest(Asked, of=RuleQuestion):
+class ThresholdRequest(Declared, of=RuleQuestion):
     """The objective and constraints of a decision rule."""
 
     limits: Annotated[list[ConstraintField], Field(max_length=20)]
@@ -217,7 +213,7 @@ class FoldField(Wire):
         return self.p, self.n
 
 
-class ConsistencyRequest(Asked, of=ReportedScores):
+class ConsistencyRequest(Declared, of=ReportedScores):
     """Scores as printed, with the numbers of samples: p and n as far as they are known, or classes, or folds."""
 
     scores: Annotated[dict[ScoreName, Score], Field(min_length=1, max_length=60)]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, Strict
 
 from app.api.bodies.parsing import Wire
-from app.api.v1.requests.asked import Asked
+from app.api.v1.requests.asked import Declared
 from app.api.v1.requests.fields import Name
 from app.api.v1.requests.inputs import AnyInput
 from app.api.v1.requests.referenced import ReferencedInput
@@ -21,11 +21,11 @@ class Bin(Wire):
     end: float | None = Field(None, alias="to")
 
 
-class SearchField(Asked, of=SearchQuestion):
+class SearchField(Declared, of=SearchQuestion):
     """Look through all slices for those that are worse."""
 
 
-class SlicesRequest(Asked, of=SlicesQuestion):
+class SlicesRequest(Declared, of=SlicesQuestion):
     """The slices of a run, and what is asked of them."""
 
     reference: Literal["rest", "overall"] | dict[Name, Value | Bin]

@@ -141,12 +141,13 @@ def _of_matrix(given: Given) -> dict[str, Any]:
     if names is not None:
         names = _translated_names(names, given.labels)
         index = getattr(given.matrix, "index", ())
-        if len(index) == len(names) and not _is_counted(index, given.labels):
+        if len(index) == len(names):
             own = _translated_names([str(one) for one in index], given.labels)
-            matrix = [matrix[place] for place in _places(own, names, "matrix: the rows")]
+            matrix = [matrix[place] for place in _places(index, own, names, given.labels, "matrix: the rows")]
         facts.setdefault("labels", names)
-        if len(matrix) == len(names) and not _is_counted(getattr(given.matrix, "columns", None), given.labels):
-            places = _places(names, facts["labels"], "matrix: the columns")
+        if len(matrix) == len(names):
+            axis = getattr(given.matrix, "columns", None)
+            places = _places(axis, names, facts["labels"], given.labels, "matrix: the columns")
             matrix = [[matrix[row][place] for place in places] for row in places]
     return {"kind": "confusion_matrix", "matrix": matrix, **facts}
 
@@ -162,14 +163,15 @@ def _translated_names(names: Sequence[str], labels: Any) -> list[str]:
     return [known.get(one, one) for one in names]
 
 
-def _places(names: Sequence[str], labels: Sequence[Any], what: str) -> list[int]:
-    """The place of each label among names, which may be in another order; their own if they are other names.
+def _places(axis: Any, names: Sequence[str], labels: Sequence[Any], given: Any, what: str) -> list[int]:
+    """The place of each label among the names of an axis, which may be in another order; their own if they are other
+    names, or numbers that pandas gave. ``given`` are the labels as they came.
 
     Raises:
         InvalidInput: some names are labels, and some are none.
     """
     order = [_label_name(one) for one in labels]
-    if len(names) == len(order) and len({*names}) == len(names) and names != order:
+    if not _is_counted(axis, given) and len(names) == len(order) and len({*names}) == len(names) and names != order:
         if {*names} == {*order}:
             return [names.index(one) for one in order]
         if {*names} & {*order}:
@@ -191,8 +193,9 @@ def _of_labels(given: Given, name: str) -> dict[str, Any]:
         names = _translated_names(names, given.labels)
         if member == "y_true":
             facts.setdefault("labels", names)
-        if "labels" in facts and not _is_counted(getattr(table, "columns", None), given.labels):
-            places = _places(names, facts["labels"], f"{member}: the columns")
+        if "labels" in facts:
+            axis = getattr(table, "columns", None)
+            places = _places(axis, names, facts["labels"], given.labels, f"{member}: the columns")
             said[member] = [[row[place] for place in places] for row in said[member]]
     return {"kind": "multilabel", **facts, **said}
 
@@ -214,9 +217,9 @@ def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watch
         if names is not None:
             names = _translated_names(names, given.labels)
             facts.setdefault("labels", names)
-            if not _is_counted(getattr(getattr(given, name), "columns", None), given.labels):
-                places = _places(names, facts["labels"], f"{name}: the columns")
-                found = replace(found, values=[found.values[place] for place in places])
+            axis = getattr(getattr(given, name), "columns", None)
+            places = _places(axis, names, facts["labels"], given.labels, f"{name}: the columns")
+            found = replace(found, values=[found.values[place] for place in places])
         columns.append(found)
     else:
         columns.append(column(given.scores, "scores"))
