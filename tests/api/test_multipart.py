@@ -394,6 +394,15 @@ def test_integers_with_leading_zeros_stay_texts(client: httpx.Client) -> None:
     assert reply.json()["input"]["labels"] == ["007", "008"]
 
 
+@pytest.mark.parametrize(("sign", "word"), [(b";", "semicolons"), (b"\t", "tabs")])
+def test_other_separators_than_commas_are_named(client: httpx.Client, sign: bytes, word: str) -> None:
+    for rows in (b"a,0.5\nb,0.25\n", b"a,0_5\nb,0_25\n"):
+        data = b"y_true,score\n".replace(b",", sign) + rows.replace(b",", sign).replace(b"_", b",")
+        (fault,) = check_problem(send(client, {"kind": "scores"}, data), 422, "invalid_input")["errors"]
+        assert (fault["pointer"], fault["code"]) == ("/data", "wrong_separator")
+        assert f"commas between the columns of a CSV, got {word}" in fault["detail"]
+
+
 def test_the_column_that_nobody_named_is_named(client: httpx.Client) -> None:
     columns = {**GOOD, "age": [0.0, 0.0, 0.0]}
     fault = check_problem(send(client, {"kind": "probabilities"}, as_csv(columns)), 422, "invalid_input")["errors"][0]

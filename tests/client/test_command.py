@@ -110,6 +110,24 @@ def test_rules_are_tried_on_the_latest_runs(gated: prevail.Client, command: Comm
     assert (code, len(json.loads(out)["items"])) == (0, 2)
 
 
+def test_a_file_is_tried_as_it_would_be_put(gated: prevail.Client, command: Command, tmp_path: Path) -> None:
+    gate: dict[str, Any] = {
+        "rules": [{"metric": "balanced_accuracy", "min": 0.8}],
+        "minimum_samples": 10_000,
+        "applies_to": {"dataset": {"name": "hartwig"}, "model": {"name": "rf", "version": "8"}},
+    }
+    (tmp_path / "g.json").write_text(json.dumps(gate))
+    asked = ("gate", "try", str(tmp_path / "g.json"))
+    code, out, err = command(*asked)
+    assert (code, err) == (0, "")
+    assert [line.split()[:2] for line in out.splitlines()] == [["inconclusive", "rf:8"]]
+    assert command(*asked, "--min-samples", "10")[1].split()[0] == "pass"
+    assert "rf:7" in command(*asked, "--dataset", "hartwig")[1]
+    (tmp_path / "g.json").write_text(json.dumps({**gate, "applies_to": {"tags": {"stage": "candidate"}}}))
+    code, _, err = command(*asked)
+    assert (code, "of a dataset or a model" in err) == (3, True)
+
+
 def test_a_webhook_is_put_listed_and_ended(command: Command) -> None:
     address = "https://hooks.example/prevail"
     code, out, err = command("webhook", "put", "chat", address)
@@ -169,6 +187,7 @@ def test_inconclusive_can_be_told_to_pass_or_fail(gated: prevail.Client, command
         (["gate", "try", "--min", "h_mean=0.5", "--split", "test"], 5, "a split of a data set, and none is named"),
         (["gate", "put", "g", "--min", "h_mean=0.5", "--min-samples", "0"], 5, "at least 1"),
         (["list", "--limit", "0"], 5, "limit: expected at least 1, got 0"),
+        (["list", "--sort", "-h_mean"], 3, "--sort: expected one argument; .* is written as --sort=-"),
         (["evaluate", "/nowhere.csv"], 5, "there is no file"),
         (["evaluate", "-", "--model", "m"], 3, "both --model and --dataset"),
         (["evaluate", "-", "--gate", "promotion"], 3, "checks what is saved"),
@@ -268,6 +287,10 @@ def test_whole_answers_are_written_and_what_is_left_out_is_said(
     assert command("slices", "apart:1", "--by", "site", "--min", "accuracy=0.5", "--write", str(target))[:2] == (0, "")
     assert "site x" in target.read_text()
     assert "1 items and more" in command("list", "--limit", "1")[1]
+    for form in ("json", "csv", "markdown"):
+        _, out, err = command("list", "--limit", "1", "-o", form)
+        assert ("and more" in out, "1 items and more" in err) == (False, True)
+    assert command("list", "--json")[2] == ""
     source: dict[str, Any] = {
         "y_true": [0, 1] * 20,
         "scores": [0.2, 0.9] * 20,
@@ -316,6 +339,10 @@ def test_wrong_usage_is_said_before_anything_starts(gated: prevail.Client, comma
     assert (code, "--local saves nothing" in err) == (3, True)
     code, _, err = command("leaderboard", "nope")
     assert (code, "there is no dataset" in err) == (6, True)
+    code, out, err = command("leaderboard", "hartwig:9")
+    assert (code, out, "no evaluation is of this version" in err) == (6, "", True)
+    assert command("leaderboard", "hartwig", "--split", "train")[0] == 6
+    assert command("leaderboard", "hartwig", "--where", "h_mean>=0.999")[0] == 0
     (tmp_path / "m.json").write_text("[[45, 5], [10, 40]]")
     code, out, _ = command("evaluate", str(tmp_path / places[0]), *places[1:], "-q")
     assert len(out.strip()) == 36
@@ -337,6 +364,11 @@ def test_evaluates_files_matrices_and_what_the_service_takes(command: Command, t
     assert command("evaluate", str(tmp_path / "s.csv"), *sliced)[0] == 0
     code, out, _ = command("slices", "s:1", "--dataset", "few", "--by", "site")
     assert (code, re.search(r"site south .* 20 of 40", out) is not None) == (0, True), out
+    code, _, err = command("evaluate", str(tmp_path / "p.csv"), "--y-true", "label")
+    assert (code, "name y_pred, scores, or probabilities" in err) == (5, True), err
+    (tmp_path / "e.csv").write_text("label;guess\na;a\n")
+    code, _, err = command("evaluate", str(tmp_path / "e.csv"), "--y-true", "label", "--y-pred", "guess")
+    assert (code, "expected commas between the columns of a CSV, got semicolons" in err) == (5, True), err
     code, out, _ = command("evaluate", "-", stdin="[[45, 5], [10, 40]]")
     assert (code, "balanced_accuracy" in out) == (0, True)
     source = {"input": {"kind": "binary_counts", "tp": 4, "fn": 1, "fp": 0, "tn": 5}}

@@ -42,7 +42,6 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     put_gate = tasks.add_parser("put", parents=[common], help="define a gate; a change is a new version")
     put_gate.add_argument("gate", metavar="GATE")
     _add_rules(put_gate)
-    put_gate.add_argument("--min-samples", type=int, metavar="N")
     put_gate.add_argument("--dataset", metavar="NAME[:VERSION]", help="the only data that it is for")
     put_gate.add_argument("--split")
     put_gate.add_argument("--description")
@@ -69,6 +68,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _add_rules(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="JSON, in place of rules")
+    parser.add_argument("--min-samples", type=int, metavar="N")
     parser.add_argument("--min", action="append", default=[], metavar="METRIC=X", help="the whole interval is above")
     parser.add_argument("--max", action="append", default=[], metavar="METRIC=X", help="the whole interval is below")
     parser.add_argument(
@@ -131,8 +131,8 @@ def rule(text: str, option: str, **demand: Any) -> dict[str, Any]:
     return {"metric": metric, **{name: value if one is ... else one for name, one in demand.items()}}
 
 
-def _definition(chosen: Namespace) -> Any:
-    """The rules of the options, or the definition in a file."""
+def _definition(chosen: Namespace) -> dict[str, Any]:
+    """The rules of the options, or the definition in a file; what an option says beside it goes before the file."""
     rules = [
         *(rule(one, "--min", min=...) for one in chosen.min),
         *(rule(one, "--max", max=...) for one in chosen.max),
@@ -154,26 +154,30 @@ def _definition(chosen: Namespace) -> Any:
         unknown = [one for one in body if one not in _MEMBERS]
         if unknown:
             raise UsageError(f"{chosen.file}: there is no member {unknown[0]!r} of a gate, only {', '.join(_MEMBERS)}")
-    return body
+    place = dataset_ref(chosen.dataset, chosen.split)
+    return {
+        "rules": body["rules"],
+        "minimum_samples": body.get("minimum_samples") if chosen.min_samples is None else chosen.min_samples,
+        "applies_to": body.get("applies_to") if place is None else {"dataset": place},
+        "description": body.get("description"),
+    }
 
 
 def _put(client: Client, chosen: Namespace) -> int:
-    body, place = _definition(chosen), dataset_ref(chosen.dataset, chosen.split)
-    found = client.put_gate(
-        chosen.gate,
-        body["rules"],
-        minimum_samples=body.get("minimum_samples") if chosen.min_samples is None else chosen.min_samples,
-        applies_to=body.get("applies_to") if place is None else {"dataset": place},
-        description=chosen.description or body.get("description"),
-    )
-    return _shown(client, found, chosen)
+    body = _definition(chosen)
+    body["description"] = chosen.description or body["description"]
+    return _shown(client, client.put_gate(chosen.gate, **body), chosen)
 
 
 def _try(client: Client, chosen: Namespace) -> int:
+    body = _definition(chosen)
+    among = body["applies_to"] or {}
+    if not isinstance(among, dict) or {*among} - {"model", "dataset"}:
+        raise UsageError("rules are tried on runs of a dataset or a model, got other applies_to: name --dataset")
     found = client.try_gate(
-        _definition(chosen)["rules"],
-        chosen.dataset,
-        split=chosen.split,
+        body["rules"],
+        **among,
+        minimum_samples=body["minimum_samples"],
         latest=chosen.latest,
         baseline=chosen.baseline,
         gate=chosen.beside,

@@ -23,6 +23,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and how it is meant."""
+        name, _, fault = message.removeprefix("argument ").partition(": ")
+        if fault == "expected one argument":
+            message += f"; one that begins with - is written as {name.split('/')[-1]}=-..."
         self.exit(codes.USAGE, f"{self.format_usage()}{self.prog}: {message}\n")
 
 

@@ -71,6 +71,8 @@ def _defused(cell: Any) -> Any:
 
 def emit(client: Client, answer: Answer, chosen: Namespace) -> None:
     """Print an answer, or write it to the file of ``--write``."""
+    if isinstance(answer, Listing) and not answer.is_complete and chosen.output != "text":
+        print(answer.title(), file=sys.stderr)
     put(written(client, answer, chosen.output), chosen)
 
 

@@ -14,7 +14,7 @@ from prevail.command.codes import DONE, UsageError
 from prevail.command.gates import add_outputs, judged
 from prevail.command.output import MEDIA, emit, hint, put, style, written
 from prevail.errors import InvalidInput, NotFound
-from prevail.operations.naming import dataset_ref, run_ref
+from prevail.operations.naming import run_ref
 from prevail.results.words import table_text
 from prevail.uploads.inputs import column_names
 
@@ -277,7 +277,8 @@ def _check_columns(path: Path, columns: dict[str, Any]) -> None:
     names = column_names(path)
     wanted = [one for value in columns.values() if value for one in ([value] if isinstance(value, str) else value)]
     missing = [one for one in [*wanted, *([] if columns["y_true"] else ["y_true"])] if names and one not in names]
-    if missing and names:
+    # Of one column the service says what it takes it for.
+    if missing and names and len(names) > 1:
         option = " Name it: --y-true COLUMN" if missing[0] == "y_true" else ""
         raise InvalidInput(
             f"{path.name} has no column {missing[0]}. It has: {', '.join(names[:20])}.{option}", code="missing_column"
@@ -399,9 +400,7 @@ def _leaderboard(client: Client, chosen: Namespace) -> int:
         chosen.dataset, chosen.metric, split=chosen.split, where=chosen.where, limit=chosen.limit
     )
     if not board.items and not chosen.where:
-        known = {one["name"] for one in client.datasets()}
-        if (dataset_ref(chosen.dataset) or {})["name"] not in known:
-            raise NotFound(f"there is no dataset {chosen.dataset!r}", code="not_found")
+        raise NotFound(" ".join(board.data["notes"]), code="not_found")
     emit(client, board, chosen)
     return DONE
 

@@ -247,6 +247,7 @@ class Deciding(Asking):
         latest: int = 20,
         baseline: Run | None = None,
         gate: str | None = None,
+        minimum_samples: int | None = None,
     ) -> Flow[Facts]:
         """Try rules on the latest evaluations of a dataset or a model, or on one run; nothing is saved.
 
@@ -259,6 +260,7 @@ class Deciding(Asking):
             latest: How many evaluations.
             baseline: Needed when a rule compares with one.
             gate: A gate whose rules are tried beside these.
+            minimum_samples: As of `put_gate`.
         """
         identifier = None if run is None else (yield from self._identified(run, dataset, split))
         among: dict[str, Any] = (
@@ -275,6 +277,7 @@ class Deciding(Asking):
             evaluations=among,
             baseline=None if baseline is None else run_ref(baseline, None, None),
             gate=gate,
+            minimum_samples=minimum_samples,
         )
         return (yield from self._facts("POST", "/v1/gates/trials", body))
 

@@ -395,6 +395,12 @@ def _kind_of_file(given: Given, path: Path) -> str:
     found = _kind_of_columns(given)
     if found is not None:
         return found
+    if {*_column_names(given)} - {"attributes"}:
+        raise InvalidInput(
+            f"{path.name}: where columns are named only these are read: name y_pred, scores, or probabilities with "
+            "labels in their order",
+            code="missing",
+        )
     names = column_names(path)
     if names is None:
         raise InvalidInput(
