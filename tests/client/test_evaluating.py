@@ -56,6 +56,18 @@ class Capsule:
         return self._values.__arrow_c_stream__(requested_schema)
 
 
+class Lazy:
+    """Has the names of its columns and no data, as a lazy frame of polars."""
+
+    columns = ("bird", "cat", "dog")
+
+    def collect_schema(self) -> dict[str, str]:
+        return dict.fromkeys(self.columns, "Float64")
+
+    def __getitem__(self, name: str) -> Any:
+        raise TypeError("LazyFrame is not subscriptable (aside from slicing)")
+
+
 @pytest.mark.parametrize(
     "made",
     [
@@ -117,6 +129,8 @@ def test_without_arrow_much_data_is_sent_as_json_in_parts(pv: prevail.Client, mo
     assert found.confusion_matrix == [[1, 0, 0], [0, 2, 0], [0, 1, 2]]
     assert told[-1].share == 1.0
     assert [one.done for one in told] == sorted(one.done for one in told)
+    with pytest.raises(prevail.InvalidInput, match=r"sample_weight\[5\]: expected finite"):
+        pv.evaluate(TRUE, GUESS, sample_weight=[1.0] * 5 + [float("nan")])
 
 
 def test_a_million_rows_are_sent_in_bounded_memory() -> None:
@@ -196,6 +210,17 @@ def test_codes_are_translated_by_a_mapping_and_by_nothing_else(pv: prevail.Clien
         ({"y_true": TRUE, "probabilities": [["a", "b"]] * 6}, r"probabilities\[0\]\[0\]: expected a number, got str"),
         ({"matrix": pd.crosstab(pd.Series([*"abc"]), pd.Series([*"abd"]))}, "rows are named a, b, c, and .* a, b, d"),
         ({"y_true": TABLE, "y_pred": TABLE.rename(columns={"x": "q"})}, "y_pred: the columns are named q, z"),
+        ({"matrix": pd.crosstab(pd.Series([*"aab"]), pd.Series([*"abb"]), margins=True)}, "'All' are the sums"),
+        ({"matrix": [[5, 1], [float("nan"), 2]]}, r"matrix\[1\]\[0\]: expected finite"),
+        ({"input": {"kind": "confusion_matrix", "matrix": np.array([[1, np.inf]])}}, r"^matrix\[0\]\[1\]: expected"),
+        (
+            {"y_true": TRUE, "y_pred": GUESS, "attributes": {"age": [1.0, *[float("inf")] * 5]}},
+            r"attributes.age\[1\]: ",
+        ),
+        ({"y_true": TRUE, "y_pred": GUESS, "level": float("nan")}, "options.level: expected finite"),
+        ({"y_true": TRUE, "probabilities": pa.array([{"dog": 0.5, "cat": 0.5}] * 6)}, "column of structs: unnest"),
+        ({"y_true": TRUE, "probabilities": Lazy()}, "got a Lazy: collect it first"),
+        ({"y_true": TRUE, "y_pred": GUESS, "attributes": Lazy()}, "got a Lazy: collect it first"),
         ({"file": "/nowhere/x.parquet"}, "there is no file"),
     ],
 )
@@ -226,7 +251,8 @@ def test_columns_of_several_labels_are_those_of_the_same_name(pv: prevail.Client
     assert (found["h_mean"].value, found.labels) == (1.0, ["x", "z"])
     assert pv.evaluate(TABLE, TABLE[["z", "x"]], labels=["z", "x"]).labels == ["z", "x"]
     lists = [["x"], ["z"], ["x", "z"]]
-    assert pv.evaluate(pd.Series(lists), pd.Series(lists)).labels == ["x", "z"]
+    for made in (pd.Series, pa.array, lambda values: pa.array(values, pa.large_list(pa.string()))):
+        assert pv.evaluate(made(lists), made(lists)).labels == ["x", "z"]
 
 
 @pytest.mark.parametrize("streamed", [False, True])

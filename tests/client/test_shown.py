@@ -14,7 +14,9 @@ from prevail.results.decisions import Check, Comparison, History, Leaderboard, T
 from prevail.results.evaluation import Evaluation
 from prevail.results.listing import Facts, Listing
 from prevail.results.slicing import Slices
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.svm import LinearSVC
 
 from tests.bank import each
@@ -162,6 +164,23 @@ def test_an_estimator_is_asked_for_the_best_that_it_has(pv: prevail.Client) -> N
         assert "roc_auc" in found._repr_html_()
     with pytest.raises(TypeError, match="no argument 'name', 'colour' of an evaluation"):
         pv.evaluate_model(model, values, truth, name="linear", colour="red")
+
+
+def test_estimators_of_several_outputs(pv: prevail.Client) -> None:
+    values = np.random.default_rng(1).normal(size=(40, 3))
+    truth = (values > 0).astype(int)
+    for only in (0, 1):
+        truth[:, 2] = only
+        found = pv.evaluate_model(RandomForestClassifier(3, random_state=1).fit(values, truth), values, truth)
+        assert (found.data["input"]["kind"], found["hamming_loss"].value < 0.2) == ("multilabel", True)
+        expected = [[0, 0], [0, 40]] if only else [[40, 0], [0, 0]]
+        assert found.data["input"]["label_matrices"]["2"] == expected
+    truth[:, 2] = values[:, 2] > 0
+    for model in (MultiOutputClassifier(LinearSVC()), ClassifierChain(LogisticRegression())):
+        assert pv.evaluate_model(model.fit(values, truth), values, truth)["subset_accuracy"].value > 0.7
+    truth[:, 2] = np.arange(40) % 3
+    with pytest.raises(prevail.InvalidInput, match="outputs of 0 and 1, got one of 0, 1, 2"):
+        pv.evaluate_model(RandomForestClassifier(3).fit(values, truth), values, truth)
 
 
 def test_other_kinds_have_arguments_too(pv: prevail.Client, tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from prevail.errors import InvalidInput
+
+# Types of pandas, polars and Arrow whose entries may hold several values.
+_KINDS_OF_ROWS: Final = ("object", "list", "large_list", "fixed_size_list", "array")
 
 
 def plain(values: Any, name: str) -> Any:
@@ -15,6 +18,9 @@ def plain(values: Any, name: str) -> Any:
     """
     if isinstance(values, str | bytes | Mapping) or values is None:
         raise InvalidInput(f"{name}: expected a list or an array, got {type(values).__name__}", code="array_type")
+    if _kind(values).startswith("struct"):
+        # As an array it would lose the names of its fields.
+        raise InvalidInput(f"{name}: expected a table, got one column of structs: unnest it", code="array_type")
     if isinstance(values, list | tuple | range):
         return [_unpacked(one) for one in values]
     if hasattr(values, "detach") and hasattr(values, "cpu"):  # torch: it may need gradients, or lie on a device
@@ -27,6 +33,11 @@ def plain(values: Any, name: str) -> Any:
     if isinstance(values, Iterable):
         return [_unpacked(one) for one in values]
     raise InvalidInput(f"{name}: expected a list or an array, got {type(values).__name__}", code="array_type")
+
+
+def _kind(values: Any) -> str:
+    """The type of the entries as a library writes it, such as ``list<item: string>``; empty of what says none."""
+    return str(getattr(values, "dtype", getattr(values, "type", ""))).lower()
 
 
 def _native(values: Any) -> Any:
@@ -161,7 +172,7 @@ def rows(values: Any, name: str) -> tuple[Rows, list[str] | None]:
     Raises:
         InvalidInput: it has one number per sample, or rows of several lengths.
     """
-    names = _column_names(values)
+    names = table_columns(values)
     if names is not None:
         columns = [plain(values[one], f"{name}[{one!r}]") for one in names]
         return Rows(name, columns, len(columns), by_column=True), [str(one) for one in names]
@@ -180,8 +191,14 @@ def rows(values: Any, name: str) -> tuple[Rows, list[str] | None]:
     return Rows(name, found, found.shape[1]), None
 
 
-def _column_names(values: Any) -> list[Any] | None:
-    """The names of the columns of a table of pandas, polars or Arrow."""
+def table_columns(values: Any) -> list[Any] | None:
+    """The names of the columns of a table of pandas, polars or Arrow; None of anything else.
+
+    Raises:
+        InvalidInput: it is a table that has no data yet.
+    """
+    if hasattr(values, "collect_schema") and not hasattr(values, "to_numpy"):
+        raise InvalidInput(f"expected data, got a {type(values).__name__}: collect it first", code="array_type")
     if isinstance(values, list | tuple) or not hasattr(values, "__getitem__"):
         return None
     for attribute in ("column_names", "columns"):
@@ -193,7 +210,7 @@ def _column_names(values: Any) -> list[Any] | None:
 
 def listed(values: Any, name: str) -> tuple[list[Any], list[str] | None]:
     """An array of any library as a list; and the names of the columns, of a table that has them."""
-    if _column_names(values) is not None:
+    if table_columns(values) is not None:
         found, names = rows(values, name)
         return found.part(0, len(found)), names
     return _as_list(plain(values, name)), None
@@ -201,12 +218,12 @@ def listed(values: Any, name: str) -> tuple[list[Any], list[str] | None]:
 
 def has_rows(values: Any) -> bool:
     """Does it have several values per sample?"""
-    names = _column_names(values)
+    names = table_columns(values)
     if names is not None:
         return len(names) > 1
     shape = getattr(values, "shape", None)
     if shape is not None and len(shape) == 2:
         return bool(shape[1] > 1)
-    is_of_objects = isinstance(values, list | tuple) or str(getattr(values, "dtype", "")) == "object"
-    first = next(iter(values), None) if is_of_objects else None
+    may_be = isinstance(values, list | tuple) or _kind(values).startswith(_KINDS_OF_ROWS)
+    first = next(iter(values), None) if may_be else None
     return hasattr(first, "__len__") and not isinstance(first, str)

@@ -4,7 +4,7 @@ import importlib.util
 import json
 import math
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,8 +29,8 @@ COLUMNS: Final = {
 }
 
 
-def compact(value: Any, place: str = "") -> bytes:
-    """Write a value as JSON.
+def compact(value: Any, place: str = "", before: int = 0) -> bytes:
+    """Write a value as JSON, which stands at a place behind so many others.
 
     Raises:
         InvalidInput: JSON has no form for it: NaN, infinity, or an object.
@@ -38,21 +38,24 @@ def compact(value: Any, place: str = "") -> bytes:
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"), default=_number).encode()
     except ValueError as error:
-        raise InvalidInput(
-            f"{place or 'data'}: expected finite numbers, got NaN or infinity", code="not_finite"
-        ) from error
+        where = f"{place}{_place_of_nan(value, before) or ''}".removeprefix(".").removeprefix("input.")
+        raise InvalidInput(f"{where}: expected finite numbers, got NaN or infinity", code="not_finite") from error
     except TypeError as error:
         raise InvalidInput(f"{place or 'data'}: {error}", code="array_type") from error
 
 
-def place_of_nan(values: Any) -> str:
-    """The place of the first number that is none, as ``[7][1]``; empty where all are numbers."""
-    for place, one in enumerate(values if isinstance(values, list) else ()):
-        if isinstance(one, float) and not math.isfinite(one):
-            return f"[{place}]"
-        if isinstance(one, list) and (inside := place_of_nan(one)):
-            return f"[{place}]{inside}"
-    return ""
+def _place_of_nan(value: Any, before: int = 0) -> str | None:
+    """The place in a value of the first number that is none, as ``.age[7]``; None where all are numbers."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, float):
+        return None if math.isfinite(value) else ""
+    inside: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, Mapping):
+        inside = ((f".{name}", one) for name, one in value.items())
+    elif isinstance(value, list | tuple):
+        inside = ((f"[{place}]", one) for place, one in enumerate(value, before))
+    found = ((place, _place_of_nan(one)) for place, one in inside)
+    return next((f"{place}{rest}" for place, rest in found if rest is not None), None)
 
 
 def _number(value: Any) -> Any:
@@ -70,7 +73,7 @@ def json_body(request: Mapping[str, Any], columns: Sequence[Data]) -> dict[str, 
     """The request with its arrays in it, for few samples."""
     arrays = {one.name: one.part(0, len(one)) for one in columns}
     for name, values in arrays.items():
-        compact(values, name + place_of_nan(values))
+        compact(values, name)
     return {**request, "input": {**request["input"], **arrays}}
 
 
@@ -101,7 +104,7 @@ def json_parts(request: Mapping[str, Any], columns: Sequence[Data], watch: Watch
             size = max(_BATCH_CELLS // (one.width if isinstance(one, Rows) else 1), 1)
             for start in range(0, len(one), size):
                 stop = min(start + size, len(one))
-                text = compact(one.part(start, stop), one.name)[1:-1]
+                text = compact(one.part(start, stop), one.name, start)[1:-1]
                 done += one.cells * (stop - start) // max(len(one), 1)
                 yield done, (b"," if start else b"") + text
             yield done, b"]"

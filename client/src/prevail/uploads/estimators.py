@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from prevail.errors import InvalidInput
-from prevail.uploads.arrays import listed
+from prevail.uploads.arrays import listed, table_columns
 
 # Names of the columns of a data frame: those of the service, of ir_measures and of PyTerrier.
 _COLUMNS: Final = {
@@ -25,18 +25,31 @@ def predicted(model: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - as scikit-l
         InvalidInput: it is no estimator.
     """
     classes = getattr(model, "classes_", None)
-    labels = None if classes is None else listed(classes, "classes_")[0]
-    if labels is not None and hasattr(model, "predict_proba"):
+    labels = [] if classes is None else listed(classes, "classes_")[0]
+    # Of several outputs there are the classes of each.
+    outputs = labels if labels and isinstance(labels[0], list) else []
+    other = next((one for one in outputs if not {*one} <= {0, 1}), None)
+    if other is not None:
+        raise InvalidInput(
+            f"estimator: expected outputs of 0 and 1, got one of {', '.join(map(str, other[:5]))}: evaluate it alone",
+            code="array_type",
+        )
+    named = {"labels": labels} if labels and not outputs else {}
+    if classes is not None and hasattr(model, "predict_proba"):
         found = model.predict_proba(X)
-        if isinstance(found, list):
-            # Of several labels there is a table for each, whose second column is that of having it.
-            return {"probabilities": [[*row] for row in zip(*(one[:, 1].tolist() for one in found), strict=True)]}
-        return {"probabilities": found, "labels": labels}
-    if labels is not None and hasattr(model, "decision_function"):
-        return {"scores": model.decision_function(X), "labels": labels}
+        if outputs and isinstance(found, list):
+            # A table for each output, with a column for each of its classes.
+            columns = [
+                one[:, own.index(1)].tolist() if 1 in own else [0.0] * len(one)
+                for one, own in zip(found, outputs, strict=True)
+            ]
+            return {"probabilities": [[*row] for row in zip(*columns, strict=True)]}
+        return {"probabilities": found, **named}
+    if classes is not None and hasattr(model, "decision_function"):
+        return {"scores": model.decision_function(X), **named}
     if not hasattr(model, "predict"):
         raise InvalidInput(f"estimator: expected one of scikit-learn, got {type(model).__name__}", code="array_type")
-    return {"y_pred": model.predict(X), **({} if labels is None else {"labels": labels})}
+    return {"y_pred": model.predict(X), **named}
 
 
 def by_query(table: Any, member: str) -> dict[str, list[Any]]:
@@ -46,7 +59,7 @@ def by_query(table: Any, member: str) -> dict[str, list[Any]]:
     Raises:
         InvalidInput: a line of the file is none of trec_eval's, or a column is missing.
     """
-    if hasattr(table, "columns"):
+    if table_columns(table) is not None:
         return {name: listed(table[_column(table, name)], name)[0] for name in ("query_ids", "item_ids", member)}
     if isinstance(table, Mapping):
         try:
@@ -63,7 +76,7 @@ def by_query(table: Any, member: str) -> dict[str, list[Any]]:
 
 
 def _column(table: Any, name: str) -> Any:
-    names = getattr(table, "column_names", None) or [*table.columns]
+    names = table_columns(table) or ()
     found = next((one for one in _COLUMNS[name] if one in names), None)
     if found is None:
         expected = " or ".join(map(repr, _COLUMNS[name]))

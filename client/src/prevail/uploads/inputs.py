@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from prevail.errors import InvalidInput
-from prevail.uploads.arrays import Data, Rows, column, has_rows, listed, plain, rows
+from prevail.uploads.arrays import Data, Rows, column, has_rows, listed, plain, rows, table_columns
 from prevail.uploads.bodies import (
     COLUMNS,
     STREAMED_CELLS,
     arrow_form,
     check_lengths,
+    compact,
     file_form,
     has_arrow,
     json_body,
     json_parts,
-    place_of_nan,
 )
 from prevail.uploads.progress import Watcher
 from prevail.wire.steps import Parts
@@ -82,7 +82,7 @@ def _by_name(attributes: Any) -> dict[str, Any]:
     """Columns by name, of a mapping or of a table of pandas, polars or Arrow."""
     if isinstance(attributes, Mapping):
         return {str(name): one for name, one in attributes.items()}
-    names = getattr(attributes, "column_names", None) or getattr(attributes, "columns", None)
+    names = table_columns(attributes)
     if names is None:
         raise InvalidInput(
             f"attributes: expected columns by name or a data frame, got {type(attributes).__name__}", code="array_type"
@@ -139,8 +139,9 @@ def _of_matrix(given: Given) -> dict[str, Any]:
     found, names = rows(given.matrix, "matrix")
     matrix, facts = found.part(0, len(found)), given.facts()
     if names is not None:
-        names = _translated_names(names, given.labels)
         index = getattr(given.matrix, "index", ())
+        _refuse_margins(matrix, names, index)
+        names = _translated_names(names, given.labels)
         if len(index) == len(names):
             own = _translated_names([str(one) for one in index], given.labels)
             matrix = [matrix[place] for place in _places(index, own, names, given.labels, "matrix: the rows")]
@@ -150,6 +151,16 @@ def _of_matrix(given: Given) -> dict[str, Any]:
             places = _places(axis, names, facts["labels"], given.labels, "matrix: the columns")
             matrix = [[matrix[row][place] for place in places] for row in places]
     return {"kind": "confusion_matrix", "matrix": matrix, **facts}
+
+
+def _refuse_margins(matrix: Sequence[Sequence[Any]], names: Sequence[str], index: Sequence[Any]) -> None:
+    """The sums of rows and columns, as `pandas.crosstab` adds them with ``margins=True``, are no class."""
+    is_named = len(names) > 2 and len(index) == len(matrix) and str(index[-1]) == names[-1]
+    if is_named and all(line[-1] == sum(line[:-1]) for line in (*matrix, *zip(*matrix, strict=True))):
+        raise InvalidInput(
+            f"matrix: the row and the column {names[-1]!r} are the sums of the others: leave them out (margins=False)",
+            code="array_shape",
+        )
 
 
 def _is_counted(axis: Any, labels: Any) -> bool:
@@ -297,10 +308,7 @@ def _refuse_logits(columns: Sequence[Data]) -> None:
     for one in columns:
         if isinstance(one, Rows) and one.name == "probabilities" and len(one):
             first = one.part(0, 10)
-            if place := place_of_nan(first):
-                raise InvalidInput(
-                    f"probabilities{place}: expected finite numbers, got NaN or infinity", code="not_finite"
-                )
+            compact(first, one.name)
             wrong = [
                 (f"[{row}][{col}]", value)
                 for row, values in enumerate(first)
@@ -395,12 +403,6 @@ def _kind_of_file(given: Given, path: Path) -> str:
     found = _kind_of_columns(given)
     if found is not None:
         return found
-    if {*_column_names(given)} - {"attributes"}:
-        raise InvalidInput(
-            f"{path.name}: where columns are named only these are read: name y_pred, scores, or probabilities with "
-            "labels in their order",
-            code="missing",
-        )
     names = column_names(path)
     if names is None:
         raise InvalidInput(
@@ -408,7 +410,14 @@ def _kind_of_file(given: Given, path: Path) -> str:
             "by itself the client needs pyarrow",
             code="missing_package",
         )
-    return next((kind for member, kind in KINDS.items() if COLUMNS[member] in names), KINDS["probabilities"])
+    kind = next((kind for member, kind in KINDS.items() if COLUMNS[member] in names), KINDS["probabilities"])
+    if kind == KINDS["probabilities"] and {*_column_names(given)} - {"attributes"}:
+        raise InvalidInput(
+            f"{path.name}: where columns are named only these are read: name y_pred, scores, or probabilities with "
+            "labels in their order",
+            code="missing",
+        )
+    return kind
 
 
 def column_names(path: Path) -> list[str] | None:
