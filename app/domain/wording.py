@@ -143,7 +143,7 @@ class Notation:
         return self.estimate(value, None, None, sign=sign, near=near)[0]
 
     def interval(self, low: float | None, high: float | None, *, sign: bool = False) -> str:
-        """Write both ends of an interval; an absent one is empty where decimals follow, else a dash."""
+        """Write both ends of an interval, or the only one; without any nothing where decimals follow, else a dash."""
         return self.estimate(None, low, high, sign=sign)[1]
 
     def estimate(
@@ -159,8 +159,8 @@ class Notation:
 
         Args:
             value: None for an undefined one.
-            low: Lower end of the interval; None without one.
-            high: Upper end.
+            low: Lower end of the interval; None where it is open.
+            high: Upper end; both are None where there is no interval.
             sign: Positive numbers have a sign too, since they are differences.
             near: Limits of a rule, which no other number may read as.
         """
@@ -168,8 +168,11 @@ class Notation:
         if low is None and high is None:
             text = self.fixed(value, digits, sign=sign, count=True)
             return text, "" if self.follows else self.absent
-        ends = (self.fixed(end, digits, sign=sign) for end in (low, high))
-        return self.fixed(value, digits, sign=sign), " to ".join(ends)
+        ends = [self.fixed(end, digits, sign=sign) for end in (low, high)]
+        text = " to ".join(ends)
+        if low is None or high is None:
+            text = f"at least {ends[0]}" if high is None else f"at most {ends[1]}"
+        return self.fixed(value, digits, sign=sign), text
 
     def said(self, value: float | None, low: float | None, high: float | None, *, sign: bool = False) -> str:
         """Write a value in a sentence, its interval behind it where there is one: 0.958 (0.948 to 0.966)."""

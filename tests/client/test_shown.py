@@ -11,7 +11,7 @@ import prevail
 import pytest
 from prevail.results.answer import Answer
 from prevail.results.decisions import Check, Comparison, History, Leaderboard, Tournament
-from prevail.results.evaluation import Evaluation
+from prevail.results.evaluation import Evaluation, Value
 from prevail.results.listing import Facts, Listing
 from prevail.results.slicing import Slices
 from sklearn.ensemble import RandomForestClassifier
@@ -97,8 +97,11 @@ def test_what_matters_stands_first() -> None:
     for pair in first["differences"]:
         pair |= {"low": 0.01, "high": 0.02}
     assert Comparison(answer).title().endswith("; no other may be as good")
-    first["differences"][0] |= {"low": -0.01}
-    assert Comparison(answer).title().endswith("; g-1 may be as good")
+    for low, high, alike in ((-0.01, 0.02, True), (-0.01, None, True), (0.01, None, False), (None, 0.02, True)):
+        first["differences"][0] |= {"low": low, "high": high}
+        assert Comparison(answer).title().endswith("; g-1 may be as good") == alike
+    assert str(Value("log_loss", 0.5, 0.3)) == "0.500 (at least 0.300)"
+    assert str(Value("log_loss", 0.5, None, 0.7)) == "0.500 (at most 0.700)"
     assert repr(Leaderboard(EXAMPLES["Leaderboard"])) == "<Leaderboard mixed by h_mean, the best first>"
     rule = {"metric": "accuracy", "not_worse_than": "baseline", "margin": 0.01, "bound": "lower", "level": 0.95}
     gates = Listing([{"name": "g", "rules": [{"metric": "h_mean", "min": 0.8}, rule]}]).summary()

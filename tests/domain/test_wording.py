@@ -108,6 +108,8 @@ VALUES: list[tuple[str, tuple[float | None, float | None, float | None], str, st
     ("three decimals, or those of the interval", (0.432, 0.304, 0.56), "0.432 (0.304 to 0.560)", "0.43 (0.30 to 0.56)"),
     ("a narrow interval", (0.9581, 0.9579, 0.9583), "0.958 (0.958 to 0.958)", "0.9581 (0.9579 to 0.9583)"),
     ("no interval", (0.9525, None, None), "0.953", "0.953"),
+    ("an open end above", (0.5, -0.064, None), "0.500 (at least -0.064)", "0.500 (at least \u22120.064)"),
+    ("an open end below", (0.5, None, 0.9), "0.500 (at most 0.900)", "0.500 (at most 0.900)"),
     ("nothing", (None, None, None), "-", "–"),
     ("exactly 1", (1.0, 0.995, 1.0), "1.000 (0.995 to 1.000)", "1 (0.995 to 1)"),
     ("not 1", (0.9997, None, None), "0.9997", "0.9997"),

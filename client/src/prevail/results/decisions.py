@@ -75,7 +75,10 @@ class Comparison(Answer):
         # Also those whose difference to the best run is not settled.
         alike = {*(found["may_be_best"] or ())}
         for one in found["differences"]:
-            if best in (one["a"], one["b"]) and one["low"] is not None and one["low"] <= 0 <= one["high"]:
+            low, high = one["low"], one["high"]
+            is_limited = low is not None or high is not None
+            # An open end excludes nothing.
+            if best in (one["a"], one["b"]) and is_limited and (low or 0) <= 0 <= (high or 0):
                 alike |= {one["a"], one["b"]}
         others = [name for one, name in self.names.items() if one in alike and one != best]
         rest = f"{' and '.join(others)} may be as good" if others else "no other may be as good"

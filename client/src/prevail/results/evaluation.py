@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from prevail.errors import UndefinedValue
 from prevail.results.answer import Answer
-from prevail.results.html import evaluation_html, shown
+from prevail.results.html import evaluation_html, limits_text, shown
 from prevail.results.words import visible
 
 TWIN: Final = "at_balanced_prevalence"
@@ -64,8 +64,8 @@ class Value:
         return hash((self.name, self.value))
 
     def __str__(self) -> str:
-        limits = "" if self.low is None or self.high is None else f" ({shown(self.low)} to {shown(self.high)})"
-        return f"{shown(self.value)}{limits}"
+        limits = limits_text(self.low, self.high)
+        return f"{shown(self.value)} ({limits})" if limits else shown(self.value)
 
 
 def label_text(label: str) -> str:

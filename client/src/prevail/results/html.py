@@ -53,9 +53,15 @@ def evaluation_html(title: str, data: Mapping[str, Any], values: Mapping[str, An
     return "".join(parts)
 
 
+def limits_text(low: float | None, high: float | None) -> str:
+    """The limits of a value in words; nothing where there are none."""
+    if low is None or high is None:
+        return f"at least {shown(low)}" if low is not None else f"at most {shown(high)}" if high is not None else ""
+    return f"{shown(low)} to {shown(high)}"
+
+
 def _line(name: str, point: float | None, low: float | None, high: float | None) -> str:
-    limits = "-" if low is None or high is None else f"{shown(low)} to {shown(high)}"
-    cells = (f"<code>{escape(name)}</code>", shown(point), limits, _bar(point, low, high))
+    cells = (f"<code>{escape(name)}</code>", shown(point), limits_text(low, high) or "-", _bar(point, low, high))
     return "<tr>" + "".join(f'<td style="{_CELL.format("left")}">{one}</td>' for one in cells) + "</tr>"
 
 
