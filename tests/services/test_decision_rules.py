@@ -84,6 +84,16 @@ def test_the_probability_of_a_limit_of_a_ratio_is_that_of_the_rates_it_is_of() -
     assert found.constraints_probability == pytest.approx(np.mean(hits >= 3.0 * alarms), abs=0.03)
 
 
+def test_of_a_constraint_that_is_infinite_in_all_resamples_no_probability_is_known() -> None:
+    y = np.repeat([0, 1], [30, 10])
+    score = np.where(y == 1, 0.8, 0.2) + np.linspace(-0.1, 0.1, 40)
+    limits = (Limit("positive_likelihood_ratio", 3.0, None), Limit("specificity", 0.8, None))
+    found = rule(source_of(y, np.stack([1.0 - score, score], axis=1)), objective="recall", limits=limits)
+    assert [one.probability is None for one in found.constraints] == [True, False]
+    assert found.constraints_probability is None
+    assert found.note.endswith("is not known, as one is infinite in all resamples.")
+
+
 def test_what_is_infinite_is_not_corrected() -> None:
     y = np.repeat([0, 1], [30, 10])
     score = np.where(y == 1, 0.8, 0.2) + np.linspace(-0.1, 0.1, 40)

@@ -183,7 +183,8 @@ class SearchedAgain(Generic[Rule]):
     Attributes:
         rules: Those of the resamples in which there is one.
         corrected: Value on the data less the optimism of the search.
-        optimism: (c) mean excess of the constraints in resamples over the data, due to the search, on their scales.
+        optimism: (c) mean excess of the constraints in resamples over the data, due to the search, on their scales; NaN
+            of one that is finite in none.
     """
 
     rules: Sequence[Rule]
@@ -273,7 +274,7 @@ def search_again(
     optimism = _mean(excess)
     value = 0.368 * apparent + 0.632 * _mean(np.array(outside)) if outside else apparent - optimism
     corrected = Corrected(value, apparent - value, method, len(rules), wanted.seed)
-    return SearchedAgain(rules, corrected, np.array([_finite_mean(one) for one in of_constraints]))
+    return SearchedAgain(rules, corrected, np.array([_mean(one[np.isfinite(one)]) for one in of_constraints]))
 
 
 def _mean(values: Array) -> float:
@@ -281,18 +282,14 @@ def _mean(values: Array) -> float:
     return float(known.mean()) if known.size else float("nan")
 
 
-def _finite_mean(values: Array) -> float:
-    """Mean of the values that are finite; 0 without any."""
-    return float(values.mean(where=np.isfinite(values))) if np.isfinite(values).any() else 0.0
-
-
 _DRAWS = 4000
 
 
 def constraint_probabilities(
     counts: Array, constraints: Sequence[Constraint], optimism: Array, seed: int
-) -> tuple[tuple[float, ...], float]:
-    """Probabilities that a rule with a matrix (K, K) of counts meets each constraint in the population, and all.
+) -> tuple[list[float | None], float | None]:
+    """Probabilities that a rule with a matrix (K, K) of counts meets each constraint in the population, and all; None
+    of one whose optimism is not known, and then of all.
 
     Args:
         counts: Counts of the independent samples on which the rule was chosen.
@@ -306,6 +303,8 @@ def constraint_probabilities(
     for row, constraint, luck in zip(met, constraints, optimism.tolist(), strict=True):
         drawn, found = (constraint.on_scale(compute(constraint.of.expression, one)) for one in (table, Table(counts)))
         # The draws keep their spread; their mean is shifted by the optimism. What is infinite has no place to shift to.
-        shift = (0.0 if np.isinf(found) else float(found) - _finite_mean(drawn)) - luck
+        shift = (0.0 if np.isinf(found) else float(found) - _mean(drawn[np.isfinite(drawn)])) - luck
         row[:] = constraint.keeps(constraint.off_scale(drawn + shift))
-    return tuple(met.mean(axis=1).tolist()), float(met.all(axis=0).mean())
+    known = ~np.isnan(optimism)
+    each = [chance if one else None for chance, one in zip(met.mean(axis=1).tolist(), known.tolist(), strict=True)]
+    return each, float(met.all(axis=0).mean()) if known.all() else None

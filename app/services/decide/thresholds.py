@@ -454,7 +454,7 @@ class _Search:
             guarantee=question.guarantee,
             confusion_matrix=found.counts,
             default_confusion_matrix=self.source.counts,
-            note=" ".join(self._notes(corrected, together, searched=found.corrected is not None)),
+            note=" ".join(self._notes(found, corrected, together)),
         )
 
     def _chances(self, found: FoundRule[Any]) -> tuple[Sequence[float | None], float | None]:
@@ -465,11 +465,11 @@ class _Search:
             return [None] * len(constraints), None
         return constraint_probabilities(found.counts, constraints, again.optimism, self.question.seed)
 
-    def _notes(self, corrected: Corrected | None, together: float | None, *, searched: bool) -> list[str]:
+    def _notes(self, found: FoundRule[Any], corrected: Corrected | None, together: float | None) -> list[str]:
         notes = ["The rule was chosen on the samples that its value is computed from, so the value is optimistic."]
         if corrected is None:
             infinite = "It is not corrected: it is infinite or undefined under this rule, or in resamples."
-            notes.append(infinite if searched else self._why_not_corrected())
+            notes.append(infinite if found.corrected else self._why_not_corrected())
         else:
             notes.append(
                 f"The same search in {corrected.resamples} resamples puts the optimism at "
@@ -487,8 +487,10 @@ class _Search:
                 f"{chance(together)}. A guarantee can be asked for."
             )
         elif self.wanted.constraints:
+            boundless = found.again is not None and np.isnan(found.again.optimism).any()
             notes.append(
-                "The constraints are met on these samples; how likely they are in the population is not known."
+                "The constraints are met on these samples; how likely they are in the population is not known"
+                + (", as one is infinite in all resamples." if boundless else ".")
             )
         return notes
 
