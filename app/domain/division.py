@@ -90,8 +90,9 @@ def columns_of(source: MatrixInput, names: Sequence[str], bins: Mapping[str, Seq
     for name in bins:
         if not attribute_named(known, name, f"/bins/{name}").is_number:
             raise InvalidInput.at(f"/bins/{name}", "not_a_number", f"expected a number to divide, {name} is none")
-    chosen = [attribute_named(known, name, f"/by/{place}") for place, name in enumerate(names)] or list(known.values())
-    return [_column(name, one, bins.get(name)) for name, one in zip(names or known, chosen, strict=True)]
+    # Of a name that comes twice there is one column.
+    chosen = {name: attribute_named(known, name, f"/by/{place}") for place, name in enumerate(names or known)}
+    return [_column(name, one, bins.get(name)) for name, one in chosen.items()]
 
 
 def gathered(

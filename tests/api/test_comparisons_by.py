@@ -58,6 +58,7 @@ def test_a_slice_is_compared_as_runs_of_its_samples_are(client: httpx.Client) ->
     assert found["metrics"] == plain["metrics"]
     assert "slices" not in plain
     assert [one["where"] for one in found["slices"]] == [{"site": "A"}, {"site": "B"}]
+    assert compared(client, whole, by=["site", "site"])["slices"] == found["slices"]
     assert "Left out, with fewer than 30 samples in a run: no site." in " ".join(found["notes"])
     for one in found["slices"]:
         rows = [row for row in range(N) if SITE[row] == one["where"]["site"]]

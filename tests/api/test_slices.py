@@ -10,7 +10,7 @@ import pytest
 from app.api.answers import answer_model
 from app.services.slices.answers import Slices
 from examples import slices as example
-from tests.api.answers import Json, check_json, create, evaluation
+from tests.api.answers import Json, check_json, check_problem, create, evaluation
 from tests.api.shown import SLICED
 from tests.ui.test_pages import check_page
 
@@ -40,6 +40,19 @@ def test_a_kept_run_has_the_slices_of_its_input(client: httpx.Client, kept: str)
     assert {**found, "evaluation_id": None} == inline.json()
     assert [one["where"] for one in found["slices"]] == [{"site": "A"}, {"site": "B"}]
     assert found["slices"][0]["metrics"]["recall@D"]["value"] == 1.0
+
+
+def test_an_attribute_that_is_named_twice_counts_once(client: httpx.Client, kept: str) -> None:
+    assert sliced(client, kept, by=["site", "site"]) == sliced(client, kept)
+    path = f"/v1/evaluations/{kept}/slices"
+    for wrong, pointer in (({"depth": 2}, "/depth"), ({"by": ["site", "site", "ward"]}, "/by/2")):
+        reply = client.post(path, json={**ASKED, "by": ["site", "site"], **wrong})
+        assert check_problem(reply, 422, "invalid_input")["errors"][0]["pointer"] == pointer
+    pages = [client.get(f"/ui/evaluations/{kept}/slices", params={"by": by}) for by in (["site"], ["site", "site"])]
+    assert pages[0].status_code == pages[1].status_code == 200
+    assert pages[0].text.count("<tr") == pages[1].text.count("<tr")
+    figure = client.get(f"{path}/plots/slices.json", params={"by": ["site", "site"]})
+    assert check_problem(figure, 422, "no_figure")["detail"].startswith("expected slices of two attributes")
 
 
 def test_a_reference_a_depth_and_a_search(client: httpx.Client, kept: str) -> None:

@@ -146,7 +146,7 @@ async def show_slices(
     known = [*attributes_of(source, "/by")]
     chosen = by or known[:_SLICED_BY]
     metrics = tuple(one for one in metric or () if one)
-    asked = SlicesQuestion(by=tuple(dict.fromkeys(chosen)), depth=depth, metrics=metrics, reference=reference)
+    asked = SlicesQuestion(by=tuple(chosen), depth=depth, metrics=metrics, reference=reference)
     form = {"id": identifier, "attributes": known, "asked": asked}
     answer = as_answered(await context.services.compute.run(partial(judge_slices, source, asked, identifier)))
     pictures = await pictures_of_answer(context, Subject.SLICES, answer)

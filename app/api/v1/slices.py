@@ -62,8 +62,7 @@ async def get_slices_plot(
 ) -> Response:
     """Read a figure of the slices of each attribute and of each two."""
     source = await context.services.evaluations.sliceable(context.project, identifier)
-    columns = tuple(dict.fromkeys(by))
-    asked = SlicesQuestion(by=columns, depth=min(2, len(columns)), metrics=tuple(metric or ()))
+    asked = SlicesQuestion(by=tuple(by), depth=min(2, len({*by})), metrics=tuple(metric or ()))
     answer = as_answered(await context.services.compute.run(partial(judge_slices, source, asked, identifier)))
     return await drawing.answer(context, FigureData(answer=answer))
 

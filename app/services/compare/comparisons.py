@@ -319,7 +319,7 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
     comparison = Comparison(runs, estimands, settings, pairs=pairs)
     answer = comparison_answer(comparison, identifier, new)
     if new.by:
-        answer = with_slices(answer, comparison, list(dict.fromkeys(new.by)), new.multiplicity)
+        answer = with_slices(answer, comparison, new.by, new.multiplicity)
     pairable = new.paired is PairingMode.AUTO and not runs.pairing.paired and can_be_paired(runs.records, kept)
     return replace(answer, notes=[*answer.notes, _CAN_BE_PAIRED]) if pairable else answer
 
@@ -339,7 +339,7 @@ def with_slices(answer: RunComparison, whole: Comparison, by: Sequence[str], adj
     estimands = [one for one in whole.estimands if not one.is_of_slices]
     slices: list[ComparedSlice] = []
     findings, notes = [*(answer.findings or ())], [*answer.notes]
-    for name in by:
+    for name in dict.fromkeys(by):
         parts, small = _divided(whole.runs, name)
         if small:
             notes.append(f"Left out, with fewer than {_FEWEST} samples in a run: {names_of(small)}.")

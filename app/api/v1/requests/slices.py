@@ -34,7 +34,7 @@ class SlicesRequest(Declared, of=SlicesQuestion):
     def to_domain(self, **others: Any) -> Any:
         """The question as the services know it."""
         dumped = self.model_dump(include={"reference"}, by_alias=True)
-        return super().to_domain(by=tuple(dict.fromkeys(self.by)), **dumped, **others)
+        return super().to_domain(**dumped, **others)
 
 
 class InputSlicesRequest(SlicesRequest):
