@@ -487,11 +487,13 @@ class LeaderboardService:
         """
         expression, better, key = _ranked_by(query)
         standings = await self._standings(project, query, better, key, MOST_COMPUTED + 1)
-        if key is None and len(standings) > MOST_COMPUTED:
+        are_more = len(standings) > MOST_COMPUTED
+        if key is None and are_more:
             raise OutOfReach(
                 f"{query.metric} is not stored with the evaluations, and computing it is for datasets of at most "
                 f"{MOST_COMPUTED} model versions; rank by an overall metric"
             )
+        standings = standings[:MOST_COMPUTED]
         beyond: list[float | None] = [one.value for one in standings[query.limit :] if key and one.value is not None]
         if not query.where:
             beyond += [None] * await self.store.former_models(project, query.dataset)
@@ -514,6 +516,9 @@ class LeaderboardService:
         else:
             kept = await read_labels(self.store, project, records)
         board = await self.compute.run(partial(rank_candidates, query, better, records, kept, stored, beyond))
+        if board.winner is not None and are_more:
+            more = f"{board.winner.message} There are more model versions: the best {MOST_COMPUTED} are counted."
+            return replace(board, winner=replace(board.winner, message=more))
         return board if records else replace(board, notes=(await self._of_nothing(project, query),))
 
     async def leader(self, project: str, query: LeaderboardQuery) -> UUID | None:

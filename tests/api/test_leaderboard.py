@@ -6,6 +6,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from app.services import rank
 from app.services.rank import Leaderboard
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation, matrix_input
 
@@ -102,6 +103,22 @@ def test_the_luck_of_the_winner(client: httpx.Client) -> None:
     # Of who was removed nobody knows whether a condition would have left it in.
     assert leaderboard(client, name, metric="accuracy", where="accuracy>0.5")["winner"]["among"] == 6
     assert client.get(f"/v1/datasets/{name}").json()["n_models"] == 10
+
+
+def test_of_very_many_versions_the_best_are_counted_as_is_said(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = uuid4().hex
+    for right in (225, 226, 227, 228):
+        create(client, run(f"m{right}", name, [[right, 250 - right], [25, 225]]))
+    whole = leaderboard(client, name, metric="accuracy")["winner"]
+    assert (whole["among"], "are counted" in whole["message"]) == (4, False)
+    for most, among, said in ((4, 4, False), (3, 3, True)):
+        monkeypatch.setattr(rank, "MOST_COMPUTED", most)
+        for limit in (2, 10):
+            winner = leaderboard(client, name, metric="accuracy", limit=limit)["winner"]
+            assert winner["among"] == among
+            assert winner["message"].endswith(f"more model versions: the best {most} are counted.") == said
 
 
 def test_what_new_samples_would_show_keeps_to_the_range_of_a_metric(client: httpx.Client) -> None:
