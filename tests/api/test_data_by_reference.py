@@ -192,7 +192,9 @@ def refused(reply: httpx.Response) -> Json:
 
 def test_a_request_that_cannot_be_done_is_refused_at_once(client: httpx.Client, folder: Path) -> None:
     place = folder / "all.arrow"
+    (folder / "tabs.csv").write_text("label\tguess\ncat\tdog\n")
     wrong: list[tuple[Json, str, str]] = [
+        (named(folder / "tabs.csv"), "/input/data", "wrong_separator"),
         (named(folder / "absent*.parquet"), "/input/data/uri", "no_such_data"),
         (named(folder / "none", format="csv"), "/input/data/uri", "no_such_data"),
         (named(folder / "al*"), "/input/data/format", "missing_field"),
