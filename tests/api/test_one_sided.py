@@ -266,6 +266,12 @@ def test_gates_say_the_limit_of_what_has_no_end_on_the_other_side(
     assert found["message"].startswith(
         f"The difference in lr_positive@0, candidate less baseline, is +5.000 with {said}"
     ), found["message"]
+    check = client.get("/v1/gates/sides/checks").json()["items"][0]["id"]
+    figure = client.get(f"/v1/gates/sides/checks/{check}/plots/verdict.json").json()
+    end = f"at {'least' if side == 'greater' else 'most'} {found[known]:+.3f}"
+    assert f"value +5.000, interval {end}, {verdict}." in figure["description"]
+    text = client.get(f"/v1/gates/sides/checks/{check}", headers={"Accept": "text/plain"}).text
+    assert f"+5.000  {end}" in text
 
 
 @pytest.mark.parametrize(

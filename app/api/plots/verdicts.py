@@ -37,7 +37,8 @@ def verdict(given: FigureData) -> Figure:
 
 def _in_words(result: Json) -> str:
     value, ends = estimated(estimate_of(result))
-    interval = f", interval {ends}" if result["low"] is not None else ""
+    is_limited = result["low"] is not None or result["high"] is not None
+    interval = f", interval {ends}" if is_limited else ""
     return f"{rule_said(result['rule'])}: value {value}{interval}, {result['verdict']}."
 
 
