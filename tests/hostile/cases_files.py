@@ -223,6 +223,7 @@ TEXTS = [
     case("csv: a line too long", b"y_true,y_pred\n0,1,2\n", 422, "unreadable_data"),
     case("csv: a line too short", b"y_true,y_pred\n0\n", 422, "unreadable_data"),
     case("csv: an open quote", b'y_true,y_pred\n"0,1\n', 422, "unreadable_data"),
+    case("csv: semicolons and no text", b"\xff;\xfe\n", 422, "unreadable_data"),
     case("csv: no rows", b"y_true,y_pred\n", 422, "no_samples"),
     case("csv: no text", b"y_true,y_pred\n\xff,\xfe\n", 422, "unreadable_data"),
     case("csv: a text among scores", b"y_true,score\n0,0.5\n1,high\n", 422, "not_numbers", SCORES),

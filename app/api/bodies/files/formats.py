@@ -261,7 +261,7 @@ def open_csv(file: BinaryIO) -> TableFile:
     if len(header) == _BLOCK or header.count(b",") > 2 * MOST_COLUMNS:
         raise too_large(f"at most {MOST_COLUMNS} columns, got more, or a first line of more than {_BLOCK} bytes")
     # Rows with commas in their numbers cannot be read as rows of one column.
-    check_separator(header.decode(errors="replace").rstrip().split(","))
+    check_separator(header.decode().rstrip().split(","))
     file.seek(0)
     with _reader(file, {}) as reader:
         names = reader.schema.names
