@@ -42,7 +42,7 @@ def test_what_of_much_data_cannot_be_sent_is_no_fault_of_the_service(
 ) -> None:
     monkeypatch.setattr("prevail.uploads.inputs.STREAMED_CELLS", 1)
     monkeypatch.setattr("prevail.uploads.inputs.has_arrow", lambda: False)
-    with prevail.local() as pv, pytest.raises(prevail.InvalidInput, match="scores: expected finite numbers"):
+    with prevail.local() as pv, pytest.raises(prevail.InvalidInput, match=r"scores\[1\]: expected finite numbers"):
         pv.evaluate([0, 1, 1], scores=[0.2, float("nan"), 0.9])
     assert not caplog.records
 
