@@ -110,6 +110,12 @@ def test_rules_are_tried_on_the_latest_runs(gated: prevail.Client, command: Comm
     assert (code, len(json.loads(out)["items"])) == (0, 2)
 
 
+def test_what_a_service_keeps_is_not_asked_of_none(command: Command) -> None:
+    for arguments in (("gate", "put", "g", "--min", "h_mean=0.5"), ("login",), ("list",)):
+        code, _, err = command(*arguments, "--local")
+        assert (code, "unrecognized arguments: --local" in err) == (3, True)
+
+
 def test_a_file_is_tried_as_it_would_be_put(gated: prevail.Client, command: Command, tmp_path: Path) -> None:
     gate: dict[str, Any] = {
         "rules": [{"metric": "balanced_accuracy", "min": 0.8}],
@@ -176,7 +182,11 @@ def test_inconclusive_can_be_told_to_pass_or_fail(gated: prevail.Client, command
         (["gate", "check", "promotion", ""], 3, "which run?"),
         (["gate", "check", "../x?", "rf:7"], 6, ""),
         (["gate", "check", "promotion", "rf:8", "--url", "http://127.0.0.1:9"], 7, "no answer from http://127.0.0.1:9"),
-        (["gate", "check", "promotion", "rf:8", "--url", "nonsense"], 7, "no answer"),
+        (["gate", "check", "promotion", "rf:8", "--url", "nonsense"], 5, "an address such as"),
+        (["list", "--url", "http://[::1"], 5, "an address such as"),
+        (["list", "--timeout", "0"], 5, "seconds, more than 0, got 0.0"),
+        (["api", "GET", "v1/models"], 5, "begins with /"),
+        (["evaluate", "-", "--inconclusive", "pass"], 3, "belong to a gate"),
         (["gate", "check", "promotion", "rf:8", "--junit", "/nowhere/x.xml"], 3, "cannot be written"),
         (["gate", "put", "g", "--min", "h_mean"], 3, "METRIC=NUMBER"),
         (["gate", "put", "g", "--min", "no_such_metric=0.5"], 5, "no_such_metric"),
@@ -347,6 +357,8 @@ def test_wrong_usage_is_said_before_anything_starts(gated: prevail.Client, comma
     code, out, _ = command("evaluate", str(tmp_path / places[0]), *places[1:], "-q")
     assert len(out.strip()) == 36
     assert code in (0, 1, 2)
+    code, out, err = command("evaluate", str(tmp_path / places[0]), "-q")
+    assert (code, out, "the id of what is saved" in err) == (3, "", True)
     assert command("what-if", "m:1", "1=0.2", "--dataset", "few")[0] == 0
     assert command("what-if", "m:1", "1=0.2", "--dataset", "other")[0] == 6
 

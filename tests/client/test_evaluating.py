@@ -202,7 +202,10 @@ def test_codes_are_translated_by_a_mapping_and_by_nothing_else(pv: prevail.Clien
         ({"y_true": TRUE, "probabilities": np.zeros(6)}, "samples x classes"),
         ({"y_true": "cat", "y_pred": GUESS}, "expected a list or an array, got str"),
         ({"y_true": TRUE, "scores": [1.0, float("inf"), 0, 0, 0, 0]}, "finite"),
-        ({"y_true": TRUE, "y_pred": GUESS, "metrics": "h_mean"}, "expected a list of expressions"),
+        ({"y_true": TRUE, "y_pred": GUESS, "metrics": "h_mean"}, "metrics: expected a list, got the text"),
+        ({"matrix": MATRIX, "y_true": TRUE}, "y_true: expected it beside what was predicted"),
+        ({"input": {"kind": "confusion_matrix", "matrix": MATRIX}, "y_true": TRUE}, "got it beside input"),
+        ({"matrix": MATRIX, "file": "p.csv"}, "matrix: expected it, a file or data"),
         (
             {"y_true": TRUE, "probabilities": [[0.5, None]] * 6},
             r"probabilities\[0\]\[1\]: expected a number, got NoneType",
@@ -335,10 +338,23 @@ def test_values_by_name(pv: prevail.Client) -> None:
     assert "min(recall@*)" in found
     with pytest.raises(KeyError, match=r"f_beta was not computed.*metrics="):
         found["f_beta"]
+    two = pv.evaluate(matrix=[[45, 5], [10, 40]])
+    assert str(two["recall"]) == str(two["recall@1"]) == "0.800 (0.670 to 0.888)"
     never = pv.evaluate(matrix=[[5, 0], [5, 0]])
     assert never["precision@1"].value is None
     with pytest.raises(prevail.UndefinedValue, match="precision@1 has no value"):
         assert never["precision@1"] > 0.5
+
+
+def test_what_a_matrix_has_no_use_for_is_not_passed_over(pv: prevail.Client) -> None:
+    for name in ("sample_ids", "group_ids", "sample_weight"):
+        with pytest.raises(prevail.InvalidInput, match=f"{name}: there is no such field"):
+            pv.evaluate(matrix=MATRIX, **{name: [1, 2]})
+
+
+def test_shares_beyond_one_are_divided_where_that_is_asked_for(pv: prevail.Client) -> None:
+    found = pv.evaluate(TRUE, probabilities=[[3 * one for one in row] for row in SHARES], renormalize=True)
+    assert found["accuracy"] == pv.evaluate(TRUE, probabilities=SHARES)["accuracy"]
 
 
 def test_reports_frames_and_notebooks(pv: prevail.Client) -> None:

@@ -279,6 +279,36 @@ def test_where_and_as_whom_is_read_from_the_environment(monkeypatch: pytest.Monk
     assert "pv_1" not in repr(client)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("URL", "127.0.0.1:8000"),
+        ("URL", "ftp://there.test"),
+        ("URL", "http://"),
+        ("API_KEY", "pv_1\n"),
+        ("API_KEY", "schlüssel"),
+        ("PROJECT", "ü"),
+        ("TIMEOUT", "a minute"),
+        ("TIMEOUT", "0"),
+        ("TIMEOUT", "nan"),
+        ("TIMEOUT", "inf"),
+    ],
+)
+def test_what_cannot_be_sent_to_or_with_is_said_at_once(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"PREVAIL_{name}", value)
+    with pytest.raises(prevail.InvalidInput, match=f"{name.replace('_', ' ')}: expected".lower().replace("api", "API")):
+        prevail.Client()
+
+
+def test_whether_all_is_well_is_an_answer_and_no_error() -> None:
+    def lost(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused", request=request)
+
+    for handler, well in ((lost, False), (lambda _: busy(), False), (lambda _: httpx.Response(200, json={}), True)):
+        client = speaking_to(handler)
+        assert (client.is_alive(), client.is_ready()) == (well, well)
+
+
 ESCAPES = "\x1b[31mred\x1b[0m \x1b]0;title\x07\x1b]8;;http://x\x1b\\link\x1bPq\x1b\\ \x9b2Jgone \x07\x08\rback\x7f\x00"
 
 

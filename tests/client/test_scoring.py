@@ -8,9 +8,11 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import recall_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 X, Y = load_breast_cancer(return_X_y=True)
 
@@ -28,6 +30,16 @@ def test_scores_are_those_of_scikit_learn(pv: prevail.Client) -> None:
     expected = cross_validate(model, X, Y, cv=3, scoring=[*names.values()])
     for name, theirs in names.items():
         np.testing.assert_allclose(found[f"test_{name}"], expected[f"test_{theirs}"], rtol=1e-12)
+
+
+def test_scores_are_those_of_the_class_that_is_said_to_be_positive(pv: prevail.Client) -> None:
+    model = make_pipeline(StandardScaler(), LinearSVC()).fit(X, Y)
+    scores = model.decision_function(X)
+    for said in ({"positive": 0}, {"pos_label": np.int64(0)}, {"positive": "bad", "labels": {0: "bad", 1: "good"}}):
+        found = pv.evaluate_model(model, X, Y, **said)
+        assert float(found["roc_auc"]) == pytest.approx(roc_auc_score(Y == 0, -scores), rel=1e-12)
+        assert float(found["recall"]) == recall_score(Y, model.predict(X), pos_label=0)
+    assert float(pv.evaluate_model(model, X, Y, positive=1)["roc_auc"]) == pytest.approx(roc_auc_score(Y, scores))
 
 
 def test_a_search_takes_the_best_and_works_by_address(base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """Values as one table, lists with their filters, and comparisons with their verdicts."""
 
+from collections.abc import Callable
+
 import prevail
 import pytest
 
@@ -15,6 +17,39 @@ def test_values_of_an_evaluation(pv: prevail.Client) -> None:
     assert next(iter(pv.values(run, ["accuracy"]).rows()))[:2] == ["accuracy", found["accuracy"]["value"]]
     assert found["accuracy"]["as_asked"] == "accuracy_score"
     assert found["accuracy"]["low"] < found["accuracy"]["value"] < found["accuracy"]["high"]
+
+
+def test_a_run_is_named_by_its_id_where_there_is_one(pv: prevail.Client) -> None:
+    for matrix in ([[9, 1], [1, 9]], [[8, 2], [2, 8]]):
+        pv.evaluate(matrix=matrix, model="named:1", dataset="named")
+    newest, oldest = pv.evaluations(model="named")
+    assert pv.evaluation(oldest).id == oldest["id"]
+    assert pv.evaluation({"model": {"name": "named"}}).id == newest["id"]
+    assert pv.compare(newest, oldest, metrics=["accuracy"]).verdict == "undecided"
+    pv.delete_evaluation({"id": oldest["id"]})
+    assert [one["id"] for one in pv.evaluations(model="named")] == [newest["id"]]
+
+
+def test_names_of_other_types_are_said(pv: prevail.Client) -> None:
+    for wrong in (["named:1", "named:2"], 7):
+        with pytest.raises(prevail.InvalidInput, match=f"a run: expected an id, .* got {type(wrong).__name__}"):
+            pv.compare(wrong)  # type: ignore[arg-type]
+    with pytest.raises(prevail.InvalidInput, match='expected "name" or "name:version", got int'):
+        pv.leaderboard(7)  # type: ignore[arg-type]
+
+
+def test_a_text_is_no_list_of_its_letters(pv: prevail.Client) -> None:
+    asked: dict[str, Callable[[], object]] = {
+        "metrics": lambda: pv.values("named:1", "mcc"),
+        "where": lambda: pv.leaderboard("named", where="mcc>=0.5"),
+        "by": lambda: pv.slices("named:1", by="site"),
+        "events": lambda: pv.put_webhook("chat", "https://hooks.example", "gate.checked"),  # type: ignore[arg-type]
+    }
+    for name, ask in asked.items():
+        with pytest.raises(prevail.InvalidInput, match=f"{name}: expected a list, got the text"):
+            ask()
+    with pytest.raises(prevail.InvalidInput, match="limit: expected at least 1"):
+        pv.history("named", "named", limit=0)
 
 
 def test_comparisons_and_checks_are_found_and_removed(pv: prevail.Client) -> None:

@@ -1,6 +1,7 @@
 """The two clients. What they ask is in `prevail.operations`, once for both; here is how a step is carried out."""
 
 import asyncio
+import math
 import os
 import ssl
 import time
@@ -11,12 +12,13 @@ from typing import Any, Final, Self, TypeVar
 
 import httpx
 
+from prevail.errors import InvalidInput
 from prevail.operations.deciding import Deciding
 from prevail.operations.drawing import Drawing
 from prevail.operations.evaluating import Evaluating
 from prevail.operations.looking import Looking
 from prevail.operations.wondering import Wondering
-from prevail.settings import found
+from prevail.settings import DEFAULT_URL, found
 from prevail.uploads.bodies import compact
 from prevail.wire.exchange import Retries, completed
 from prevail.wire.steps import Asynchronous, Call, Flow, Lost, Pause, Reply, Step, Synchronous
@@ -24,7 +26,7 @@ from prevail.wire.steps import Asynchronous, Call, Flow, Lost, Pause, Reply, Ste
 R = TypeVar("R")
 _CONNECT_SECONDS: Final = 10.0
 # Errors after which another try would end in the same way.
-_LASTING: Final = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+_LASTING: Final = (httpx.LocalProtocolError,)
 # The request has not been sent then.
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, *_LASTING)
 
@@ -39,6 +41,10 @@ class Operations(Evaluating, Deciding, Wondering, Drawing, Looking):
         project: Of an admin key, the project to act in; ``PREVAIL_PROJECT`` when left out.
         timeout: Seconds without any sign of the service; ``PREVAIL_TIMEOUT`` when left out, else 60.
         retries: How often a request that was lost or refused for now is sent again.
+
+    Raises:
+        InvalidInput: the address, the key, the project or the seconds cannot be meant.
+        NotAllowed: others can read the file with the key.
     """
 
     def __init__(
@@ -52,10 +58,14 @@ class Operations(Evaluating, Deciding, Wondering, Drawing, Looking):
     ) -> None:
         self.settings = found(url, api_key)
         self.url = self.settings.url
-        self.timeout = float(os.environ.get("PREVAIL_TIMEOUT") or 60) if timeout is None else timeout
+        _check_url(self.url, self.settings.url_from)
+        self.timeout = _seconds(os.environ.get("PREVAIL_TIMEOUT") or 60 if timeout is None else timeout)
         self.retries = retries if isinstance(retries, Retries) else Retries(retries)
         key = self.settings.key
         project = project or os.environ.get("PREVAIL_PROJECT")
+        for what, text in (("the API key", key), ("the project", project)):
+            if text and not (text.isascii() and text.isprintable()):
+                raise InvalidInput(f"{what}: expected printable ASCII alone, without a line break", code="config")
         self.headers = {"User-Agent": f"prevail/{_version()}", "Accept": "application/json"}
         self.headers |= {"Authorization": f"Bearer {key}"} if key else {}
         self.headers |= {"X-Prevail-Project": project} if project else {}
@@ -93,6 +103,26 @@ class Operations(Evaluating, Deciding, Wondering, Drawing, Looking):
             )
         lasting = isinstance(error, _LASTING) or _has_certificate_fault(error)
         return Lost(reason, self.url, lasting=lasting, unsent=isinstance(error, _UNSENT))
+
+
+def _check_url(url: str, origin: str) -> None:
+    try:
+        parts = httpx.URL(url)
+        is_one = parts.scheme in ("http", "https") and bool(parts.host)
+    except httpx.InvalidURL:
+        is_one = False
+    if not is_one:
+        raise InvalidInput(f"url: expected an address such as {DEFAULT_URL}, got {url!r} ({origin})", code="config")
+
+
+def _seconds(given: float | str) -> float:
+    try:
+        found = float(given)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise InvalidInput(f"timeout: expected seconds, more than 0, got {given!r}", code="config")
+    return found
 
 
 def _version() -> str:

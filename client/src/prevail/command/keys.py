@@ -27,8 +27,6 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _login(client: Client, chosen: Namespace) -> int:
-    if chosen.local:
-        raise UsageError("what is computed here needs no key: leave out --local")
     if not chosen.stdin and not sys.stdin.isatty():
         raise UsageError("login asks for the key on a terminal; elsewhere: prevail login --stdin < FILE")
     key = (sys.stdin.readline() if chosen.stdin else getpass.getpass(f"Key for {client.url}: ")).strip()

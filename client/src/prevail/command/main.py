@@ -51,10 +51,9 @@ def parser() -> Parser:
 def common() -> argparse.ArgumentParser:
     """Options that all commands have."""
     found = argparse.ArgumentParser(add_help=False)
-    found.add_argument("--url", help="address of the service (default: PREVAIL_URL, else http://127.0.0.1:8000)")
+    found.add_argument("--url", help="address of the service (default: PREVAIL_URL, that of login, this machine)")
     found.add_argument("--project", help="of an admin key: the project to act in (default: PREVAIL_PROJECT)")
     found.add_argument("--timeout", type=float, help="seconds (default: PREVAIL_TIMEOUT, else 60)")
-    found.add_argument("--local", action="store_true", help="compute here; nothing is saved")
     found.add_argument("-o", "--output", choices=["text", "json", "markdown", "csv", "html"], default="text")
     found.add_argument("--json", action="store_const", const="json", dest="output", help="the same as -o json")
     found.add_argument("--color", choices=["auto", "always", "never"], default="auto", help="auto: on a terminal")
@@ -107,6 +106,6 @@ def _complain(error: object, code: int) -> int:
 
 
 def _client(chosen: argparse.Namespace) -> Client:
-    if chosen.local:
+    if getattr(chosen, "local", False):
         return local()
     return Client(chosen.url, project=chosen.project, timeout=chosen.timeout)

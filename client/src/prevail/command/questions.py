@@ -11,7 +11,7 @@ from prevail.command import colours
 from prevail.command.codes import DONE, REFUSED, VERDICTS, UsageError
 from prevail.command.gates import rule
 from prevail.command.output import emit, put
-from prevail.command.runs import pairs
+from prevail.command.runs import add_local, pairs
 
 COMMANDS: Final = (
     *("metrics", "models", "datasets", "what-if", "project", "threshold", "slices", "curve", "consistency", "jobs"),
@@ -23,6 +23,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     """The commands and what they take."""
     metrics = commands.add_parser("metrics", parents=[common], help="WORD searches | show KEY")
     metrics.add_argument("words", nargs="*", metavar="WORD", help="`show KEY` has all that is known of a metric")
+    add_local(metrics)
     metrics.set_defaults(carry_out=_metrics)
     for name, words in (("models", "the models that have evaluations"), ("datasets", "the data sets")):
         commands.add_parser(name, parents=[common], help=words).set_defaults(carry_out=_names)
@@ -59,6 +60,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     consistency.add_argument("scores", nargs="+", metavar="METRIC=SCORE", help="as printed: accuracy=0.9567")
     consistency.add_argument("-p", type=int, help="positive samples")
     consistency.add_argument("-n", type=int, help="negative samples")
+    add_local(consistency)
     consistency.set_defaults(carry_out=_consistency)
 
     commands.add_parser("jobs", parents=[common], help="jobs, the latest first").set_defaults(carry_out=_jobs)
@@ -71,6 +73,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
     api.add_argument("method", type=str.upper)
     api.add_argument("path")
     api.add_argument("-d", "--data", help="JSON; - reads the standard input")
+    add_local(api)
     api.set_defaults(carry_out=_api)
     _add_mlflow(commands, common)
 

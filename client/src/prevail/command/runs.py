@@ -47,6 +47,7 @@ def add_commands(commands: Any, common: argparse.ArgumentParser) -> None:
         choices=["parquet", "arrow", "csv", "delta", "iceberg"],
         help="taken from the end of the address when left out; or what table it is",
     )
+    add_local(evaluate)
     _add_columns(evaluate)
     _add_names(evaluate)
     evaluate.add_argument("-m", "--metric", action="append", default=[], metavar="EXPRESSION", help="repeat for more")
@@ -127,6 +128,11 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split")
 
 
+def add_local(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands that need nothing that a service has saved."""
+    parser.add_argument("--local", action="store_true", help="compute here; nothing is saved")
+
+
 def _add_columns(parser: argparse.ArgumentParser) -> None:
     columns = parser.add_argument_group("columns of the file, where they have other names")
     for option in ("y-true", "y-pred", "scores", "sample-id", "group-id", "weight"):
@@ -177,8 +183,8 @@ def _refuse_evaluate(chosen: Namespace) -> None:
         raise UsageError("expected either FILE or --data ADDRESS")
     if chosen.data is None and (chosen.filter or chosen.format):
         raise UsageError("--filter and --format belong to --data")
-    if chosen.gate is None and (chosen.junit or chosen.markdown or chosen.baseline):
-        raise UsageError("--baseline, --junit and --markdown belong to a gate: name it by --gate")
+    if chosen.gate is None and (chosen.junit or chosen.markdown or chosen.baseline or chosen.inconclusive):
+        raise UsageError("--baseline, --junit, --markdown and --inconclusive belong to a gate: name it by --gate")
     if chosen.gate is not None and (chosen.model is None or chosen.dataset is None or chosen.no_store):
         raise UsageError("a gate checks what is saved: give --model and --dataset")
     if (chosen.model is None) != (chosen.dataset is None) and not chosen.no_store:
@@ -204,7 +210,9 @@ def _evaluate(client: Client, chosen: Namespace) -> int:
         "store": False if chosen.no_store else None,
     }
     is_saved = all(names.values()) and not chosen.no_store
-    if not is_saved and chosen.output != "json" and not chosen.quiet:
+    if chosen.quiet and not is_saved:
+        raise UsageError("--quiet prints the id of what is saved: give --model and --dataset")
+    if not is_saved and chosen.output != "json":
         drawn = style() if chosen.output == "text" else {}
         put(client.report_of(MEDIA[chosen.output], **drawn, **arguments), chosen)
         hint("not saved; --model NAME:VERSION --dataset NAME saves it")
@@ -214,7 +222,7 @@ def _evaluate(client: Client, chosen: Namespace) -> int:
         check = client.check(chosen.gate, evaluation, _baseline(chosen))
         return judged(client, check, chosen, quietly=str(evaluation.id) if chosen.quiet else None)
     if chosen.quiet:
-        put(str(evaluation.id or ""), chosen)
+        put(str(evaluation.id), chosen)
     else:
         emit(client, evaluation, chosen)
         hint(f"saved as {evaluation.id}; next: prevail leaderboard {(evaluation.dataset or {}).get('name')}")

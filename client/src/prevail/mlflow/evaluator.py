@@ -63,7 +63,7 @@ class PrevailEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow leaves i
         if (given is None and model is None) or dataset.labels_data is None:
             raise InvalidInput("expected a model or predictions, and targets", code="missing")
         if given is None:
-            said = predicted(_within(model), dataset.features_data)
+            said = predicted(_within(model), dataset.features_data, config)
         else:
             said = {"probabilities" if has_rows(given) else "y_pred": given}
         if config.get("labels") is not None:

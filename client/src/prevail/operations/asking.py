@@ -20,6 +20,12 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
+def check_limit(limit: int | None) -> None:
+    """Raise InvalidInput where no items are asked for."""
+    if limit is not None and limit < 1:
+        raise InvalidInput(f"limit: expected at least 1, got {limit}", code="out_of_range")
+
+
 class Asking:
     """A client's requests."""
 
@@ -46,8 +52,7 @@ class Asking:
         Raises:
             InvalidInput: none are asked for.
         """
-        if limit is not None and limit < 1:
-            raise InvalidInput(f"limit: expected at least 1, got {limit}", code="out_of_range")
+        check_limit(limit)
         items: list[Mapping[str, Any]] = []
         cursor = None
         while limit is None or len(items) < limit:
@@ -72,7 +77,14 @@ class Asking:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Flow[Reply]:
-        """Any request, with the address, the key and the retries of this client; for what has no method of its own."""
+        """Any request, with the address, the key and the retries of this client; for what has no method of its own.
+
+        Raises:
+            InvalidInput: the path does not begin with a slash, or the request is refused.
+            PrevailError: another reason, see `prevail.errors`.
+        """
+        if not path.startswith("/"):
+            raise InvalidInput(f"path: expected one that begins with /, such as /v1/metrics, got {path!r}", code="path")
         reply = yield from exchange(Call(method, path, params or {}, json, None, headers or {}), self.retries)
         return reply
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prevail.operations.asking import Asking, segment
-from prevail.operations.naming import Name, Run, check_one_dataset, dataset_ref, model_ref, run_ref
+from prevail.operations.asking import Asking, check_limit, segment
+from prevail.operations.naming import Name, Run, check_one_dataset, dataset_ref, model_ref, run_ref, several
 from prevail.results.decisions import Check, Comparison, History, Leaderboard, Tournament
 from prevail.results.listing import Facts, Listing
 from prevail.wire.exchange import exchange
@@ -51,7 +51,7 @@ class Deciding(Asking):
         if reference is not None and reference not in named:
             named.append(reference)
         body = _given(evaluations=named, baseline=reference, metrics=metrics, rope=rope, level=level, paired=paired)
-        body |= _given(explain=explain, by=None if by is None else list(by))
+        body |= _given(explain=explain, by=None if by is None else several(by, "by"))
         return (
             yield from self._made(Comparison, Call("POST", "/v1/comparisons", {}, {**body, **options}), _COMPARISON)
         )
@@ -104,7 +104,7 @@ class Deciding(Asking):
         Runs on several splits are not ranked together: that raises InvalidInput, which names the splits.
 
         Args:
-            dataset: Its name, also ``name/version/split``.
+            dataset: ``"name"`` or ``"name:version"``.
             metric: An overall metric, or another expression; without one what is usual for what was judged.
             split: Of the data set.
             where: Conditions on stored values, such as ``["mcc>=0.5"]``: who does not satisfy them is left out.
@@ -117,7 +117,7 @@ class Deciding(Asking):
             "dataset_version": place.get("version"),
             "split": place.get("split"),
             "metric": metric,
-            "where": list(where),
+            "where": several(where, "where"),
             "limit": limit,
             **options,
         }
@@ -142,11 +142,12 @@ class Deciding(Asking):
 
         Args:
             model: Its name; all versions are one series.
-            dataset: Its name, also ``name/version/split``.
+            dataset: ``"name"`` or ``"name:version"``.
             metrics: Expressions with one value; that of leaderboards when left out.
             created_after: The series begins at this moment.
             limit: Evaluations at most, the oldest; changes are those of all.
         """
+        check_limit(limit)
         place = dataset_ref(dataset, split) or {}
         params = {
             "dataset": place.get("name"),
@@ -253,9 +254,9 @@ class Deciding(Asking):
 
         Args:
             rules: As of `put_gate`.
-            dataset: Its name, also ``name/version/split``.
-            run: One alone.
-            model: Its name, also ``name:version``.
+            dataset: ``"name"`` or ``"name:version"``.
+            run: One alone, in place of the latest.
+            model: ``"name"`` or ``"name:version"``.
             split: Of the dataset.
             latest: How many evaluations.
             baseline: Needed when a rule compares with one.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prevail.operations.asking import Asking, segment
-from prevail.operations.naming import Name, Run, dataset_ref
+from prevail.operations.naming import Name, Run, dataset_ref, several
 from prevail.results.listing import Figure, Listing
 from prevail.wire.exchange import exchange
 from prevail.wire.steps import Call, Flow, operation
@@ -55,7 +55,7 @@ class Drawing(Asking):
         """Return what is lost in the slices of two attributes, as a Vega-Lite specification."""
         identifier = yield from self._identified(run)
         path = f"/v1/evaluations/{identifier}/slices/plots/slices.json"
-        return (yield from self._drawn(path, {"by": list(by), "metric": list(metrics), **options}))
+        return (yield from self._drawn(path, {"by": several(by, "by"), "metric": list(metrics), **options}))
 
     @operation
     def page(self, /, run: Run, *, theme: str | None = None) -> Flow[str]:

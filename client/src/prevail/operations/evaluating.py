@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from prevail.errors import InvalidInput, PrevailError, problem_error
 from prevail.operations.asking import Asking
-from prevail.operations.naming import Name, Run, dataset_ref, model_ref, run_ref
+from prevail.operations.naming import Name, Run, dataset_ref, model_ref, run_ref, several
 from prevail.results.evaluation import Evaluation
 from prevail.results.listing import Facts, Listing
 from prevail.uploads.arrays import listed
@@ -143,7 +143,7 @@ class Evaluating(Asking):
             y_true: The actual classes.
             arguments: Further arguments of `evaluate`: ``model`` is the name under which it is kept.
         """
-        call = self._evaluation_call(y_true=y_true, **{**predicted(estimator, X), **arguments})
+        call = self._evaluation_call(y_true=y_true, **{**predicted(estimator, X, arguments), **arguments})
         return (yield from self._made(Evaluation, call, _READ))
 
     @operation
@@ -344,7 +344,7 @@ class Evaluating(Asking):
         headline, or of the metric expressions that are named.
         """
         identifier = yield from self._identified(run)
-        call = Call("GET", _READ.format(identifier), {"fields": "values", "metrics": list(metrics)})
+        call = Call("GET", _READ.format(identifier), {"fields": "values", "metrics": several(metrics, "metrics")})
         data = yield from self._answered(call)
         return Facts(data["values"])
 
@@ -432,7 +432,5 @@ def _options(
     seed: int | None,
     options: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    if isinstance(metrics, str):
-        raise InvalidInput(f"metrics: expected a list of expressions, got the text {metrics!r}", code="list_type")
-    chosen = {"metrics": [*metrics] or None, "intervals": intervals, "level": level, "seed": seed}
+    chosen = {"metrics": several(metrics, "metrics") or None, "intervals": intervals, "level": level, "seed": seed}
     return {**(options or {}), **{name: value for name, value in chosen.items() if value is not None}}

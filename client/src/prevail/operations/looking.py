@@ -3,9 +3,10 @@
 from typing import Any
 
 from prevail.operations.asking import Asking, segment
+from prevail.operations.naming import several
 from prevail.results.listing import Facts, Listing
 from prevail.wire.exchange import exchange, followed
-from prevail.wire.steps import Call, Flow, operation
+from prevail.wire.steps import Call, Flow, Lost, Reply, operation
 
 
 class Looking(Asking):
@@ -101,15 +102,13 @@ class Looking(Asking):
 
     @operation
     def is_alive(self) -> Flow[bool]:
-        """Return True if the service answers."""
-        reply = yield from exchange(Call("GET", "/healthz"), self.retries)
-        return reply.status == 200
+        """Does the service answer? It is asked once."""
+        return (yield from _is_well("/healthz"))
 
     @operation
     def is_ready(self) -> Flow[bool]:
-        """Can it serve, database included?"""
-        reply = yield from exchange(Call("GET", "/readyz"), self.retries)
-        return reply.status == 200
+        """Can it serve, database included? It is asked once."""
+        return (yield from _is_well("/readyz"))
 
     @operation
     def problem(self, code: str) -> Flow[Facts]:
@@ -152,7 +151,7 @@ class Looking(Asking):
         """Register an address for ``evaluation.created``, ``gate.checked``, ``job.finished`` or ``model.changed``. The
         secret of a new webhook is answered only now.
         """
-        body = {"url": url, "events": list(events), **({} if secret is None else {"secret": secret})}
+        body = {"url": url, "events": several(events, "events"), **({} if secret is None else {"secret": secret})}
         return (yield from self._facts("PUT", f"/v1/webhooks/{segment(name)}", body))
 
     @operation
@@ -192,3 +191,8 @@ class Looking(Asking):
     def audit(self, *, limit: int | None = 1000) -> Flow[Listing]:
         """List the changes in a project, the latest first."""
         return (yield from self._listed("/v1/audit", limit))
+
+
+def _is_well(path: str) -> Flow[bool]:
+    outcome: Reply | Lost = yield Call("GET", path)
+    return isinstance(outcome, Reply) and outcome.status == 200

@@ -1,7 +1,7 @@
 """Names of runs, models and data sets."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from prevail.results.evaluation import Evaluation
 from prevail.wire.exchange import Retries, answered
 from prevail.wire.steps import Call, Flow
 
-# An evaluation, its id, "tumor-rf:7", "stage=champion", or a reference as the service takes it.
+# An evaluation, its id, "tumor-rf:7", "stage=champion", an item of a list, or a reference as the service takes it.
 Run = Evaluation | UUID | str | Mapping[str, Any]
 # "tumor-rf:7", or name and version as the service takes them.
 Name = str | Mapping[str, Any]
@@ -23,8 +23,21 @@ def model_ref(model: Name | None) -> dict[str, Any] | None:
     """A model as the service takes it: the version stands behind the last colon."""
     if model is None or isinstance(model, Mapping):
         return None if model is None else dict(model)
+    if not isinstance(model, str):
+        raise InvalidInput(f'a name: expected "name" or "name:version", got {type(model).__name__}', code="no_name")
     name, colon, version = model.rpartition(":")
     return {"name": name, "version": version} if colon and name and version else {"name": model}
+
+
+def several(names: Sequence[str], what: str) -> list[str]:
+    """Names or expressions as a list.
+
+    Raises:
+        InvalidInput: it is one text, whose letters would be taken for them.
+    """
+    if isinstance(names, str):
+        raise InvalidInput(f"{what}: expected a list, got the text {names!r}", code="list_type")
+    return [*names]
 
 
 def dataset_ref(dataset: Name | None, split: str | None = None) -> dict[str, Any] | None:
@@ -41,7 +54,7 @@ def run_ref(run: Run, dataset: Name | None = None, split: str | None = None) -> 
     """A run as the service takes it where one is named: an id, or a reference.
 
     Raises:
-        InvalidInput: it names nothing, or is an evaluation that was not saved.
+        InvalidInput: it names nothing, is nothing of the kind, or is an evaluation that was not saved.
     """
     if isinstance(run, Evaluation):
         if run.id is None:
@@ -50,9 +63,11 @@ def run_ref(run: Run, dataset: Name | None = None, split: str | None = None) -> 
     if isinstance(run, UUID) or (isinstance(run, str) and _ID.fullmatch(run)):
         return str(run)
     if isinstance(run, Mapping):
-        return dict(run)
-    if not run:
-        raise InvalidInput("a run: expected an id, MODEL:VERSION or TAG=VALUE, got nothing", code="no_run")
+        # An item of a list of evaluations has an id beside its names, which others have too.
+        return str(run["id"]) if "id" in run else dict(run)
+    if not isinstance(run, str) or not run:
+        came = "nothing" if isinstance(run, str | None) else type(run).__name__
+        raise InvalidInput(f"a run: expected an id, MODEL:VERSION or TAG=VALUE, got {came}", code="no_run")
     key, sign, value = run.partition("=")
     found: dict[str, Any] = {"tags": {key: value}} if sign else {"model": model_ref(run)}
     place = dataset_ref(dataset, split)

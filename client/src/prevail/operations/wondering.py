@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prevail.operations.asking import Asking, segment
-from prevail.operations.naming import Name, Run
+from prevail.operations.naming import Name, Run, several
 from prevail.results.listing import Facts
 from prevail.results.slicing import Slices
 from prevail.wire.steps import Call, Flow, operation
@@ -67,13 +67,13 @@ class Wondering(Asking):
     ) -> Flow[Slices]:
         """A run judged by the values of attributes, such as ``by=["sex", "site"]``; or ``search={"metric": …}``."""
         identifier = yield from self._identified(run, dataset, split)
-        call = Call("POST", f"/v1/evaluations/{segment(identifier)}/slices", {}, {"by": list(by), **options})
+        call = Call("POST", f"/v1/evaluations/{segment(identifier)}/slices", {}, {"by": several(by, "by"), **options})
         return (yield from self._made(Slices, call))
 
     @operation
     def slices_of_input(self, /, input: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Flow[Slices]:
         """Judge an input slice by slice; nothing is stored."""
-        call = Call("POST", "/v1/slices", {}, {"input": dict(input), "by": list(by), **options})
+        call = Call("POST", "/v1/slices", {}, {"input": dict(input), "by": several(by, "by"), **options})
         return (yield from self._made(Slices, call))
 
     @operation

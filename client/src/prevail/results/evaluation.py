@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -161,7 +161,13 @@ class Evaluation(Answer):
         for name, twin in twins.items():
             if name in found:
                 one = found[name]
-                found[name] = Value(name, one.value, one.low, one.high, one.group, twin, one.reason)
+                found[name] = replace(one, at_equal_prevalence=twin)
+        positive = self.data["input"].get("positive")
+        for name, one in found.items():
+            # Of two classes the overall value is that of the positive class, which has the limits.
+            of_class = found.get(f"{name}@{label_text(str(positive))}")
+            if of_class is not None and one.low is None and one.value == of_class.value:
+                found[name] = replace(one, low=of_class.low, high=of_class.high)
         return found
 
     def rows(self) -> Iterator[Sequence[Any]]:

@@ -145,6 +145,11 @@ class Rows:
 Data = Column | Rows
 
 
+def label_name(label: Any) -> str:
+    """The name that the service gives a label: a whole number has one, however it is written."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
 def _as_list(values: Any) -> list[Any]:
     found: list[Any] = values if isinstance(values, list) else values.tolist()
     return found

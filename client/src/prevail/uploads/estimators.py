@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from prevail.errors import InvalidInput
-from prevail.uploads.arrays import listed, table_columns
+from prevail.uploads.arrays import label_name, listed, table_columns
 
 # Names of the columns of a data frame: those of the service, of ir_measures and of PyTerrier.
 _COLUMNS: Final = {
@@ -18,11 +18,20 @@ _COLUMNS: Final = {
 _TREC: Final = {"relevance": (3, 4), "scores": (4, 6)}
 
 
-def predicted(model: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - as scikit-learn names it
+def predicted(
+    model: Any,
+    X: Any,  # noqa: N803 - as scikit-learn names it
+    beside: Mapping[str, Any],
+) -> dict[str, Any]:
     """The answer of an estimator for samples: probabilities where it has them, else scores, else classes.
 
+    Args:
+        model: The estimator.
+        X: What it predicts from.
+        beside: Further arguments of `evaluate`, of which the positive class turns scores round.
+
     Raises:
-        InvalidInput: it is no estimator.
+        InvalidInput: it is no estimator, or has outputs that are no labels.
     """
     classes = getattr(model, "classes_", None)
     labels = [] if classes is None else listed(classes, "classes_")[0]
@@ -46,10 +55,21 @@ def predicted(model: Any, X: Any) -> dict[str, Any]:  # noqa: N803 - as scikit-l
             return {"probabilities": [[*row] for row in zip(*columns, strict=True)]}
         return {"probabilities": found, **named}
     if classes is not None and hasattr(model, "decision_function"):
-        return {"scores": model.decision_function(X), **named}
+        scores = model.decision_function(X)
+        # Of two classes they are high for the second one.
+        is_first = len(labels) == 2 and _is_positive(labels[0], beside)
+        return {"scores": -scores if is_first else scores, **named}
     if not hasattr(model, "predict"):
         raise InvalidInput(f"estimator: expected one of scikit-learn, got {type(model).__name__}", code="array_type")
     return {"y_pred": model.predict(X), **named}
+
+
+def _is_positive(label: Any, beside: Mapping[str, Any]) -> bool:
+    """Is it the class that is said to be the positive one, by its code or its name?"""
+    said = next((beside[name] for name in ("positive", "pos_label") if beside.get(name) is not None), None)
+    names = beside.get("labels")
+    name = names.get(label, label) if isinstance(names, Mapping) else label
+    return said is not None and label_name(said) == label_name(name)
 
 
 def by_query(table: Any, member: str) -> dict[str, list[Any]]:

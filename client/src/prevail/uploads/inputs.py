@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from prevail.errors import InvalidInput
-from prevail.uploads.arrays import Data, Rows, column, has_rows, listed, plain, rows, table_columns
+from prevail.uploads.arrays import Data, Rows, column, has_rows, label_name, listed, plain, rows, table_columns
 from prevail.uploads.bodies import (
     COLUMNS,
     STREAMED_CELLS,
@@ -121,6 +121,10 @@ def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
     names = [name for name, value in what.items() if value is not None]
     if len(names) > 1:
         raise InvalidInput(f"expected one of {', '.join(what)}, got {' and '.join(names)}", code="one_of")
+    if names in (["matrix"], ["input"]) and given.data is None and given.file is None and given.y_true is not None:
+        raise InvalidInput(f"y_true: expected it beside what was predicted, got it beside {names[0]}", code="one_of")
+    if given.matrix is not None and (given.data is not None or given.file is not None):
+        raise InvalidInput("matrix: expected it, a file or data; got two of them", code="one_of")
     if given.data is not None:
         return {**request, "input": _of_data(given, given.data)}, None, {}
     if given.file is not None:
@@ -150,7 +154,7 @@ def _of_matrix(given: Given) -> dict[str, Any]:
             axis = getattr(given.matrix, "columns", None)
             places = _places(axis, names, facts["labels"], given.labels, "matrix: the columns")
             matrix = [[matrix[row][place] for place in places] for row in places]
-    return {"kind": "confusion_matrix", "matrix": matrix, **facts}
+    return {"kind": "confusion_matrix", "matrix": matrix, **facts, **given.beside()}
 
 
 def _refuse_margins(matrix: Sequence[Sequence[Any]], names: Sequence[str], index: Sequence[Any]) -> None:
@@ -170,7 +174,7 @@ def _is_counted(axis: Any, labels: Any) -> bool:
 
 def _translated_names(names: Sequence[str], labels: Any) -> list[str]:
     """Names of columns, of codes those that a mapping of labels gives them."""
-    known = {_label_name(code): str(name) for code, name in labels.items()} if isinstance(labels, Mapping) else {}
+    known = {label_name(code): str(name) for code, name in labels.items()} if isinstance(labels, Mapping) else {}
     return [known.get(one, one) for one in names]
 
 
@@ -181,7 +185,7 @@ def _places(axis: Any, names: Sequence[str], labels: Sequence[Any], given: Any, 
     Raises:
         InvalidInput: some names are labels, and some are none.
     """
-    order = [_label_name(one) for one in labels]
+    order = [label_name(one) for one in labels]
     if not _is_counted(axis, given) and len(names) == len(order) and len({*names}) == len(names) and names != order:
         if {*names} == {*order}:
             return [names.index(one) for one in order]
@@ -236,7 +240,8 @@ def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watch
         columns.append(column(given.scores, "scores"))
     columns += [column(getattr(given, one), one) for one in _BESIDE if getattr(given, one) is not None]
     check_lengths(columns)
-    _refuse_logits(columns)
+    if not given.renormalize:
+        _refuse_logits(columns)
     _refuse_columns(columns, facts)
     beside = given.attribute_columns()
     asked = {**request, "input": {**facts, **beside}}
@@ -248,11 +253,6 @@ def _of_arrays(request: Mapping[str, Any], given: Given, name: str, watch: Watch
         if form is not None:
             return None, *form
     return None, json_parts(asked, columns, watch), {"Content-Type": "application/json"}
-
-
-def _label_name(label: Any) -> str:
-    """The name that the service gives a label: a whole number has one, however it is written."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _named(labels: Sequence[str]) -> dict[str, Any]:
@@ -343,7 +343,7 @@ def _column_labels(facts: Mapping[str, Any], columns: Sequence[Data]) -> list[st
             labels = sorted(found)
         except TypeError:  # what is no label, the service says
             return None
-    texts = [_label_name(one) for one in labels]
+    texts = [label_name(one) for one in labels]
     usable = len(texts) == wide.width and len(set(texts)) == len(texts) and not {*COLUMNS, *COLUMNS.values()} & {*texts}
     return texts if usable and not any(isinstance(one, bool) for one in labels) else None
 
