@@ -92,7 +92,9 @@ def run_at(url: str, key: str | None, chosen: argparse.Namespace) -> str:
             except httpx.HTTPError as error:
                 raise RefusedAtService(f"{url} does not answer: {error}") from error
             if answer.is_error:
-                raise RefusedAtService(f"{url} answered {answer.status_code}: {answer.text[:500]}")
+                is_problem = answer.headers.get("content-type") == "application/problem+json"
+                said = answer.json()["detail"] if is_problem else answer.text[:500]
+                raise RefusedAtService(f"{url} answered {answer.status_code}: {said}")
             return answer.json() if answer.content else None
 
         match chosen.task:

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -97,7 +98,8 @@ def test_keys_are_those_of_the_service_that_is_named(database_url: str, tmp_path
         assert run(named, "keys", "revoke", identifier, "--project", "named").returncode == 0
         refused = run(named, "keys", "rotate", identifier, "--project", "named")
         assert (refused.returncode, refused.stdout) == (1, "")
-        assert refused.stderr.startswith(f"prevail: {url} answered 404")
+        said = f"prevail: {url} answered 404: there is no key {UUID(identifier)}, or it is revoked\n"
+        assert refused.stderr == said
     gone = run(named, "keys", "list")
     assert gone.stderr.startswith(f"prevail: {url} does not answer")
 

@@ -75,7 +75,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return command
 
 
-def test_a_key_is_kept_for_its_address_and_its_owner(url: str, file: Path, run: Run) -> None:
+def test_a_key_is_kept_for_its_address_and_its_owner(
+    url: str, file: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, out, err = run("login", "--url", f"{url}/", "--stdin", stdin=f"{KEY}\n")
     assert (code, out) == (0, "")
     assert KEY not in err
@@ -91,6 +93,10 @@ def test_a_key_is_kept_for_its_address_and_its_owner(url: str, file: Path, run: 
     assert url in out
     assert KEY not in out
     assert json.loads(run("status", "--json")[1])["key"] == f"pv_ri… from {file}"
+    monkeypatch.setenv("PREVAIL_API_KEY", "pv_wrong")
+    code, out, err = run("status")
+    assert (code, "from PREVAIL_API_KEY" in out, "this key is none" in err) == (4, True, True)
+    monkeypatch.delenv("PREVAIL_API_KEY")
     # It goes nowhere else.
     elsewhere = prevail.Client("http://elsewhere.test")
     assert "Authorization" not in elsewhere.headers

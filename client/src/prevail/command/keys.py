@@ -34,7 +34,7 @@ def _login(client: Client, chosen: Namespace) -> int:
         raise UsageError("expected a key, such as pv_…")
     with Client(client.url, api_key=key, project=chosen.project, timeout=chosen.timeout) as tried:
         # What is refused is not kept.
-        tried.request("GET", "/v1/models", params={"limit": 1})
+        tried.models(limit=1)
     found = settings.kept()
     settings.keep(Kept(client.url, {**found.keys, client.url: key}))
     print(f"The key for {client.url} is in {settings.path()}, readable by you alone.", file=sys.stderr)
@@ -60,4 +60,6 @@ def _status(client: Client, chosen: Namespace) -> int:
     shown = "none" if used.key is None else f"{used.key[:5]}… from {used.key_from}"
     found.data.update({"address": client.url, "address from": used.url_from, "key": shown})
     emit(client, found, chosen)
+    # The version is told to everybody; this takes a key.
+    client.models(limit=1)
     return DONE
