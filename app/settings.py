@@ -33,10 +33,10 @@ SCHEMES = frozenset({"postgres", "postgresql", DRIVER_SCHEME, "postgresql+psycop
 URL_PARAMETERS = frozenset({"host", "port", "ssl", "sslmode", "target_session_attrs", "prepared_statement_cache_size"})
 
 PREFIX = "PREVAIL_"
-# Not the service's own: the range of ports of the compose file, the server of the tests, what the client reads, …
+# Not the service's own: ports and memory of the compose file, the server of the tests, what the client reads, …
 _OTHERS_VARIABLES = frozenset(
     {
-        *("PREVAIL_PORTS", "PREVAIL_TEST_DATABASE_URL"),
+        *("PREVAIL_PORTS", "PREVAIL_MEMORY", "PREVAIL_TEST_DATABASE_URL"),
         *("PREVAIL_URL", "PREVAIL_API_KEY", "PREVAIL_PROJECT", "PREVAIL_TIMEOUT", "PREVAIL_RUN"),
     }
 )

@@ -7,7 +7,7 @@ Needs scikit-learn and httpx, and a running service (`make run`).
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx
@@ -73,11 +73,11 @@ def weeks(name: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print what changed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", default="http://127.0.0.1:8000")
-    url = parser.parse_args().url
+    url = parser.parse_args(arguments).url
     with httpx.Client(base_url=url, timeout=60) as client:
         for name in ("rarer", "worse"):
             for body in weeks(name):

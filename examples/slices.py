@@ -6,6 +6,7 @@ Needs scikit-learn and httpx, and a running service (`make run`).
 """
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
@@ -52,13 +53,14 @@ def question() -> dict[str, Any]:
     }
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print what is found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", default="http://127.0.0.1:8000")
-    url = parser.parse_args().url
+    url = parser.parse_args(arguments).url
     with httpx.Client(base_url=url, timeout=60, headers={"Accept": "text/plain"}) as client:
-        print(client.post("/v1/slices", json={"input": source(), **question()}).raise_for_status().text)
+        body = {"input": source(), **question()}
+        print(client.post("/v1/slices", params={"width": 90}, json=body).raise_for_status().text)
 
 
 if __name__ == "__main__":

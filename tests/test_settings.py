@@ -107,6 +107,7 @@ def test_every_setting_and_what_others_set_is_known() -> None:
     others = {
         "PREVAIL": "http://127.0.0.1:8000",
         "PREVAIL_PORTS": "8000-8009",
+        "PREVAIL_MEMORY": "6g",
         "PREVAIL_TEST_DATABASE_URL": "x",
         "PREVAIL_URL": "http://127.0.0.1:8000",
         "PREVAIL_API_KEY": "x",

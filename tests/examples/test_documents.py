@@ -20,7 +20,7 @@ ELSEWHERE = {
     "README.md": "`make run` and `make test` start what runs this; its requests: test_examples.py",
     "CONTRIBUTING.md": "what a developer calls, this test among it",
     "docs/reference/answers.md": "test_examples.py",
-    "docs/client.md": "the list of commands is a text; test_python_of_the_client",
+    "docs/client.md": "test_python_of_the_client",
     "docs/data.md": "test_data.py",
     "docs/reference/errors.md": "recorded answers: tests/golden/test_documented.py",
     "docs/reference/export.md": "the commands: tests/cli; the files: tests/transfer",

@@ -3,13 +3,14 @@
 import json
 from dataclasses import dataclass
 from decimal import Decimal
+from types import ModuleType
 from typing import Any
 
 import httpx
 import pytest
 
 from app.kernel.metrics.catalogue import catalogue
-from examples import cross_validate
+from examples import cross_validate, history, slices
 from tests.examples.documents import ROOT, blocks, run
 from tests.witnesses import sk
 
@@ -120,6 +121,16 @@ def test_cross_validation_shows_where_accuracy_and_h_disagree(
     for ours, theirs in zip(shown[1:9], printed[1:9], strict=True):
         assert ours.split()[:2] == theirs.split()[:2]
         assert float(ours.split()[2]) == pytest.approx(float(theirs.split()[2]), abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("example", "document"), [(slices, "docs/slices.md"), (history, "examples/README.md")])
+def test_the_documents_show_what_the_examples_print(
+    base_url: str, capsys: pytest.CaptureFixture[str], example: ModuleType, document: str
+) -> None:
+    example.main(["--url", base_url])
+    printed = capsys.readouterr().out
+    assert any(language == "text" and content in printed for language, content in blocks(document))
 
 
 def test_what_is_posted_is_what_scikit_learn_scores(base_url: str) -> None:

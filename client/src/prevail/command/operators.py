@@ -13,7 +13,7 @@ from prevail.command import codes
 GROUP: Final = "prevail.commands"
 _USAGE_OF_OTHERS: Final = 2
 # Of the service, for who types one and does not have it.
-_OF_THE_SERVICE: Final = frozenset({"serve", "migrate", "keys", "health"})
+_OF_THE_SERVICE: Final = frozenset({"serve", "worker", "migrate", "keys", "health", "export", "import", "check"})
 
 
 def names() -> list[str]:
