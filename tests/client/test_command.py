@@ -205,6 +205,9 @@ def test_inconclusive_can_be_told_to_pass_or_fail(gated: prevail.Client, command
         (["show", "nobody"], 6, "no evaluation of nobody"),
         (["compare", "rf:7"], 3, "two runs or more"),
         (["tag", "rf:7", "stage"], 3, "KEY=VALUE"),
+        (["tag", "rf:7", "a=1", "a=2"], 3, "a is there twice"),
+        (["what-if", "rf:7", "D=0.1", "D=0.2"], 3, "D is there twice"),
+        (["consistency", "accuracy=0.9", "accuracy=0.8", "-p", "9", "-n", "9"], 3, "accuracy is there twice"),
         (["delete", "rf:7"], 3, "--yes"),
         (["metrics", "show", "balanced_acuracy"], 6, "balanced_accuracy"),
     ],
@@ -423,6 +426,7 @@ def test_what_else_can_be_asked(gated: prevail.Client, command: Command) -> None
         ("gate", "show", "promotion"): "gate promotion, version 1",
         ("project", "rf:7", "D=0.5", "-m", "accuracy", "--json"): "{",
         ("consistency", "accuracy=0.9567", "recall=0.8545", "-p", "100", "-n", "200"): "consistent",
+        ("consistency", "f_beta(beta=2)=0.5", "accuracy=0.8", "-p", "10", "-n", "20"): "consistent      True",
         ("status",): "version",
         ("api", "get", "/v1/models"): '{"items"',
     }

@@ -100,6 +100,9 @@ def test_what_makes_no_request_is_said_before_it(pv: prevail.Client, folder: Pat
         pv.evaluate("label", data="/x.csv")
     with pytest.raises(InvalidInput, match="both"):
         pv.evaluate("label", "guess", data="/x.csv", file="x.csv")
+    twice = {f"churn:{version}": {"y_pred": "guess"} for version in (7, 8)}
+    with pytest.raises(InvalidInput, match="one version of each, got two of 'churn'"):
+        pv.evaluate_models(twice, "label", data=f"{folder}/all.parquet")
     with pytest.raises(prevail.PrevailError) as refused:
         pv.evaluate("label", "guess", data="/etc/passwd.csv")
     assert refused.value.code == "data_not_allowed"

@@ -126,10 +126,8 @@ def _names(client: Client, chosen: Namespace) -> int:
 
 
 def _numbers(texts: list[str]) -> dict[str, float]:
-    pairs(texts)
     try:
-        # Behind the last sign: names have some of their own, as f_beta(beta=2)=0.5.
-        return {key: float(value) for key, _, value in (one.rpartition("=") for one in texts)}
+        return {key: float(value) for key, value in pairs(texts, of_metrics=True).items()}
     except ValueError as error:
         raise UsageError(f"expected numbers: {error}") from error
 
@@ -196,7 +194,7 @@ def _curve(client: Client, chosen: Namespace) -> int:
 
 def _consistency(client: Client, chosen: Namespace) -> int:
     sizes = {name: value for name, value in (("p", chosen.p), ("n", chosen.n)) if value is not None}
-    emit(client, client.consistency(pairs(chosen.scores), **sizes), chosen)
+    emit(client, client.consistency(pairs(chosen.scores, of_metrics=True), **sizes), chosen)
     return DONE
 
 

@@ -163,16 +163,21 @@ def _add_new_names(parser: argparse.ArgumentParser) -> Any:
     return names
 
 
-def pairs(texts: list[str]) -> dict[str, str]:
-    """KEY=VALUE, as often as it is given.
+def pairs(texts: list[str], *, of_metrics: bool = False) -> dict[str, str]:
+    """KEY=VALUE, as often as it is given. Metrics end at the last sign, as f_beta(beta=2)=0.5.
 
     Raises:
-        UsageError: there is no equals sign.
+        UsageError: there is no equals sign, or a key comes twice.
     """
-    wrong = [one for one in texts if "=" not in one]
-    if wrong:
-        raise UsageError(f"expected KEY=VALUE, got {wrong[0]!r}")
-    return {key: value for key, _, value in (one.partition("=") for one in texts)}
+    found: dict[str, str] = {}
+    for one in texts:
+        key, sign, value = one.rpartition("=") if of_metrics else one.partition("=")
+        if not sign:
+            raise UsageError(f"expected KEY=VALUE, got {one!r}")
+        if key in found:
+            raise UsageError(f"expected each once, {key} is there twice")
+        found[key] = value
+    return found
 
 
 def _refuse_evaluate(chosen: Namespace) -> None:

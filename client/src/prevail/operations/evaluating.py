@@ -277,6 +277,8 @@ class Evaluating(Asking):
         for name, columns in models.items():
             found = {"columns": {COLUMNS[one]: value for one, value in columns.items()}, **(model_ref(name) or {})}
             own = found.pop("name")
+            if own in named:
+                raise InvalidInput(f"models: expected one version of each, got two of {own!r}", code="duplicate")
             named[own] = found
         answer = yield from self._answered(replace(call, json={**call.json, "models": named}))
         return [
