@@ -348,8 +348,9 @@ def test_values_by_name(pv: prevail.Client) -> None:
 
 def test_what_a_matrix_has_no_use_for_is_not_passed_over(pv: prevail.Client) -> None:
     for name in ("sample_ids", "group_ids", "sample_weight"):
+        vain: dict[str, Any] = {name: [1, 2]}
         with pytest.raises(prevail.InvalidInput, match=f"{name}: there is no such field"):
-            pv.evaluate(matrix=MATRIX, **{name: [1, 2]})
+            pv.evaluate(matrix=MATRIX, **vain)
 
 
 def test_shares_beyond_one_are_divided_where_that_is_asked_for(pv: prevail.Client) -> None:

@@ -65,8 +65,9 @@ def run_ref(run: Run, dataset: Name | None = None, split: str | None = None) -> 
     if isinstance(run, Mapping):
         # An item of a list of evaluations has an id beside its names, which others have too.
         return str(run["id"]) if "id" in run else dict(run)
-    if not isinstance(run, str) or not run:
-        came = "nothing" if isinstance(run, str | None) else type(run).__name__
+    given: object = run
+    if not isinstance(given, str) or not given:
+        came = "nothing" if isinstance(given, str | None) else type(given).__name__
         raise InvalidInput(f"a run: expected an id, MODEL:VERSION or TAG=VALUE, got {came}", code="no_run")
     key, sign, value = run.partition("=")
     found: dict[str, Any] = {"tags": {key: value}} if sign else {"model": model_ref(run)}
