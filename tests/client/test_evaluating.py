@@ -206,6 +206,7 @@ def test_codes_are_translated_by_a_mapping_and_by_nothing_else(pv: prevail.Clien
         ({"matrix": MATRIX, "y_true": TRUE}, "y_true: expected it beside what was predicted"),
         ({"input": {"kind": "confusion_matrix", "matrix": MATRIX}, "y_true": TRUE}, "got it beside input"),
         ({"matrix": MATRIX, "file": "p.csv"}, "matrix: expected it, a file or data"),
+        ({"y_true": "y", "y_pred": "p", "labels": {0: "b", 1: "a"}, "file": "p.csv"}, "labels: a mapping translates"),
         (
             {"y_true": TRUE, "probabilities": [[0.5, None]] * 6},
             r"probabilities\[0\]\[1\]: expected a number, got NoneType",

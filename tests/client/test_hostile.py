@@ -188,6 +188,9 @@ def test_a_job_that_fails_says_why() -> None:
     client, _ = answering(job("failed", problem=problem))
     with pytest.raises(prevail.InvalidInput, match="y_true: no rows"):
         client.wait("j1")
+    client, _ = answering(job("failed", problem={"status": 503, "code": "overloaded", "detail": "no room"}))
+    with pytest.raises(prevail.Overloaded, match="no room"):
+        client.wait("j1")
     client, _ = answering(job("cancelled"))
     with pytest.raises(prevail.JobFailed, match="was cancelled"):
         client.wait("j1")

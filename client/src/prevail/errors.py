@@ -125,6 +125,12 @@ _BY_STATUS: Final[Mapping[int, type[PrevailError]]] = {
 }
 
 
+def _kind(status: object) -> type[PrevailError]:
+    if not isinstance(status, int):
+        return ServerFault
+    return _BY_STATUS.get(status, ServerFault if status >= 500 else InvalidInput)
+
+
 def no_answer(lost: Lost, tries: str) -> NoAnswer:
     """The exception of a request that nobody answered."""
     kept = "nothing was saved" if lost.unsent else "it is unknown whether anything was saved"
@@ -137,7 +143,7 @@ def failure(reply: Reply, tries: str = "") -> PrevailError:
     """The exception of an answer that is no success."""
     problem = _problem(reply)
     request_id = reply.headers.get("x-request-id")
-    kind = _BY_STATUS.get(reply.status, ServerFault if reply.status >= 500 else InvalidInput)
+    kind = _kind(reply.status)
     if problem is None:
         message = (
             f"{reply.url} answered {reply.status} with something that the service does not send{tries}: "
@@ -183,9 +189,7 @@ def _problem(reply: Reply) -> Mapping[str, Any] | None:
 
 def problem_error(problem: Mapping[str, Any]) -> PrevailError:
     """The exception of a problem that is part of another answer: of a batch, or of a job."""
-    status = problem.get("status")
-    faults = _faults(problem)
-    kind = _BY_STATUS.get(status, InvalidInput) if isinstance(status, int) and status < 500 else ServerFault
+    faults, kind = _faults(problem), _kind(problem.get("status"))
     code, detail = str(problem.get("code", "unknown")), str(problem.get("detail", "it failed"))
     return kind(_message(detail, faults), code=code, faults=faults, problem=problem)
 

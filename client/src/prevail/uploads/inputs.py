@@ -121,10 +121,7 @@ def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
     names = [name for name, value in what.items() if value is not None]
     if len(names) > 1:
         raise InvalidInput(f"expected one of {', '.join(what)}, got {' and '.join(names)}", code="one_of")
-    if names in (["matrix"], ["input"]) and given.data is None and given.file is None and given.y_true is not None:
-        raise InvalidInput(f"y_true: expected it beside what was predicted, got it beside {names[0]}", code="one_of")
-    if given.matrix is not None and (given.data is not None or given.file is not None):
-        raise InvalidInput("matrix: expected it, a file or data; got two of them", code="one_of")
+    _refuse_vain(given, names)
     if given.data is not None:
         return {**request, "input": _of_data(given, given.data)}, None, {}
     if given.file is not None:
@@ -136,6 +133,20 @@ def prepared(request: Mapping[str, Any], given: Given, watch: Watcher | None) ->
     if given.matrix is not None:
         return {**request, "input": _of_matrix(given)}, None, {}
     return _of_arrays(request, given, names[0], watch)
+
+
+def _refuse_vain(given: Given, names: list[str]) -> None:
+    """Arguments that nothing would be done with."""
+    is_elsewhere = given.data is not None or given.file is not None
+    if names == ["matrix"] and is_elsewhere:
+        raise InvalidInput("matrix: expected it, a file or data; got two of them", code="one_of")
+    if names in (["matrix"], ["input"]) and not is_elsewhere and given.y_true is not None:
+        raise InvalidInput(f"y_true: expected it beside what was predicted, got it beside {names[0]}", code="one_of")
+    if isinstance(given.labels, Mapping) and (is_elsewhere or names == ["input"]):
+        raise InvalidInput(
+            "labels: a mapping translates arrays; of a file, data or an input expected the names that are in it",
+            code="array_type",
+        )
 
 
 def _of_matrix(given: Given) -> dict[str, Any]:
