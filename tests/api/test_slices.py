@@ -152,6 +152,21 @@ def test_what_makes_no_sense_is_refused(client: httpx.Client, kept: str, asked: 
     assert [(one["pointer"], one["code"]) for one in problem.json()["errors"]] == [(pointer, code)]
 
 
+@pytest.mark.parametrize(
+    ("asked", "places"),
+    [
+        ({"reference": "nobody"}, {"/reference"}),
+        ({"reference": {"site": ["B"]}}, {"/reference", "/reference/site"}),
+        ({"bins": {"site": "four"}}, {"/bins/site"}),
+    ],
+)
+def test_what_may_have_several_forms_has_one_place(
+    client: httpx.Client, kept: str, asked: Json, places: set[str]
+) -> None:
+    problem = client.post(f"/v1/evaluations/{kept}/slices", json={**ASKED, **asked})
+    assert {one["pointer"] for one in problem.json()["errors"]} == places
+
+
 def test_runs_without_attributes_have_no_slices(client: httpx.Client) -> None:
     plain = {name: value for name, value in SLICED.items() if name != "attributes"}
     identifier = create(client, evaluation(input=plain))["id"]

@@ -3,7 +3,7 @@
 import codecs
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from enum import Enum
 from functools import cache
 from http import HTTPStatus
@@ -39,7 +39,6 @@ _LONGEST_NAME = 60
 _MOST_MEMBERS = 2000
 # What pydantic puts into a location that is no place in the JSON: the tags of unions.
 ID_TAG, REFERENCE_TAG, TEXT_TAG = "(id)", "(reference)", "(text)"
-TAGS = KINDS.keys()
 
 
 class Wire(BaseModel):
@@ -141,7 +140,8 @@ def parse_body(body: Body, model: type[Model]) -> Model:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        raise malformed(error, model) from None
+        is_json = error.errors(include_url=False, include_input=False)[0]["type"] != "json_invalid"
+        raise malformed(error, model, json.loads(body) if is_json else None) from None
 
 
 def refuse_repeated_members(body: Body) -> None:
@@ -325,23 +325,23 @@ def parse_value(value: Any, model: type[Model]) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise malformed(error, model) from None
+        raise malformed(error, model, value) from None
 
 
-def malformed(error: ValidationError, model: type[BaseModel]) -> MalformedRequest:
-    """Faults that pydantic found, in our words where its own are for programmers."""
+def malformed(error: ValidationError, model: type[BaseModel], body: Any) -> MalformedRequest:
+    """Faults that pydantic found in a body, in our words where its own are for programmers."""
     # Of many faults the values that came would take as much memory as the body.
     entries = error.errors(include_url=False, include_input=error.error_count() <= _MOST_FAULTS)
     if entries[0]["type"] == "json_invalid":
         detail = f"expected JSON: {entries[0]['ctx']['error']}"
         return UnreadableBody.at("", "invalid_json", detail)
-    return MalformedRequest([_fault(entry, model) for entry in entries[:_MOST_FAULTS]])
+    return MalformedRequest([_fault(entry, model, body) for entry in entries[:_MOST_FAULTS]])
 
 
-def _fault(entry: ErrorDetails, model: type[BaseModel]) -> Fault:
+def _fault(entry: ErrorDetails, model: type[BaseModel], body: Any) -> Fault:
     kind = str(entry["type"])
     # The tag of a union is missing or unknown: pydantic points at what holds it.
-    place = pointer(entry["loc"]) + ("/kind" if kind.startswith("union_tag") else "")
+    place = pointer(_places(entry, body)) + ("/kind" if kind.startswith("union_tag") else "")
     given, context = entry.get("input"), entry.get("ctx", {})
     if kind == "too_long" and place.endswith("/matrix"):
         return Fault(place, "too_many_classes", f"expected at most {context['max_length']} classes, got more rows")
@@ -411,16 +411,20 @@ def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
     return {"$defs": {}, **model.model_json_schema()}
 
 
-def pointer(location: Sequence[int | str]) -> str:
-    """A location of pydantic as a JSON pointer (RFC 6901); union tags are left out."""
-    parts: list[str] = []
+def _places(entry: ErrorDetails, body: Any) -> Iterator[int | str]:
+    """The parts of a location of pydantic that are places in the body: the others are branches of unions."""
+    location = entry["loc"]
     for index, part in enumerate(location):
-        before = location[index - 1] if index else None
-        in_fold = isinstance(before, int) and index >= 2 and location[index - 2] == "folds"
-        if (part in TAGS and (before == "input" or in_fold)) or part in (ID_TAG, REFERENCE_TAG, TEXT_TAG):
+        # The kind of an input, which may have a member of the same name.
+        if part in KINDS and (location[index - 1] == "input" or location[index - 2 : index - 1] == ("folds",)):
             continue
-        if part == "[key]" and index >= 2 and location[index - 2] == "tags":
-            # A fault of the name of a tag; the tag is the place.
-            continue
-        parts.append(str(part).replace("~", "~0").replace("/", "~1"))
-    return "".join(f"/{part}" for part in parts)
+        if part in body if isinstance(body, dict) else isinstance(part, int) and isinstance(body, list | np.ndarray):
+            body = body[part]
+            yield part
+        elif index == len(location) - 1 and entry["type"] == "missing":
+            yield part
+
+
+def pointer(location: Iterable[int | str]) -> str:
+    """Names and numbers as a JSON pointer (RFC 6901)."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
