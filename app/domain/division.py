@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from app.domain.errors import InvalidInput, OutOfReach
+from app.domain.errors import InvalidInput, OutOfReach, in_pointer
 from app.domain.expressions.conditions import Condition, Slice
 from app.domain.inputs.attributes import Attribute, Attributes
 from app.domain.inputs.labels import normalized
@@ -88,8 +88,10 @@ def columns_of(source: MatrixInput, names: Sequence[str], bins: Mapping[str, Seq
     """
     known = attributes_of(source, "/by")
     for name in bins:
-        if not attribute_named(known, name, f"/bins/{name}").is_number:
-            raise InvalidInput.at(f"/bins/{name}", "not_a_number", f"expected a number to divide, {name} is none")
+        if not attribute_named(known, name, f"/bins/{in_pointer(name)}").is_number:
+            raise InvalidInput.at(
+                f"/bins/{in_pointer(name)}", "not_a_number", f"expected a number to divide, {name} is none"
+            )
     # Of a name that comes twice there is one column.
     chosen = {name: attribute_named(known, name, f"/by/{place}") for place, name in enumerate(names or known)}
     return [_column(name, one, bins.get(name)) for name, one in chosen.items()]

@@ -26,6 +26,11 @@ class Fault:
     suggestions: tuple[str, ...] = ()
 
 
+def in_pointer(name: str) -> str:
+    """A name that somebody gave, as a part of a JSON pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
 class DomainError(Exception):
     """Base of everything a caller did wrong or asked for in vain. ``code`` never changes meaning.
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from app.domain.asked import ExpressionText, Limits
-from app.domain.errors import InvalidExpression, InvalidInput, InvalidParameter
+from app.domain.errors import InvalidExpression, InvalidInput, InvalidParameter, in_pointer
 from app.domain.expressions.expressions import parse, suggest
 from app.domain.members import LEFT_OUT, named, number
 from app.kernel.consistency.integer_programmes import (
@@ -261,7 +261,7 @@ def printed_scores(report: ReportedScores, labels: Sequence[str] | None, known: 
             printed_range(text)
         except ValueError:
             raise InvalidInput.at(
-                f"/scores/{name}", "not_a_number", f"expected a number as it was printed, got {text[:60]!r}"
+                f"/scores/{in_pointer(name)}", "not_a_number", f"expected a number as it was printed, got {text[:60]!r}"
             ) from None
         score = _score(name, labels)
         if score is None or score.key not in known:
@@ -280,7 +280,7 @@ def _score(name: str, labels: Sequence[str] | None) -> Score | None:
     try:
         expression = parse(written, ("0", "1"), 1)
     except InvalidParameter as error:
-        error.pointer = f"/scores/{name}"
+        error.pointer = f"/scores/{in_pointer(name)}"
         raise
     except InvalidExpression:
         return None
@@ -305,7 +305,7 @@ def _unknown(name: str, known: Collection[str], labels: Sequence[str] | None) ->
     hint = (
         f"did you mean {' or '.join(near)}?" if near else f"known here are {', '.join(shown[:_MOST_NAMES_SHOWN])}{more}"
     )
-    return InvalidInput.at(f"/scores/{name}", "unknown_score", f"{name[:60]!r} cannot be checked; {hint}")
+    return InvalidInput.at(f"/scores/{in_pointer(name)}", "unknown_score", f"{name[:60]!r} cannot be checked; {hint}")
 
 
 def _alternatives(

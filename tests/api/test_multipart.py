@@ -121,6 +121,40 @@ def test_predictions_and_scores(client: httpx.Client, write: Callable[[Columns],
     assert reply.json() == compute(client, scored)
 
 
+def test_samples_of_ignored_classes_need_no_column(client: httpx.Client) -> None:
+    rows = {"y_true": ["a", "b", "void", "b"], "a": [0.5, 0.25, 1.0, 0.75], "b": [0.5, 0.75, 0.0, 0.25]}
+    same = {"y_true": rows["y_true"], "probabilities": [*map(list, zip(rows["a"], rows["b"], strict=True))]}
+    expected = compute(client, {"kind": "probabilities", "ignore": ["void"], **same})
+    for write in FORMATS.values():
+        assert send(client, {"kind": "probabilities", "ignore": ["void"]}, write(rows)).json() == expected
+    refused = send(client, {"kind": "probabilities"}, as_csv(rows))
+    assert check_problem(refused, 422, "invalid_input")["errors"][0]["code"] == "unknown_label"
+
+
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS.keys())
+def test_labels_that_are_there_are_true_or_1(client: httpx.Client, write: Callable[[Columns], bytes]) -> None:
+    there, said = [[True, False], [True, True], [False, True]], [[True, True], [False, True], [False, True]]
+    names = [f"{table}.{label}" for table in ("y_true", "y_pred") for label in "ab"]
+    flags = [*zip(*there, strict=True), *zip(*said, strict=True)]
+    expected = compute(client, {"kind": "multilabel", "labels": ["a", "b"], "y_true": there, "y_pred": said})
+    for kind in (bool, int, float):
+        columns = {name: [*map(kind, column)] for name, column in zip(names, flags, strict=True)}
+        assert send(client, {"kind": "multilabel"}, write(columns)).json() == expected
+
+
+def test_whole_decimals_are_whole_numbers(client: httpx.Client) -> None:
+    large = pa.array([2**53 + 1, 2**53, 2**53 + 2], pa.decimal128(38, 0))
+    answer = send(client, {"kind": "predictions"}, as_parquet({"y_true": large, "y_pred": large})).json()
+    assert answer["input"]["labels"] == [str(2**53 + place) for place in range(3)]
+
+
+def test_attributes_may_be_called_as_columns_of_other_kinds(client: httpx.Client) -> None:
+    columns = {"y_true": ["a", "b"], "y_pred": ["a", "a"], "score": [0.5, 1.5]}
+    kept = {"kind": "predictions", "columns": {"attributes": {"score": "score"}}}
+    reply = send(client, kept, as_csv(columns), options={"metrics": ["accuracy[score<1]"]})
+    assert reply.json()["requested"]["accuracy[score<1]"] == 1.0
+
+
 def test_what_is_sent_as_a_file_is_kept_like_any_other(client: httpx.Client, source: Json) -> None:
     members = {"model": {"name": "m"}, "dataset": {"name": "files"}}
     reply = send(client, {"kind": "probabilities"}, as_parquet(columns_of(source)), "/v1/evaluations", **members)
@@ -167,6 +201,29 @@ FAULTS: dict[str, tuple[Json, bytes, str, str]] = {
     "uneven": ({}, as_npz({**GOOD, "1": [0.5]}), "/data", "wrong_length"),
     "sum": ({}, as_csv({**GOOD, "1": [0.5, 0.7, 0.0]}), "/input/probabilities/1", "row_sum"),
     "NaN": ({}, as_npz({**GOOD, "1": [0.5, np.nan, 0.0]}), "/input/probabilities/1/1", "not_finite"),
+    "NaN in a CSV": ({}, b"y_true,0,1\n0,.5,.5\n1,nan,1\n", "/input/probabilities/1/0", "not_finite"),
+    "NaN in a ranking": ({"kind": "ranking"}, b"query_id,relevance,score\na,1,NaN\n", "/data", "not_finite"),
+    "missing truth": ({}, b"y_true,0,1\n0,.5,.5\n,0,1\n", "/data", "missing_value"),
+    "missing group": ({}, b"y_true,0,1,group_id\n0,.5,.5,a\n1,0,1,\n", "/data", "missing_value"),
+    "missing id": ({}, b'y_true,0,1,sample_id\n0,.5,.5,""\n1,0,1,7\n', "/data", "missing_value"),
+    "missing among values": (
+        {},
+        as_arrow_file({**GOOD, "group_id": pa.DictionaryArray.from_arrays([0, 1, 0], ["a", None])}),
+        "/data",
+        "missing_value",
+    ),
+    "class called as weights": (
+        {"labels": [0, "sample_weight"]},
+        as_csv({"y_true": [0, 0], "0": [1.0, 0.0], "sample_weight": [0.0, 1.0]}),
+        "/data",
+        "duplicate_column",
+    ),
+    "one column of two classes": (
+        {"labels": [0, 1], "columns": {"y_true": "y_true", "probabilities": ["0", "0"]}},
+        as_parquet(GOOD),
+        "/data",
+        "duplicate_column",
+    ),
     "given twice": ({"y_true": [0, 1, 1]}, as_csv(GOOD), "/input/y_true", "given_twice"),
     "matrix": ({"kind": "confusion_matrix", "matrix": [[1, 0], [0, 1]]}, as_csv(GOOD), "/input/kind", "no_columns"),
     "unknown member": ({"wieght": 1}, as_csv(GOOD), "/input/wieght", "unknown_field"),

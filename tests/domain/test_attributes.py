@@ -1,5 +1,6 @@
 """Attributes of samples: values of every type, their order, and what is refused."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,12 @@ def test_what_is_no_attribute_is_refused(given: dict[str, list[Any]], code: str,
     with pytest.raises(InvalidInput) as refused:
         read_attributes(given, 3, "/input/attributes")
     assert [(one.code, one.pointer) for one in refused.value.faults] == [(code, f"/input/attributes{pointer}")]
+
+
+def test_a_name_in_a_pointer_is_one_part_of_it() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(**{"sex/age~": [1.0, math.inf]})
+    assert refused.value.pointer == "/input/attributes/sex~1age~0/1"
 
 
 def test_texts_have_a_thousand_values_at_most_and_numbers_any() -> None:

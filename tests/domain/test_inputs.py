@@ -10,12 +10,16 @@ from hypothesis.extra import numpy as hnp
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.classified import Predictions, Scores
-from app.domain.inputs.columns import read_ids
+from app.domain.inputs.clustering import Clustering
+from app.domain.inputs.columns import read_flags, read_ids
 from app.domain.inputs.confusion import BinaryCounts, ConfusionMatrix
 from app.domain.inputs.content import LARGEST_TOTAL, Content
 from app.domain.inputs.folds import pooled
+from app.domain.inputs.kind import Input
 from app.domain.inputs.labels import MOST_CLASSES
 from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.multilabel import Multilabel
+from app.domain.inputs.sets import Sets
 
 
 def matrix(rows: Any, **members: Any) -> MatrixInput:
@@ -153,6 +157,38 @@ def test_what_is_no_weight(weights: Any, index: int, code: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         predictions([0, 1, 1], [0, 1, 0], sample_weight=weights)
     assert fault_of(caught) == (f"/input/sample_weight/{index}", code)
+
+
+_SIZES: dict[str, Any] = {"n_true": [1, 1], "n_predicted": [1, 1], "n_common": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("source", "pointer"),
+    [
+        (Clustering(y_pred=["x", "y"], y_true=["", "a"]), "/input/y_true/0"),
+        (Clustering(y_pred=["x", "y\t"], y_true=["a", "a"]), "/input/y_pred/1"),
+        (Sets(**_SIZES, item_classes=["a", " "]), "/input/item_classes/1"),
+        (Multilabel(y_true=[["a"], ["b", "x" * 257]], y_pred=[["a"], []]), "/input/y_true/1/1"),
+    ],
+)
+def test_labels_of_every_kind_are_names(source: Input, pointer: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        source.read("/input")
+    assert fault_of(caught) == (pointer, "bad_label")
+
+
+def test_no_labels_are_not_left_out() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        Multilabel(y_true=[[0, 1]], probabilities=[[0.5, 0.5]], labels=[]).read("/input")
+    assert fault_of(caught) == ("/input/labels", "wrong_label_count")
+
+
+@pytest.mark.parametrize("flags", [[1, 0], [True, False], [1.0, 0.0], np.array([1.0, 0.0]), [True, 0]])
+def test_flags_are_understood_however_long_the_body_is(flags: Any) -> None:
+    assert read_flags(flags, "").tolist() == [True, False]
+    with pytest.raises(InvalidInput) as caught:
+        read_flags([1, 0.5], "/exact")
+    assert fault_of(caught) == ("/exact/1", "not_a_flag")
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

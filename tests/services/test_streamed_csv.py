@@ -10,9 +10,9 @@ import pyarrow.csv
 import pytest
 
 from app.api.bodies.files import dataset
-from app.api.bodies.referenced import Asked, NamedRows
+from app.api.bodies.referenced import Asked, NamedRows, ReadData
 from app.domain.data import DataFormat, DataReference
-from app.domain.errors import BeyondMemory
+from app.domain.errors import BeyondMemory, InvalidInput
 from app.domain.inputs.columns import read_groups
 from app.domain.inputs.labels import as_labels
 from app.outbound.data import DataPlaces
@@ -95,3 +95,47 @@ def test_ids_are_those_of_all_rows_at_once(tmp_path: Path) -> None:
     for name in ("sample_ids", "group_ids", "y_true"):
         texts = [str(one) for part in found for one in read_groups(as_labels(part[name], ""), "").tolist()]
         assert texts == [str(one) for one in read_groups(as_labels(whole[name], ""), "").tolist()]
+
+
+def read(folder: Path, *files: str, columns: dict[str, Any] | None = None, condition: str | None = None) -> ReadData:
+    """The rows of predictions in several files of CSV."""
+    folder.mkdir(exist_ok=True)
+    for place, text in enumerate(files):
+        (folder / f"{place}.csv").write_text(text)
+    reference = DataReference(str(folder), DataFormat.CSV, columns, filter=condition)
+    return NamedRows(DataPlaces((str(folder),)), Asked(reference, "predictions", None, 1 << 30)).whole()
+
+
+def test_what_the_first_rows_of_a_file_look_like_is_no_type_of_labels(tmp_path: Path) -> None:
+    heading, numbers, words = "y_true,y_pred,group_id\n", "a,b,1\nb,b,2\n", "a,b,A7\nb,b,2020-01-01\n"
+    apart = read(tmp_path / "apart", heading + numbers, heading + words).columns
+    together = read(tmp_path / "one", heading + numbers + words).columns
+    assert {name: column.to_pylist() for name, column in apart.items()} == {
+        name: column.to_pylist() for name, column in together.items()
+    }
+    weights = "y_true,y_pred,sample_weight\n"
+    with pytest.raises(InvalidInput, match="expected numbers in the column 'sample_weight'") as refused:
+        read(tmp_path / "words", f"{weights}a,b,1\n", f"{weights}a,b,heavy\n")
+    assert refused.value.faults[0].code == "not_numbers"
+
+
+def test_a_number_that_is_none_is_said_wherever_it_stands(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="expected numbers: In CSV column #2") as refused:
+        read(tmp_path / "data", "y_true,y_pred,sample_weight\n" + "a,b,1\n" * 1000 + "a,b,heavy\n")
+    assert [(one.pointer, one.code) for one in refused.value.faults] == [("/input/data", "not_numbers")]
+
+
+def test_where_nothing_is_written_a_value_is_missing(tmp_path: Path) -> None:
+    text = "y_true,y_pred,group_id\n" + "a,b,1\n" * 1000 + "a,b,\n"
+    with pytest.raises(InvalidInput, match="expected no missing values, got one in 'group_id' at row 1000") as refused:
+        read(tmp_path / "data", text)
+    assert refused.value.faults[0].pointer == "/input/data"
+    assert len(read(tmp_path / "data", text, condition="group_id is not null").columns["y_true"]) == 1000
+
+
+def test_a_column_that_the_filter_names_keeps_its_meaning(tmp_path: Path) -> None:
+    rows = "y_true,y_pred,sample_weight,score\na,b,1,0\nb,b,0,3\nb,a,2,3\n"
+    found = read(tmp_path / "data", rows, condition="sample_weight > 0 and score < 9").columns
+    assert found["sample_weight"].tolist() == [1.0, 2.0]
+    # Predictions have no scores.
+    assert set(found) == {"y_true", "y_pred", "sample_weight"}

@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 
 from app.api.bodies.keyed import received
 from app.api.problems import UNKNOWN, MalformedRequest, UnreadableBody, alternatives, code_of, near, own_name, worded
-from app.domain.errors import Fault
+from app.domain.errors import Fault, in_pointer
 from app.domain.inputs.kinds import COLUMNS, KINDS
 from app.domain.inputs.matrices import MOST_SAMPLES
 from app.domain.wording import did_you_mean
@@ -427,4 +427,4 @@ def _places(entry: ErrorDetails, body: Any) -> Iterator[int | str]:
 
 def pointer(location: Iterable[int | str]) -> str:
     """Names and numbers as a JSON pointer (RFC 6901)."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in location)
+    return "".join("/" + in_pointer(str(part)) for part in location)

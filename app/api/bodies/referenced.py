@@ -375,14 +375,14 @@ class NamedRows:
     @property
     def _names(self) -> Container[str]:
         """Columns by the names of the service."""
-        return self.asked.reference.columns or self.data.names
+        return self.asked.reference.columns or self.data.schema.names
 
     @property
     def _has_one_score(self) -> bool:
         """Have two classes a score each, of which one would be enough?"""
         asked = self.asked
         one_each = asked.kind == Scores.kind and len(asked.labels or ()) == 2
-        return one_each and Scores.file()["scores"].name not in (self.data.columns or self.data.names)
+        return one_each and Scores.file()["scores"].name not in (self.data.columns or self.data.schema.names)
 
     def _picked(self, file: TableFile, *, ids: bool = True) -> dict[str, Any]:
         return _columns(self.asked, self.data.columns, file, ids=ids)
@@ -442,7 +442,7 @@ def _columns(asked: Asked, columns: Mapped | None, file: TableFile, *, ids: bool
     attributes = asked.reference.attributes
     file = without_attributes(file, attributes, _ATTRIBUTES)
     if not ids:
-        file = TableFile([name for name in file.names if columns is not None or name != _IDS], file.load)
+        file = replace(file, names=[name for name in file.names if columns is not None or name != _IDS])
         columns = columns and {ours: theirs for ours, theirs in columns.items() if ours != _IDS}
     # Of an evaluation nothing is kept that could be divided.
     return columns_of(file, asked.kind, asked.labels, columns, attributes if asked.sliced else {})

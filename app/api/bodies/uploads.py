@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final
@@ -18,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.api.bodies.files.formats import open_arrow, open_csv, open_npz, open_parquet
-from app.api.bodies.files.table import FileColumns, Mapped, TableFile, bad_file, names_in
-from app.domain.errors import DomainError, InvalidInput
+from app.api.bodies.files.table import MOST_LABELS, FileColumns, Mapped, TableFile, bad_file, names_in
+from app.domain.errors import DomainError, InvalidInput, in_pointer
 from app.domain.inputs.columns import read_groups
 from app.domain.inputs.folds import MOST_FOLDS
 from app.domain.inputs.kind import NUMBERS, File, Input, Spread
@@ -92,7 +93,7 @@ def columns_of(
     """The arrays of an input from a file whose columns are known already. Raises as `read_columns`."""
     declared = _with_columns(kind, "/input/kind", KINDS)
     by_label = any(one.spread is Spread.LABELS for one in declared.file().values())
-    names = names_in(file, columns, labels, apart=by_label)
+    names = names_in(file, _own(declared), columns, labels, apart=by_label)
     return _Picked(file, names, declared, labels).read(attributes)
 
 
@@ -113,7 +114,8 @@ def read_folds(
         _with_columns(kind, "/input/fold/kind", single)
     with reading("/data", _FORMATS):
         opened = without_attributes(_opened(file), attributes)
-        names = names_in(opened, columns, labels)
+        own = {_FOLD}.union(*map(_own, single.values() if kind is None else [single[kind]]))
+        names = names_in(opened, own, columns, labels)
         told = {"y_pred": "predictions", "score": "scores"}
         found = kind or next((told[name] for name in names if name in told), "probabilities")
         read = _Picked(opened, names, KINDS[found], labels, besides=(_FOLD,)).read(attributes)
@@ -123,7 +125,7 @@ def read_folds(
 def without_attributes(
     file: TableFile, attributes: Mapping[str, str], pointer: str = "/input/columns/attributes"
 ) -> TableFile:
-    """A file without the columns that hold nothing but attributes of samples, which it loads all the same.
+    """A file in which columns of attributes of samples are aside.
 
     Raises:
         InvalidInput: a column is not there, said where it was named.
@@ -131,10 +133,12 @@ def without_attributes(
     for name, column in attributes.items():
         if column not in file.names:
             detail = f"expected a column {column!r}, there are only {listed(file.names)}"
-            raise InvalidInput.at(f"{pointer}/{name}", "missing_column", detail)
-    own = {one.name for kind in KINDS.values() for one in kind.file().values()} | {_FOLD}
-    left = [name for name in file.names if name in own or name not in {*attributes.values()}]
-    return TableFile(left, file.load)
+            raise InvalidInput.at(f"{pointer}/{in_pointer(name)}", "missing_column", detail)
+    return replace(file, aside=file.aside.union(attributes.values()))
+
+
+def _own(kind: type[Input]) -> set[str]:
+    return {one.name for one in kind.file().values()}
 
 
 def _with_columns(kind: str, pointer: str, kinds: Mapping[str, type[Input]]) -> type[Input]:
@@ -165,6 +169,9 @@ def reading(pointer: str, expected: str) -> Iterator[None]:
         raise
     except _UNREADABLE as error:
         reason = str(error).splitlines()[0][:200] if str(error) else "the file is damaged"
+        _, written, rest = reason.partition("In CSV column")
+        if "conversion error to double" in rest:
+            raise InvalidInput.at(pointer, "not_numbers", f"expected numbers: {written}{rest}") from error
         raise InvalidInput.at(pointer, "unreadable_data", f"expected {expected}: {reason}") from error
 
 
@@ -217,9 +224,13 @@ class _Picked:
         """The arrays by their names in the JSON, and the member that has the attributes in these columns."""
         names = self.names
         single = self.needed | {name: one for name, one in self.optional.items() if name in names}
+        several = {member: [*map(names.__getitem__, own)] for member, own in self.several.items()}
+        # Flags may be written as true and false, and so as texts.
+        flags = [*chain.from_iterable(own for member, own in several.items() if self.reads[member] == "flags")]
+        labels = flags + [names[name] for name, member in single.items() if self.reads[member] not in NUMBERS]
         numbers = [names[name] for name, member in single.items() if self.reads[member] in NUMBERS]
-        numbers += map(names.__getitem__, chain.from_iterable(self.several.values()))
-        labels = [names[name] for name, member in single.items() if self.reads[member] not in NUMBERS]
+        numbers += chain.from_iterable(own for member, own in several.items() if self.reads[member] != "flags")
+        _refuse_used_twice(labels, numbers)
         labels += [column for column in dict.fromkeys(attributes.values()) if column not in {*labels, *numbers}]
         table = self.file.load(labels, numbers)
         found: dict[str, Any] = {
@@ -246,7 +257,7 @@ class _Picked:
         _refuse_unknown(
             [name for name in self.names if not _INDEX.fullmatch(name)],
             known,
-            f"the columns {needed} and at most {listed([*self.optional])} besides",
+            f"the columns {needed}" + (f" and at most {listed([*self.optional])} besides" if self.optional else ""),
             f": leave out what is no part of {self.kind.kind}{_OR_ATTRIBUTES if sliced else ''}",
         )
 
@@ -285,14 +296,13 @@ class _Picked:
         try:
             codes = encode({_TRUTH: truth}, classes, "/input").codes[_TRUTH]
         except InvalidInput:
-            if _FOLD in self.needed:
-                # A class without a column is said of the fold that has it.
+            # A class without a column is said of the fold that has it, or is one that is ignored.
+            if _FOLD in self.needed or {*classes} <= {*encode({_TRUTH: truth}, None, "/input", MOST_LABELS).labels}:
                 return
             raise
-        occurring = {classes[code] for code in np.unique(codes).tolist()}
         _refuse_unknown(
             classes,
-            occurring,
+            {classes[code] for code in np.unique(codes).tolist()},
             f"a column for every class that occurs in {_TRUTH!r}",
             f", which none of its rows names: leave out what is no class, name all classes in `labels`{_OR_ATTRIBUTES}",
         )
@@ -334,14 +344,13 @@ class _Picked:
         """Columns beside each other (n, K), or the one array that holds them all. Those of labels hold 0 and 1: with
         names they are no lists of labels.
         """
-        of_labels = self.files[member].spread is Spread.LABELS
-        if [*names] in ([member], [self.files[member].name]):
-            return table.matrix(self.names[names[0]], flags=of_labels)
         flags = self.reads[member] == "flags"
+        if [*names] in ([member], [self.files[member].name]):
+            return table.matrix(self.names[names[0]], flags=flags)
         matrix: NDArray[Any] = np.empty((table.rows, len(names)), np.bool_ if flags else np.float64)
         faults: list[tuple[int, int, float]] = []
         for place, name in enumerate(names):
-            column = (table.flags if of_labels else table.numbers)(self.names[name])
+            column = (table.flags if flags else table.numbers)(self.names[name])
             if len(column) != table.rows:
                 raise bad_file("wrong_length", f"expected {table.rows} entries in the column {name!r}")
             if flags and (bad := (column != 0) & (column != 1)).any():
@@ -354,6 +363,15 @@ class _Picked:
             detail = f"expected 0 or 1 for the label {label}, got {value:g}"
             raise InvalidInput.at(f"/input/{member}/{row}/{place}", "out_of_range", detail)
         return matrix
+
+
+def _refuse_used_twice(labels: Sequence[str], numbers: Sequence[str]) -> None:
+    """Refuse a column of numbers that stands for something else too, as where a class is called `sample_weight`."""
+    known = {*labels}
+    for name in numbers:
+        if name in known:
+            raise bad_file("duplicate_column", f"expected a column of its own for each meaning, got {name!r} for two")
+        known.add(name)
 
 
 def _refuse_unknown(names: Sequence[str], known: set[str], expected: str, advice: str = "") -> None:

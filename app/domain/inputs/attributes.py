@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from app.domain.errors import InvalidInput
+from app.domain.errors import InvalidInput, in_pointer
 from app.domain.inputs.labels import fault_of_name, normalized
 from app.domain.wording import described
 
@@ -84,7 +84,9 @@ def read_attributes(given: Mapping[str, Sequence[Any]], size: int, pointer: str)
     """
     if len(given) > MOST_ATTRIBUTES:
         raise InvalidInput.at(pointer, "too_many", f"expected at most {MOST_ATTRIBUTES} attributes, got {len(given)}")
-    return Attributes({normalized(name): _read(column, size, f"{pointer}/{name}") for name, column in given.items()})
+    return Attributes(
+        {normalized(name): _read(column, size, f"{pointer}/{in_pointer(name)}") for name, column in given.items()}
+    )
 
 
 def _read(column: Sequence[Any], size: int, pointer: str) -> Attribute:
@@ -174,5 +176,5 @@ def of_units(given: Attributes, codes: NDArray[np.intp], unit: str, pointer: str
         if other.any():
             place = int(np.argmax(other))
             detail = f"expected the value of the entry {first[codes[place]]}, of the same {unit}, got another"
-            raise InvalidInput.at(f"{pointer}/{name}/{place}", "attribute_differs", detail)
+            raise InvalidInput.at(f"{pointer}/{in_pointer(name)}/{place}", "attribute_differs", detail)
     return given.taken(first)

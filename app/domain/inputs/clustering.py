@@ -31,7 +31,7 @@ from app.domain.inputs.kind import (
     weights,
 )
 from app.domain.inputs.labels import Column, Numbers, encode, taken
-from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_entries, check_labels, names_of
+from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_entries, check_found_labels, names_of
 from app.domain.inputs.samples import Samples
 from app.domain.wording import classes as class_names
 from app.domain.wording import number
@@ -307,7 +307,8 @@ class Clustering(Input):
 def _coded(read: Mapping[str, Any], name: str, pointer: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Names of the groups that occur in a column, and the code of each sample."""
     coded = encode({name: read[name]}, None, pointer, most=MOST_SAMPLES)
-    return check_labels(coded.labels, f"{pointer}/{name}", fewest=1, most=MOST_SAMPLES), coded.codes[name]
+    check_found_labels(coded, pointer, fewest=1, most=MOST_SAMPLES)
+    return coded.labels, coded.codes[name]
 
 
 def _check_features(features: NDArray[np.float64], pointer: str) -> None:

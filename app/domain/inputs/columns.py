@@ -103,7 +103,7 @@ def read_flags(column: Column, pointer: str) -> NDArray[np.bool_]:
     if isinstance(column, pa.Array):
         column = column.to_pylist()
     if isinstance(column, list):
-        column = np.array([one if type(one) in (bool, int) and 0 <= one <= 1 else -1 for one in column])
+        column = np.array([one if type(one) in (bool, int, float) and 0 <= one <= 1 else -1 for one in column])
     bad = ~((column == 0) | (column == 1))
     if bad.any():
         raise InvalidInput.at(f"{pointer}/{int(np.argmax(bad))}", "not_a_flag", "expected true or false, or 1 or 0")

@@ -213,15 +213,15 @@ def class_counts(samples: Samples, n_classes: int) -> NDArray[Any]:
     return counts if samples.weights is not None else counts.astype(np.int64, copy=False)
 
 
-def check_found_labels(coded: Coded, pointer: str) -> None:
+def check_found_labels(coded: Coded, pointer: str, *, fewest: int = 2, most: int = MOST_CLASSES) -> None:
     """Raises InvalidInput: labels that were found in the data are not fit to be declared ones."""
-    if len(coded.labels) == 1:
+    if len(coded.labels) == 1 < fewest:
         raise InvalidInput.at(
             pointer,
             "too_few_classes",
             f"expected at least 2 classes, got only {shown(coded.labels[0])}; name all classes in `labels`",
         )
-    check_class_count(len(coded.labels), pointer)
+    check_class_count(len(coded.labels), pointer, fewest=fewest, most=most)
     for code, text in enumerate(coded.labels):
         fault = fault_of_name(text)
         if fault is not None:

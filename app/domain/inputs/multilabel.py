@@ -37,7 +37,7 @@ from app.domain.inputs.kind import (
     weights,
 )
 from app.domain.inputs.labels import Column, Numbers, encode, place_in, shown
-from app.domain.inputs.matrices import MatrixInput, check_entries, check_labels, names_of
+from app.domain.inputs.matrices import MatrixInput, check_entries, check_found_labels, check_labels, names_of
 from app.domain.inputs.samples import DecidedBy, Samples
 from app.domain.wording import described, names, number, share
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
@@ -272,7 +272,7 @@ class Multilabel(Input):
             facts[OUTPUTS_FACT] = "scores"
         else:
             check_range(outputs, f"{pointer}/probabilities", 0.0, 1.0, what="probability")
-        labels = names_of(self.labels or None, width, f"labels for {width} columns", f"{pointer}/labels")
+        labels = names_of(self.labels, width, f"labels for {width} columns", f"{pointer}/labels")
         chosen = self.thresholds
         if chosen is None:
             chosen = assumed_threshold(float(outputs.min()), float(outputs.max()))
@@ -371,8 +371,10 @@ def _encoded(
     if filled:
         with moved_faults(partial(_in_row, lengths, pointer)):
             coded = encode(filled, declared, pointer)
+            if declared is None:
+                check_found_labels(coded, pointer)
         codes |= coded.codes
-        labels = coded.labels if declared is not None else check_labels(coded.labels, f"{pointer}/labels")
+        labels = coded.labels
     return labels, {name: _table(codes[name], lengths[name], labels, f"{pointer}/{name}") for name in columns}
 
 

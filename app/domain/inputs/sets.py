@@ -29,7 +29,7 @@ from app.domain.inputs.kind import (
     option,
 )
 from app.domain.inputs.labels import Column, Numbers, encode
-from app.domain.inputs.matrices import MatrixInput, check_labels
+from app.domain.inputs.matrices import MatrixInput, check_found_labels
 from app.domain.inputs.samples import Samples
 from app.domain.wording import described, names, number, shown
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
@@ -171,7 +171,8 @@ class Sets(Input):
         codes = np.zeros(len(sizes), dtype=np.int64)
         if "item_classes" in read:
             coded = encode({"item_classes": read["item_classes"]}, None, pointer)
-            labels, codes = check_labels(coded.labels, f"{pointer}/item_classes", fewest=1), coded.codes["item_classes"]
+            check_found_labels(coded, pointer, fewest=1)
+            labels, codes = coded.labels, coded.codes["item_classes"]
         return _made(labels, samples_of(read, codes, exact.astype(np.int64), sizes))
 
 

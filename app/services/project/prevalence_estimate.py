@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.asked import Level, Limits, Seed, SoughtText
-from app.domain.errors import IncomparableRuns, InvalidInput
+from app.domain.errors import IncomparableRuns, InvalidInput, in_pointer
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.labels import unknown_label
 from app.domain.members import LEFT_OUT
@@ -265,7 +265,7 @@ def _counts(record: EvaluationRecord, predicted: Mapping[str, int]) -> Array:
     """Predicted counts (K) in the order of the classes; a class that is not named was never predicted."""
     unknown = [label for label in predicted if label not in record.labels]
     if unknown:
-        refusals = (unknown_label(f"/predicted/{label}", label, record.labels) for label in unknown[:10])
+        refusals = (unknown_label(f"/predicted/{in_pointer(label)}", label, record.labels) for label in unknown[:10])
         raise InvalidInput([fault for one in refusals for fault in one.faults])
     counts = np.array([predicted.get(label, 0) for label in record.labels], dtype=np.float64)
     if counts.sum() == 0:

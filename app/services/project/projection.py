@@ -11,7 +11,7 @@ from uuid import UUID
 import numpy as np
 
 from app.domain.asked import ExpressionText, LabelText, Level, Limits, Seed, Share, SoughtText
-from app.domain.errors import InvalidInput, OutOfReach
+from app.domain.errors import InvalidInput, OutOfReach, in_pointer
 from app.domain.inputs.labels import unknown_label
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import LEFT_OUT, named, number, numbers
@@ -282,7 +282,9 @@ class ClassSizes:
         for index in np.flatnonzero(wanted & (self.actual == 0)):
             label = self.labels[int(index)]
             raise InvalidInput.at(
-                f"{pointer}/{label}", "no_samples", f"expected no share of {label!r}: how it is predicted is unknown"
+                f"{pointer}/{in_pointer(label)}",
+                "no_samples",
+                f"expected no share of {label!r}: how it is predicted is unknown",
             )
 
 
@@ -295,7 +297,7 @@ def named_shares(classes: ClassSizes, named: Mapping[str, float], pointer: str) 
     actual = classes.actual
     shares = np.full(actual.size, np.nan)
     for label, share in named.items():
-        shares[classes.index(label, f"{pointer}/{label}")] = share
+        shares[classes.index(label, f"{pointer}/{in_pointer(label)}")] = share
     missing = np.isnan(shares)
     given = float(shares[~missing].sum())
     rest = 1.0 - given
@@ -326,7 +328,7 @@ class NamedRanges:
 
     def __init__(self, classes: ClassSizes, ranges: Mapping[str, Sequence[float]]) -> None:
         pointer = "/prevalence_range"
-        self._codes = [classes.index(label, f"{pointer}/{label}") for label in ranges]
+        self._codes = [classes.index(label, f"{pointer}/{in_pointer(label)}") for label in ranges]
         low, high = np.array(list(ranges.values())).T
         actual = classes.actual
         self._classes = actual.size

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.api.bodies.files.table import MOST_ROWS, bad_file, check_labels, is_text, plain, refuse_missing
+from app.api.bodies.files.table import MOST_ROWS, bad_file, canonical, check_labels, refuse_missing
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import TooLarge
 from app.domain.inputs.attributes import MOST_VALUES
@@ -85,18 +85,18 @@ def counted(
     """
 
     def codes(name: str, check: Callable[[int, str], None] = check_labels) -> LabelCodes:
-        return LabelCodes(name, _kind(schema.field(name).type), check)
+        return LabelCodes(name, canonical(schema.field(name).type), check)
 
     # By the name in the engine: how values become what it holds, and what these are again.
     coded = {_TRUTH: codes(labels[0]), _PREDICTED: codes(labels[1])}
     coded |= {f"attribute_{place}": codes(name, _check_values) for place, name in enumerate(attributes)}
     named = dict(zip(coded, [*labels[:2], *attributes], strict=True))
-    group = None if len(labels) == 2 else _kind(schema.field(labels[2]).type)
+    group = None if len(labels) == 2 else canonical(schema.field(labels[2]).type)
     by = [_TRUTH, _PREDICTED, *([] if group is None else [_GROUP]), *[*coded][2:]]
     own = {**dict.fromkeys(by, pa.int32()), **({} if group is None else {_GROUP: group})}
     taken = pa.schema([*own.items(), *([] if weight is None else [(_WEIGHT, pa.float64())])])
 
-    def canonical() -> Iterator[pa.RecordBatch]:
+    def in_codes() -> Iterator[pa.RecordBatch]:
         before = 0
         for batch in batches:
             for name in dict.fromkeys([*labels, *([] if weight is None else [weight])]):
@@ -109,7 +109,7 @@ def counted(
             before += batch.num_rows
             yield pa.RecordBatch.from_arrays([columns[name] for name in taken.names], schema=taken)
 
-    rows = engine.take(taken, canonical())
+    rows = engine.take(taken, in_codes())
     if _GROUP in by:
         _, n_groups = rows.coded(_GROUP, into="place")
         if n_groups > MOST_GROUPS:
@@ -130,18 +130,13 @@ def counted(
     return table, tally.taken(order.to_numpy())
 
 
-def _kind(kind: pa.DataType) -> pa.DataType:
-    kind = plain(kind)
-    return pa.large_string() if is_text(kind) else kind
-
-
 def _weights(column: pa.Array, before: int) -> pa.Array:
     """Weights as doubles; ``before`` rows of others come first.
 
     Raises:
         InvalidInput: one is below 0, not finite or too large.
     """
-    weights = column.cast(_kind(column.type)).cast(pa.float64(), safe=False)
+    weights = column.cast(canonical(column.type)).cast(pa.float64(), safe=False)
     values = weights.to_numpy(zero_copy_only=False)
 
     def at(index: int) -> str:

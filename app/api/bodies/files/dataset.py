@@ -5,7 +5,7 @@ Columns are checked before any row is read: whoever picks columns is first given
 
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import pairwise
 from operator import and_
@@ -29,9 +29,9 @@ from app.api.bodies.files.table import (
     check_rows,
     refuse_missing,
 )
-from app.api.bodies.files.written import Spelling
+from app.api.bodies.files.written import MISSING, Spelling
 from app.domain.data import DataFile, DataFormat, DataListing, DataReference
-from app.domain.errors import BeyondMemory, InvalidInput
+from app.domain.errors import BeyondMemory, InvalidInput, in_pointer
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.samples import Tally
 from app.services.ports import OpenEngine
@@ -139,13 +139,10 @@ class Dataset:
     spellings: Mapping[str, Spelling] = field(default_factory=dict)
     read: DataRows = field(default_factory=DataRows)
 
-    @property
-    def names(self) -> list[str]:
-        """The columns; where nobody says what they are called those of the filter are for the filter only."""
-        if self.columns is not None:
-            return [*self.schema.names]
+    def _file(self, load: Callable[[Sequence[str], Sequence[str]], FileColumns]) -> TableFile:
+        """Columns that are loaded so; those of the filter, and what names of folders say, are there for that alone."""
         aside = {*(self.condition.columns if self.condition else ()), *next(iter(self.folders.values()), ())}
-        return [name for name in self.schema.names if name not in aside]
+        return TableFile(self.schema.names, load, frozenset(aside))
 
     def described(self) -> TableFile:
         """The columns without any row, of which it can be said whether they fit."""
@@ -155,7 +152,7 @@ class Dataset:
             found = [self.schema.field(name) for name in numbers if name not in labels]
             return self._table(pa.schema([*self.batch_schema(labels, ()), *found]).empty_table(), labels, numbers)
 
-        return TableFile(self.names, load)
+        return self._file(load)
 
     def file(self, most_rows: int) -> TableFile:
         """The columns with their rows.
@@ -169,7 +166,7 @@ class Dataset:
             batches = self._within_memory((labels, numbers), most_rows)
             return self._table(pa.Table.from_batches(batches, self.batch_schema(labels, numbers)), labels, numbers)
 
-        return TableFile(self.names, load)
+        return self._file(load)
 
     def counted(self, engine: OpenEngine, *, grouped: bool) -> TableFile:
         """The different rows of the columns of predictions, perhaps with one of groups; `read.tally` says how many each
@@ -178,8 +175,6 @@ class Dataset:
 
         def load(labels: Sequence[str], numbers: Sequence[str]) -> FileColumns:
             weight = numbers[0] if numbers else None
-            if weight in labels:
-                raise bad_file("duplicate_column", "expected weights in a column of their own")
             columns, named = (labels, numbers), 3 if grouped else 2
             self.read.rows = 0
             table, self.read.tally = counted(
@@ -187,7 +182,7 @@ class Dataset:
             )
             return self._table(table, labels, numbers)
 
-        return TableFile(self.names, load)
+        return self._file(load)
 
     def loaded(self, pick: Callable[[TableFile], object]) -> Columns:
         """Columns of labels and of numbers that ``pick`` loads of a file of these columns."""
@@ -198,15 +193,15 @@ class Dataset:
             asked.append(([*labels], [*numbers]))
             return described.load(labels, numbers)
 
-        pick(TableFile(described.names, load))
+        pick(replace(described, load=load))
         return asked[-1]
 
     def parts(self, columns: Columns) -> Iterator[TableFile]:
         """One file after another, each with some of the rows, for whoever loads these columns."""
-        names, before = self.names, 0
+        before = 0
         for batch in self.batches(columns):
             if batch.num_rows:
-                yield TableFile(names, partial(self._table, pa.Table.from_batches([batch]), before=before))
+                yield self._file(partial(self._table, pa.Table.from_batches([batch]), before=before))
             before += batch.num_rows
 
     def spelled(self, columns: Columns) -> dict[str, Spelling]:
@@ -368,7 +363,8 @@ def open_dataset(
     needed = [name for given in asked for name in ([given] if isinstance(given, str) else given)]
     beside = (*(condition.columns if condition else ()), *reference.attributes.values(), *besides)
     wanted = {*(needed or schemas[0].names), *beside}
-    unified = _unified([name for name in schemas[0].names if name in wanted], schemas, listing)
+    texts = form is DataFormat.CSV
+    unified = _unified([name for name in schemas[0].names if name in wanted], schemas, listing, texts=texts)
     folders = {} if table else _said_by_folders(listing.files, {name for one in schemas for name in one.names})
     schema = pa.schema([unified.field(one.name) if one.name in wanted else one for one in schemas[0]])
     for name, value in next(iter(folders.values()), {}).items():
@@ -380,8 +376,8 @@ def open_dataset(
     if condition is not None:
         condition.bound(schema)
     groups = tuple(one for _, one in described)
-    texts = frozenset(schema.names) if form is DataFormat.CSV else frozenset()
-    return Dataset(listing, form, schema, condition, memory_bytes, groups, columns, folders, nested, texts)
+    written = frozenset(schema.names) if texts else frozenset()
+    return Dataset(listing, form, schema, condition, memory_bytes, groups, columns, folders, nested, written)
 
 
 def _said_by_folders(files: Sequence[DataFile], present: Container[str]) -> dict[str, dict[str, Any]]:
@@ -420,7 +416,7 @@ def _unnested(
         kind = schema.field(theirs).type if isinstance(theirs, str) and theirs in schema.names else None
         if kind is None or not isinstance(theirs, str) or not (_is_list(kind) or pa.types.is_struct(kind)):
             continue
-        where, classes = f"/input/columns/{ours}", labels or ()
+        where, classes = f"/input/columns/{in_pointer(ours)}", labels or ()
         fields = [field.name for field in kind] if pa.types.is_struct(kind) else None
         size = kind.list_size if pa.types.is_fixed_size_list(kind) else len(classes)
         if not classes or size != len(classes):
@@ -463,21 +459,26 @@ def _described(listing: DataListing, file: DataFile, form: DataFormat) -> tuple[
     return schema, groups
 
 
-def _unified(names: Sequence[str], schemas: Sequence[pa.Schema], listing: DataListing) -> pa.Schema:
-    """Columns that every part has, in types that hold what all of them have."""
-    found = pa.schema([schemas[0].field(name) for name in names])
+def _unified(names: Sequence[str], schemas: Sequence[pa.Schema], listing: DataListing, *, texts: bool) -> pa.Schema:
+    """Columns that every part has, in types that hold what all of them have; of CSV these are ``texts`` at last, since
+    the type of a part is what its first rows look like.
+    """
+    found = {name: schemas[0].field(name).type for name in names}
     for schema, file in zip(schemas, listing.files, strict=True):
         part = shown(file.path.rpartition("/")[2])
         absent = next((name for name in names if name not in schema.names), None)
         if absent is not None:
             raise bad_file("missing_column", f"expected a column {absent!r} in every file, there is none in {part}")
-        try:
-            own = pa.schema([schema.field(name) for name in names])
-            found = pa.unify_schemas([found, own], promote_options="permissive")
-        except pa.ArrowException as error:
-            detail = f"expected the types of the files before in {part}: {error}"
-            raise bad_file("wrong_type", detail) from None
-    return pa.schema([(one.name, one.type) for one in found])
+        for name in names:
+            both = [pa.schema([(name, kind)]) for kind in (found[name], schema.field(name).type)]
+            try:
+                found[name] = pa.unify_schemas(both, promote_options="permissive").field(0).type
+            except pa.ArrowException as error:
+                if not texts:
+                    detail = f"expected the types of the files before in {part}: {error}"
+                    raise bad_file("wrong_type", detail) from None
+                found[name] = pa.string()
+    return pa.schema([*found.items()])
 
 
 def _format(form: DataFormat) -> Any:
@@ -493,6 +494,7 @@ def _format(form: DataFormat) -> Any:
         return ds.IpcFileFormat()
     return ds.CsvFileFormat(
         default_fragment_scan_options=ds.CsvFragmentScanOptions(
-            read_options=pa.csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False)
+            read_options=pa.csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
+            convert_options=pa.csv.ConvertOptions(**MISSING),
         )
     )

@@ -28,6 +28,7 @@ from app.api.bodies.files.table import (
     is_text,
     too_large,
 )
+from app.api.bodies.files.written import MISSING
 
 # The length of the footer and the last four bytes of every file.
 _TAIL = 8
@@ -272,17 +273,12 @@ def open_csv(file: BinaryIO) -> TableFile:
         types = dict.fromkeys(labels, pa.string()) | dict.fromkeys(numbers, pa.float64())
         file.seek(0)
         batches, rows = [], 0
-        try:
-            with _reader(file, types) as reader:
-                for batch in reader:
-                    rows += batch.num_rows
-                    check_rows(rows, len(types))
-                    batches.append(batch)
-                table = pa.Table.from_batches(batches, reader.schema)
-        except pa.ArrowInvalid as error:
-            if "conversion error to double" not in str(error):
-                raise
-            raise bad_file("not_numbers", f"expected numbers: {error}"[:300]) from None
+        with _reader(file, types) as reader:
+            for batch in reader:
+                rows += batch.num_rows
+                check_rows(rows, len(types))
+                batches.append(batch)
+            table = pa.Table.from_batches(batches, reader.schema)
         return FileColumns(rows, table.column, written=dict.fromkeys(labels))
 
     return TableFile(names, load)
@@ -292,5 +288,5 @@ def _reader(file: BinaryIO, types: dict[str, pa.DataType]) -> pa.csv.CSVStreamin
     return pa.csv.open_csv(
         file,
         read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-        convert_options=pa.csv.ConvertOptions(column_types=types, include_columns=[*types]),
+        convert_options=pa.csv.ConvertOptions(column_types=types, include_columns=[*types], **MISSING),
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.api.bodies.files.dataset import Columns, Dataset
-from app.api.bodies.files.table import Mapped, is_text, plain, refuse_missing
+from app.api.bodies.files.table import Mapped, canonical, refuse_missing
 from app.api.bodies.files.written import Spelling, as_written
 from app.domain.data import DataFile, DataFormat, DataListing
 from app.domain.errors import InvalidInput, SpillFull, moved_faults
@@ -60,7 +60,7 @@ class Joined:
             SpillFull: the file takes more than it may.
             EngineError: the engine has no room for the rows.
         """
-        kinds = {one.name: _canonical(one.type) for one in self.whole().batch_schema(*columns)}
+        kinds = {one.name: canonical(one.type) for one in self.whole().batch_schema(*columns)}
         if self.there is None:
             own = ({name: batch.column(name) for name in kinds} for batch in self.here.batches(columns))
             _write(file, kinds, own, most_bytes)
@@ -114,8 +114,10 @@ class _Ids:
     def of(cls, data: Dataset, name: str) -> "_Ids":
         spelling = data.spelled(([name], ())).get(name)
         if spelling is None:
-            return cls(data, name, _canonical(data.schema.field(name).type), None)
-        return cls(data, name, pa.int64() if spelling & (Spelling.WHOLE | Spelling.INTEGERS) else pa.string(), spelling)
+            kind = canonical(data.schema.field(name).type)
+            return cls(data, name, pa.int64() if pa.types.is_integer(kind) else kind, None)
+        whole = spelling & (Spelling.WHOLE | Spelling.INTEGERS)
+        return cls(data, name, pa.int64() if whole else pa.large_string(), spelling)
 
     def read(self, column: pa.Array) -> pa.Array:
         if self.spelling is None:
@@ -141,16 +143,6 @@ def _of_labels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches, whose faults are told of the labels."""
     with moved_faults(partial(replace, pointer=_THERE)):
         yield from batches
-
-
-def _canonical(kind: pa.DataType) -> pa.DataType:
-    """The type in which values of a column are held, whatever files have."""
-    kind = plain(kind)
-    if is_text(kind):
-        return pa.string()
-    if pa.types.is_integer(kind):
-        return pa.int64()
-    return pa.float64() if pa.types.is_floating(kind) or pa.types.is_decimal(kind) else kind
 
 
 def _write(file: Path, kinds: Mapping[str, pa.DataType], tables: Iterable[Mapping[str, Any]], most_bytes: int) -> None:

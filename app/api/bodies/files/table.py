@@ -3,7 +3,7 @@
 Small files can hold a lot, so all is counted before it is unpacked, or as it comes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.api.bodies.files.written import Spelling, as_written, values_as_written
-from app.domain.errors import Fault, InvalidInput, TooLarge
+from app.domain.errors import Fault, InvalidInput, TooLarge, in_pointer
 from app.domain.inputs.labels import MOST_CLASSES, Column, listed, normalized
 
 # As in JSON.
@@ -127,9 +127,7 @@ class FileColumns:
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
         values = _numbers(column, name)
-        wrong = np.isnan(values)
-        if column.null_count:
-            wrong &= np.asarray(column.is_valid().to_numpy())
+        wrong = np.isnan(values) & np.asarray(column.is_valid().to_numpy())
         if wrong.any():
             row = self.before + int(np.argmax(wrong))
             raise bad_file("not_finite", f"expected a finite number or none in {name!r} at row {row}, got nan")
@@ -137,8 +135,12 @@ class FileColumns:
 
     def flags(self, name: str) -> NDArray[Any]:
         """A column (n) of numbers or booleans."""
-        column = self._column(name)
-        return np.asarray(column.to_numpy()) if pa.types.is_boolean(column.type) else _numbers(column, name)
+        column = self.labels(name)
+        if not isinstance(column, pa.Array):
+            return np.asarray(column)
+        if len(column) or name not in self.written:
+            raise bad_file("not_numbers", f"expected numbers in the column {name!r}")
+        return np.zeros(0)
 
     def matrix(self, name: str, *, flags: bool = False) -> NDArray[Any]:
         """An array [n, K] of numbers, or a column (n) of them; with ``flags`` booleans are left as they are."""
@@ -153,9 +155,7 @@ class FileColumns:
         column = self._column(name, gaps=True)
         if name in self.written:
             return values_as_written(column)
-        kind = plain(column.type)
-        if pa.types.is_decimal(kind):
-            kind = pa.float64()
+        kind = canonical(column.type)
         if not (is_text(kind) or _is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
             raise bad_file("not_a_column", f"expected texts, numbers or booleans in the column {name!r}, got {kind}")
         found: list[Any] = column.cast(kind).to_pylist()
@@ -171,28 +171,20 @@ class FileColumns:
                     "not_a_column", f"expected one entry per sample as {name!r}, got an array of shape {shape}"
                 )
             column = _flattened(column)
-        return column if gaps else refuse_missing(column, name, self.before)
+        return with_nulls(column) if gaps else refuse_missing(column, name, self.before)
 
     def _coded(self, column: pa.ChunkedArray, name: str, *, ids: bool) -> Column:
         if name in self.written:
             return as_written(column, ids=ids, spelling=self.written[name])
-        kind = column.type
-        if pa.types.is_dictionary(kind):
-            if is_text(kind.value_type):
-                return column.combine_chunks()
-            kind = kind.value_type
-            if _is_number(kind) or pa.types.is_boolean(kind):
-                column = column.cast(kind)
+        kind = canonical(column.type)
         if is_text(kind):
+            if pa.types.is_dictionary(column.type):
+                return column.combine_chunks()
             check_bytes(sum(map(_text_bytes, column.chunks)), f"of texts in the column {name!r}")
-            return column.cast(pa.large_string()).dictionary_encode().combine_chunks()
-        if pa.types.is_boolean(kind):
-            return np.asarray(column.to_numpy())
-        if not _is_number(kind):
+            return column.cast(kind).dictionary_encode().combine_chunks()
+        if not (_is_number(kind) or pa.types.is_boolean(kind)):
             raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
-        if not pa.types.is_unsigned_integer(kind):
-            column = column.cast(pa.int64() if pa.types.is_integer(kind) else pa.float64())
-        return np.asarray(column.to_numpy())
+        return np.asarray(column.cast(kind).to_numpy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +194,30 @@ class TableFile:
     Attributes:
         names: Of all columns, in their order.
         load: The table of some columns; the first argument has the names of labels, the second those of numbers.
+        aside: Columns that are there for something else, unless the kind of input has such a one.
     """
 
     names: Sequence[str]
     load: Callable[[Sequence[str], Sequence[str]], FileColumns]
+    aside: frozenset[str] = frozenset()
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
     """The type of the values, also of those that are stored as a dictionary."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def canonical(kind: pa.DataType) -> pa.DataType:
+    """The type in which values of a column are held, whatever files have."""
+    kind = plain(kind)
+    if is_text(kind):
+        return pa.large_string()
+    if pa.types.is_integer(kind):
+        # Whoever reads labels says which one is too large.
+        return kind if pa.types.is_uint64(kind) else pa.int64()
+    if pa.types.is_decimal(kind):
+        return pa.float64() if kind.scale > 0 else pa.int64()
+    return pa.float64() if pa.types.is_floating(kind) else kind
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -224,9 +231,17 @@ def refuse_missing(column: pa.ChunkedArray, name: str, before: int = 0) -> pa.Ch
     Raises:
         InvalidInput: one is missing.
     """
+    column = with_nulls(column)
     if column.null_count:
         index = before + pc.index(column.is_null(), True).as_py()
         raise bad_file("missing_value", f"expected no missing values, got one in {name!r} at row {index}")
+    return column
+
+
+def with_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column, whose missing values are so at their places, and not as one of the values of a dictionary."""
+    if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+        return column.cast(column.type.value_type)
     return column
 
 
@@ -278,12 +293,18 @@ _WHERE = "/input/columns"
 
 
 def names_in(
-    file: TableFile, columns: Mapped | None, classes: Sequence[str] | None, *, apart: bool = False
+    file: TableFile,
+    own: Container[str],
+    columns: Mapped | None,
+    classes: Sequence[str] | None,
+    *,
+    apart: bool = False,
 ) -> Mapping[str, str]:
     """Columns of a file by the names of the service: where columns are named, everything else is left aside.
 
     Args:
         file: As it came.
+        own: Names that columns of the kind of input have.
         columns: By the name of the service the name in the file; of `probabilities` and `scores` also a list, one for
             every class. None: they have the names of the service.
         classes: The classes that a list is about.
@@ -292,7 +313,8 @@ def names_in(
     Raises:
         InvalidInput: a column is not there, or a list does not have one for every class.
     """
-    names = {one: one for one in file.names} if columns is None else _names(columns, classes, apart=apart)
+    there = {one: one for one in file.names if one in own or one not in file.aside}
+    names = there if columns is None else _names(columns, classes, apart=apart)
     absent = [theirs for theirs in names.values() if theirs not in file.names]
     if absent:
         have = f"there are only {listed(file.names)}" if file.names else "there are none"
@@ -309,7 +331,7 @@ def _names(columns: Mapped, classes: Sequence[str] | None, *, apart: bool) -> di
         if classes is None or len(classes) != len(theirs):
             have = "they are not declared" if classes is None else f"there are {len(classes)}"
             detail = f"expected a column for each class that labels declares, got {len(theirs)} and {have}"
-            raise InvalidInput.at(f"{_WHERE}/{ours}", "wrong_length", detail)
+            raise InvalidInput.at(f"{_WHERE}/{in_pointer(ours)}", "wrong_length", detail)
         start = f"{ours}." if apart else ""
         found |= {f"{start}{normalized(label)}": column for label, column in zip(classes, theirs, strict=True)}
     return found

@@ -3,7 +3,7 @@
 from enum import Flag, auto
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,8 @@ from app.domain.inputs.labels import Column, different
 _FRACTION = r"\.[0-9]*[1-9]"
 _DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$"
 _WHOLE = r"^-?(0|[1-9][0-9]{0,14})(\.0+)?$"
+# Options of pyarrow: a value is missing where nothing is written. NaN is there: some computation went wrong.
+MISSING: Final = {"null_values": [""], "strings_can_be_null": True}
 
 
 class Spelling(Flag):
@@ -58,7 +60,7 @@ def values_as_written(column: pa.ChunkedArray) -> list[Any]:
     """Values of an attribute: numbers or booleans where all are written as such, else texts; nothing where nothing is
     written.
     """
-    codes, texts = different(column.dictionary_encode().combine_chunks())
+    codes, texts = different(column.fill_null("").dictionary_encode().combine_chunks())
     spelled = [text for text in texts.to_pylist() if text]
     spelling = Spelling.of(pa.array(spelled, pa.string()))
     read: dict[str, Any] = {text: text for text in spelled}

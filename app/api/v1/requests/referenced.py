@@ -15,7 +15,7 @@ from app.api.v1.requests.evaluations import EvaluationRequest, NamedRequest
 from app.api.v1.requests.fields import Name
 from app.api.v1.requests.inputs import referenced_input
 from app.domain.data import DataFormat, DataReference, LabelReference
-from app.domain.errors import InvalidInput, moved_faults
+from app.domain.errors import InvalidInput, in_pointer, moved_faults
 from app.domain.evaluation import ModelRef
 from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.kinds import KINDS
@@ -85,7 +85,7 @@ class FilesField(Wire):
         for ours, theirs in named.items():
             if (ours == "attributes") is not isinstance(theirs, dict):
                 expected = "names of columns by attributes" if ours == "attributes" else "a name or a list"
-                raise InvalidInput.at(f"/input/data/columns/{ours}", "column_names", f"expected {expected}")
+                raise InvalidInput.at(f"/input/data/columns/{in_pointer(ours)}", "column_names", f"expected {expected}")
         columns = {ours: theirs for ours, theirs in named.items() if ours != "attributes"}
         attributes = named.get("attributes", {})
         version = None if self.version is None else int(self.version)
@@ -208,7 +208,7 @@ def names_data(body: Body) -> bool:
 @contextmanager
 def of_model(model: ModelRef | None) -> Iterator[None]:
     """Faults of the columns of one of several models, told of it."""
-    own = "" if model is None else f"/models/{model.name.replace('~', '~0').replace('/', '~1')}"
+    own = "" if model is None else f"/models/{in_pointer(model.name)}"
     # The dataset is that of all models.
     moved = lambda one: one if model is None or one.pointer == "/dataset" else replace(one, pointer=own)  # noqa: E731
     with moved_faults(moved):
