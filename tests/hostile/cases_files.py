@@ -228,7 +228,7 @@ TEXTS = [
     case("csv: no text", b"y_true,y_pred\n\xff,\xfe\n", 422, "unreadable_data"),
     case("csv: a text among scores", b"y_true,score\n0,0.5\n1,high\n", 422, "not_numbers", SCORES),
     case("csv: a missing score", b"y_true,score\n0,0.5\n1,\n", 422, "missing_value", SCORES),
-    case("csv: a missing label", b"y_true,y_pred\na,b\n,b\n", 422, "bad_label"),
+    case("csv: a missing label", b"y_true,y_pred\na,b\n,b\n", 422, "missing_value"),
     case("gzip", b"\x1f\x8b\x08\0\0\0\0\0\0\0", 422, "unreadable_data"),
     case("JSON", b'{"y_true": [0, 1]}', 422, "unreadable_data"),
     case("a picture", b"\x89PNG\r\n\x1a\n" + bytes(100), 422, "unreadable_data"),
