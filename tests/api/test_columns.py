@@ -83,6 +83,36 @@ def test_hashes_stay_what_they_are() -> None:
     assert read(b'{"sample_ids": [1, 18446744073709551616]}')["sample_ids"] == [1, 2**64]
 
 
+def test_whole_numbers_beside_fractions_stay_what_they_are() -> None:
+    assert read(b'{"sample_ids": [9007199254740993, 1.0, 0]}')["sample_ids"] == [2**53 + 1, 1.0, 0]
+    assert read(b'{"scores": [0.5, -1e300]}')["scores"] == [0.5, -1e300]
+
+
+@each(
+    ("column", "kind"),
+    [
+        ("sample_weight", "scores"),
+        ("relevance", "ranking"),
+        ("ranks", "ranking"),
+        ("n_true", "sets"),
+        ("exact", "sets"),
+    ],
+)
+def test_rows_are_no_numbers(column: str, kind: str) -> None:
+    others: dict[str, dict[str, Any]] = {
+        "scores": {"y_true": [0, 1], "scores": [0.5, 1]},
+        "ranking": {"query_ids": [1, 1], "relevance": [0, 1], **({"ranks": [1, 2]} if column == "ranks" else {})},
+        "sets": {"n_true": [1, 1], "n_predicted": [1, 1], "n_common": [1, 1]},
+    }
+    others["ranking"] |= {} if column == "ranks" else {"scores": [1, 2]}
+    for rows in ([[1], [0]], [[1, 0], [0, 1]]):
+        body = json.dumps({"input": {"kind": kind, **others[kind], column: rows}}).encode()
+        for parse in (parse_large_body, parse_body):
+            with pytest.raises(InvalidInput) as caught:
+                parse(body, EvaluationRequest).to_domain()
+            assert caught.value.faults[0].pointer == f"/input/{column}/0"
+
+
 def test_brackets_in_texts_are_no_arrays() -> None:
     found = read(json.dumps({"note": "[[", "y_true": [1, 2], "y_pred": ["[a]", "b"]}).encode())
     assert isinstance(found["y_true"], np.ndarray)

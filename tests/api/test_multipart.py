@@ -261,6 +261,8 @@ def test_a_part_comes_once(client: httpx.Client) -> None:
         reply = client.post("/v1/metrics/compute", files=parts)
         fault = check_problem(reply, 422, "invalid_request")["errors"][0]
         assert (fault["pointer"], fault["code"]) == (f"/{name}", "repeated_part")
+    marked = ("evaluation", (None, b"\xef\xbb\xbf" + evaluation[1][1]))
+    assert client.post("/v1/metrics/compute", files=[marked, data]).status_code == 200
     twice = b'{"input": {"kind": "scores", "kind": "probabilities"}}'
     reply = client.post("/v1/metrics/compute", files=[("evaluation", (None, twice)), data])
     assert check_problem(reply, 422, "invalid_request")["errors"][0]["code"] == "repeated_member"

@@ -92,6 +92,13 @@ def test_a_name_in_a_pointer_is_one_part_of_it() -> None:
     assert refused.value.pointer == "/input/attributes/sex~1age~0/1"
 
 
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 257, "\u00e9"])
+def test_a_name_of_an_attribute_is_one(name: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read(**{"e\u0301": [1, 2], name: [3, 4]})
+    assert [(one.code, one.pointer) for one in refused.value.faults] == [("bad_attribute", f"/input/attributes/{name}")]
+
+
 def test_texts_have_a_thousand_values_at_most_and_numbers_any() -> None:
     texts = [str(place) for place in range(1001)]
     with pytest.raises(InvalidInput, match="at most 1000 different values, got 1001"):

@@ -1,6 +1,7 @@
 """Columns of CSV have one type, that of all rows, however many parts they are read in."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,11 +98,18 @@ def test_ids_are_those_of_all_rows_at_once(tmp_path: Path) -> None:
         assert texts == [str(one) for one in read_groups(as_labels(whole[name], ""), "").tolist()]
 
 
-def read(folder: Path, *files: str, columns: dict[str, Any] | None = None, condition: str | None = None) -> ReadData:
+def read(
+    folder: Path,
+    *files: str,
+    columns: dict[str, Any] | None = None,
+    condition: str | None = None,
+    folders: Sequence[str] = (),
+) -> ReadData:
     """The rows of predictions in several files of CSV."""
-    folder.mkdir(exist_ok=True)
     for place, text in enumerate(files):
-        (folder / f"{place}.csv").write_text(text)
+        path = folder / (folders[place] if folders else ".") / f"{place}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     reference = DataReference(str(folder), DataFormat.CSV, columns, filter=condition)
     return NamedRows(DataPlaces((str(folder),)), Asked(reference, "predictions", None, 1 << 30)).whole()
 
@@ -139,3 +147,16 @@ def test_a_column_that_the_filter_names_keeps_its_meaning(tmp_path: Path) -> Non
     assert found["sample_weight"].tolist() == [1.0, 2.0]
     # Predictions have no scores.
     assert set(found) == {"y_true", "y_pred", "sample_weight"}
+
+
+def test_names_of_folders_are_numbers_where_all_are_and_a_column_where_all_have_one(tmp_path: Path) -> None:
+    rows, named = "y_true,y_pred\na,b\nb,b\n", {"y_true": "y_true", "y_pred": "y_pred", "group_id": "part"}
+    for parts, groups in ((("part=1", "part=02"), [1, 1, 2, 2]), (("part=1", "part=x"), ["1", "1", "x", "x"])):
+        found = read(tmp_path / parts[1], rows, rows, columns=named, folders=parts).columns
+        assert sorted(found["group_ids"].tolist()) == groups
+        # By its own name it means the same.
+        own = [part.replace("part", "group_id") for part in parts]
+        found = read(tmp_path / own[1], rows, rows, folders=own).columns
+        assert sorted(found["group_ids"].tolist()) == groups
+    with pytest.raises(InvalidInput, match="expected a column 'part'"):
+        read(tmp_path / "some", rows, rows, columns=named, folders=("part=1", "other"))

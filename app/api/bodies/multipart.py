@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 
 from app.api.bodies.files.table import Mapped
-from app.api.bodies.parsing import parse_value, refuse_repeated_members
+from app.api.bodies.parsing import as_utf8, parse_value, refuse_repeated_members
 from app.api.bodies.uploads import distribute, read_columns, read_folds
 from app.api.problems import MalformedRequest, UnreadableBody
 from app.domain.errors import InvalidInput
@@ -157,4 +157,4 @@ async def read_upload(request: Request) -> Upload:
         raise MalformedRequest.at("/evaluation", "missing_field", "expected a part evaluation with the JSON")
     if not isinstance(data, UploadFile):
         raise MalformedRequest.at("/data", "missing_field", "expected a part data with a file, which has a filename")
-    return Upload(evaluation, data.file)
+    return Upload(bytes(as_utf8(bytearray(evaluation))), data.file)

@@ -196,6 +196,7 @@ _MOST_ENTRIES = 4_000_000
 _ATTRIBUTES = "attributes"
 _CONTAINERS = (simdjson.Object, simdjson.Array)
 _WHOLE = (np.int8, np.int16, np.int32, np.int64)
+_INEXACT = 2.0**53
 # Texts that are used again where they come again, so that a million labels are not a million texts.
 _MOST_KNOWN_TEXTS = 10_000
 
@@ -309,9 +310,11 @@ def _flat(found: simdjson.Array) -> NDArray[Any] | None:
         # A fraction, or no number.
         pass
     try:
-        return np.frombuffer(found.as_buffer(of_type="d"), np.float64)
+        numbers = np.frombuffer(found.as_buffer(of_type="d"), np.float64)
     except TypeError:
         return None
+    # Whole ones among them, such as ids, may be others as doubles.
+    return None if (np.abs(numbers) >= _INEXACT).any() else numbers
 
 
 def _narrowed(whole: NDArray[np.int64]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import orjson
 from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, in_pointer
-from app.domain.inputs.labels import fault_of_name, normalized
+from app.domain.inputs.labels import fault_of_name, normalized, shown
 from app.domain.wording import described
 
 MOST_ATTRIBUTES: Final = 50
@@ -79,11 +79,18 @@ def read_attributes(given: Mapping[str, Sequence[Any]], size: int, pointer: str)
     """Return attributes of n samples.
 
     Raises:
-        InvalidInput: they are too many, one has another length, a value is no text, flag or number, or texts have too
-            many values.
+        InvalidInput: they are too many, a name is none, one has another length, a value is no text, flag or number, or
+            texts have too many values.
     """
     if len(given) > MOST_ATTRIBUTES:
         raise InvalidInput.at(pointer, "too_many", f"expected at most {MOST_ATTRIBUTES} attributes, got {len(given)}")
+    named: dict[str, str] = {}
+    for name in given:
+        fault = fault_of_name(name)
+        if fault is None and named.setdefault(normalized(name), name) != name:
+            fault = f"expected names that differ, got {shown(name)} twice"
+        if fault is not None:
+            raise InvalidInput.at(f"{pointer}/{in_pointer(name)}", "bad_attribute", f"{fault} in the name")
     return Attributes(
         {normalized(name): _read(column, size, f"{pointer}/{in_pointer(name)}") for name, column in given.items()}
     )

@@ -91,6 +91,8 @@ def _doubles(column: Numbers, pointer: str) -> NDArray[np.float64]:
     if isinstance(column, list) and not set(map(type, column)) <= {int, float}:
         index = next(i for i, value in enumerate(column) if type(value) not in (int, float))
         raise _not_a_number(f"{pointer}/{index}", column[index])
+    if isinstance(column, np.ndarray) and column.ndim > 1:
+        raise _not_a_number(f"{pointer}/0", column[0].tolist())
     try:
         return np.asarray(column, dtype=np.float64)
     except OverflowError:
@@ -104,7 +106,8 @@ def read_flags(column: Column, pointer: str) -> NDArray[np.bool_]:
         column = column.to_pylist()
     if isinstance(column, list):
         column = np.array([one if type(one) in (bool, int, float) and 0 <= one <= 1 else -1 for one in column])
-    bad = ~((column == 0) | (column == 1))
+    # A long column may have been made an array of rows.
+    bad = ~((column == 0) | (column == 1)) if column.ndim == 1 else np.ones(1, dtype=np.bool_)
     if bad.any():
         raise InvalidInput.at(f"{pointer}/{int(np.argmax(bad))}", "not_a_flag", "expected true or false, or 1 or 0")
     return np.asarray(column == 1)
