@@ -122,7 +122,7 @@ def test_predictions_and_scores(client: httpx.Client, write: Callable[[Columns],
 
 
 def test_samples_of_ignored_classes_need_no_column(client: httpx.Client) -> None:
-    rows = {"y_true": ["a", "b", "void", "b"], "a": [0.5, 0.25, 1.0, 0.75], "b": [0.5, 0.75, 0.0, 0.25]}
+    rows: Columns = {"y_true": ["a", "b", "void", "b"], "a": [0.5, 0.25, 1.0, 0.75], "b": [0.5, 0.75, 0.0, 0.25]}
     same = {"y_true": rows["y_true"], "probabilities": [*map(list, zip(rows["a"], rows["b"], strict=True))]}
     expected = compute(client, {"kind": "probabilities", "ignore": ["void"], **same})
     for write in FORMATS.values():
