@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from app.api.bodies.files import counted
 from app.api.bodies.files.dataset import Dataset
+from app.api.bodies.files.table import FileColumns
 from app.api.bodies.referenced import Asked, NamedRows
 from app.api.v1.evaluations.referenced import STREAMED_FROM
 from app.domain.data import DataFormat, DataReference
@@ -199,6 +201,16 @@ def test_labels_and_groups_of_any_type_are_counted(tmp_path: Path, kind: pa.Data
     assert [float(one.as_py()) for one in found["group_id"]] == [1, 3, 7]
     assert found["y_true"].to_pylist() == found["y_pred"].to_pylist()
     np.testing.assert_array_equal(tally.times, [3, 2, 1])
+
+
+def test_decimals_are_the_doubles_that_their_digits_are(tmp_path: Path) -> None:
+    digits = ["0.6", "0.47", "0.144", "0.788807"]
+    decimals = pa.array(map(Decimal, digits), pa.decimal128(12, 6))
+    table = pa.table({"y_true": ["a"] * 4, "y_pred": ["a"] * 4, "score": decimals, "group_id": [1, 2, 3, 4]})
+    found, _ = counts(table.rename_columns(["y_true", "y_pred", "sample_weight", "group_id"]), tmp_path)
+    assert found["sample_weight"].to_pylist() == [*map(float, digits)]
+    columns = FileColumns(4, table.column)
+    assert columns.numbers("score").tolist() == columns.values("score") == [*map(float, digits)]
 
 
 def test_too_many_groups_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

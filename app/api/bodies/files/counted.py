@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.api.bodies.files.table import MOST_ROWS, bad_file, canonical, check_labels, refuse_missing
+from app.api.bodies.files.table import MOST_ROWS, bad_file, canonical, check_labels, doubles, held, refuse_missing
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import TooLarge
 from app.domain.inputs.attributes import MOST_VALUES
@@ -38,7 +38,7 @@ class LabelCodes:
         Raises:
             InvalidInput: there are too many different ones.
         """
-        encoded = column.cast(self.values.type).dictionary_encode()
+        encoded = held(column).dictionary_encode()
         places = pc.index_in(encoded.dictionary, value_set=self.values)
         if places.null_count:
             self.values = pa.concat_arrays([self.values, encoded.dictionary.filter(places.is_null())])
@@ -103,7 +103,7 @@ def counted(
                 refuse_missing(pa.chunked_array([batch.column(name)]), name, before)
             columns = {one: code.of(batch.column(named[one])) for one, code in coded.items()}
             if group is not None:
-                columns[_GROUP] = batch.column(labels[2]).cast(group)
+                columns[_GROUP] = held(batch.column(labels[2]))
             if weight is not None:
                 columns[_WEIGHT] = _weights(batch.column(weight), before)
             before += batch.num_rows
@@ -136,7 +136,7 @@ def _weights(column: pa.Array, before: int) -> pa.Array:
     Raises:
         InvalidInput: one is below 0, not finite or too large.
     """
-    weights = column.cast(canonical(column.type)).cast(pa.float64(), safe=False)
+    weights = doubles(column)
     values = weights.to_numpy(zero_copy_only=False)
 
     def at(index: int) -> str:

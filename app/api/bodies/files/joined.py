@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.api.bodies.files.dataset import Columns, Dataset
-from app.api.bodies.files.table import Mapped, canonical, refuse_missing
+from app.api.bodies.files.table import Mapped, canonical, held, refuse_missing
 from app.api.bodies.files.written import Spelling, as_written
 from app.domain.data import DataFile, DataFormat, DataListing
 from app.domain.errors import InvalidInput, SpillFull, moved_faults
@@ -62,7 +62,7 @@ class Joined:
         """
         kinds = {one.name: canonical(one.type) for one in self.whole().batch_schema(*columns)}
         if self.there is None:
-            own = ({name: batch.column(name) for name in kinds} for batch in self.here.batches(columns))
+            own = ({name: held(batch.column(name)) for name in kinds} for batch in self.here.batches(columns))
             _write(file, kinds, own, most_bytes)
             return 0
         with engine.opened(folder) as opened:
@@ -121,7 +121,7 @@ class _Ids:
 
     def read(self, column: pa.Array) -> pa.Array:
         if self.spelling is None:
-            return column.cast(self.kind)
+            return held(column).cast(self.kind)
         found = as_written(pa.chunked_array([column]), ids=True, spelling=self.spelling)
         return found.cast(self.kind) if isinstance(found, pa.Array) else pa.array(found, self.kind)
 
@@ -134,7 +134,7 @@ def _rows(ids: _Ids, columns: Columns, chosen: Sequence[str], schema: pa.Schema)
             refuse_missing(pa.chunked_array([batch.column(name)]), name, before)
         places = pa.array(np.arange(before, before + batch.num_rows))
         before += batch.num_rows
-        arrays = [ids.read(batch.column(ids.name)), places, *map(batch.column, chosen)]
+        arrays = [ids.read(batch.column(ids.name)), places, *(held(batch.column(name)) for name in chosen)]
         cast = [array.cast(one.type) for array, one in zip(arrays, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(cast, schema=schema)
 

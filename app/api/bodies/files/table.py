@@ -5,7 +5,7 @@ Small files can hold a lot, so all is counted before it is unpacked, or as it co
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -158,7 +158,7 @@ class FileColumns:
         kind = canonical(column.type)
         if not (is_text(kind) or _is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
             raise bad_file("not_a_column", f"expected texts, numbers or booleans in the column {name!r}, got {kind}")
-        found: list[Any] = column.cast(kind).to_pylist()
+        found: list[Any] = held(column).to_pylist()
         return found
 
     def _column(self, name: str, *, gaps: bool = False) -> pa.ChunkedArray:
@@ -181,10 +181,10 @@ class FileColumns:
             if pa.types.is_dictionary(column.type):
                 return column.combine_chunks()
             check_bytes(sum(map(_text_bytes, column.chunks)), f"of texts in the column {name!r}")
-            return column.cast(kind).dictionary_encode().combine_chunks()
+            return held(column).dictionary_encode().combine_chunks()
         if not (_is_number(kind) or pa.types.is_boolean(kind)):
             raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
-        return np.asarray(column.cast(kind).to_numpy())
+        return np.asarray(held(column).to_numpy())
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +218,22 @@ def canonical(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal(kind):
         return pa.float64() if kind.scale > 0 else pa.int64()
     return pa.float64() if pa.types.is_floating(kind) else kind
+
+
+_Column = TypeVar("_Column", pa.Array, pa.ChunkedArray)
+
+
+def held(column: _Column) -> _Column:
+    """The values in their `canonical` type."""
+    kind = canonical(column.type)
+    return doubles(column) if pa.types.is_float64(kind) else column.cast(kind)
+
+
+def doubles(column: _Column) -> _Column:
+    """Numbers as the doubles that are nearest to them: Arrow divides decimals, and is off by a rounding."""
+    found = column.cast(plain(column.type))
+    found = found.cast(pa.string()) if pa.types.is_decimal(found.type) else found
+    return found.cast(pa.float64(), safe=False)
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -280,7 +296,7 @@ def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
         raise bad_file("not_numbers", f"expected numbers in the column {name!r}")
     if not _is_number(kind):
         raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
-    return np.asarray(column.cast(kind).cast(pa.float64(), safe=False).to_numpy())
+    return np.asarray(doubles(column).to_numpy())
 
 
 def _flattened(column: pa.ChunkedArray) -> pa.ChunkedArray:
