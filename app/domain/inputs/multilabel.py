@@ -37,7 +37,14 @@ from app.domain.inputs.kind import (
     weights,
 )
 from app.domain.inputs.labels import Column, Numbers, encode, place_in, shown
-from app.domain.inputs.matrices import MatrixInput, check_entries, check_found_labels, check_labels, names_of
+from app.domain.inputs.matrices import (
+    MatrixInput,
+    check_class_count,
+    check_entries,
+    check_found_labels,
+    check_labels,
+    names_of,
+)
 from app.domain.inputs.samples import DecidedBy, Samples
 from app.domain.wording import described, names, number, share
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
@@ -372,7 +379,8 @@ def _encoded(
         with moved_faults(partial(_in_row, lengths, pointer)):
             coded = encode(filled, declared, pointer)
             if declared is None:
-                check_found_labels(coded, pointer)
+                check_class_count(len(coded.labels), f"{pointer}/labels")
+                check_found_labels(coded, pointer, fewest=1)
         codes |= coded.codes
         labels = coded.labels
     return labels, {name: _table(codes[name], lengths[name], labels, f"{pointer}/{name}") for name in columns}
