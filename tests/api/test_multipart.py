@@ -201,7 +201,7 @@ FAULTS: dict[str, tuple[Json, bytes, str, str]] = {
     "uneven": ({}, as_npz({**GOOD, "1": [0.5]}), "/data", "wrong_length"),
     "sum": ({}, as_csv({**GOOD, "1": [0.5, 0.7, 0.0]}), "/input/probabilities/1", "row_sum"),
     "NaN": ({}, as_npz({**GOOD, "1": [0.5, np.nan, 0.0]}), "/input/probabilities/1/1", "not_finite"),
-    "label that is none": ({"labels": ["0", None]}, as_csv(GOOD), "/input/labels/1", "wrong_type"),
+    "label that is none": ({"labels": ["0", None]}, as_csv(GOOD), "/input/labels/1", "label_type"),
     "NaN in a CSV": ({}, b"y_true,0,1\n0,.5,.5\n1,nan,1\n", "/input/probabilities/1/0", "not_finite"),
     "NaN in a ranking": ({"kind": "ranking"}, b"query_id,relevance,score\na,1,NaN\n", "/data", "not_finite"),
     "missing truth": ({}, b"y_true,0,1\n0,.5,.5\n,0,1\n", "/data", "missing_value"),
