@@ -22,7 +22,7 @@ from pydantic import SecretStr, ValidationError
 
 import app
 from app import serving
-from app.domain.errors import DomainError
+from app.domain.errors import DomainError, Faulty
 from app.embedded import EmbeddedPostgresError, has_database, running_dsn, start_embedded
 from app.services.processes.worker import BLAS_THREADS
 from app.settings import Authentication, Settings, describe_unknown_variables, normalize_database_url
@@ -92,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return code
     except ValidationError as error:
         return _fail("\n".join(_describe(problem) for problem in error.errors(include_url=False, include_input=False)))
+    except Faulty as error:
+        return _fail("\n".join(f"{fault.pointer.removeprefix('/')}: {fault.detail}" for fault in error.faults))
     except (CommandError, DomainError, EmbeddedPostgresError, serving.CannotListen) as error:
         return _fail(str(error))
     return 0

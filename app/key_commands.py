@@ -3,6 +3,7 @@ service runs.
 """
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,8 @@ from uuid import UUID
 import httpx
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.api.bodies.parsing import parse_body
+from app.api.v1.requests.administration import KeyRequest, RotationRequest
 from app.domain.errors import DomainError
 from app.domain.identifiers import is_project_name
 from app.domain.members import as_json
@@ -44,23 +47,17 @@ async def run(chosen: argparse.Namespace, engine: AsyncEngine) -> str:
     """Carry out a command on a database; returns what is to be printed.
 
     Raises:
-        DomainError: there is no such key, or what was asked for cannot be.
+        DomainError: there is no such key, or what was asked for cannot be: what a service would refuse.
         StoreUnavailableError: the database does not answer.
     """
     keys = KeyService(PostgresKeyStore(engine))
     match chosen.task:
         case "create":
-            made = await keys.create(
-                name=chosen.name,
-                project=chosen.project,
-                scopes=[Scope(one) for one in chosen.scopes],
-                expires_at=chosen.expires,
-                rate=chosen.rate,
-                daily_quota=chosen.quota,
-            )
-            return f"{made.key}\n"
+            key = parse_body(json.dumps(_asked(chosen)).encode(), KeyRequest)
+            return f"{(await keys.create(**key.model_dump() | {'project': chosen.project})).key}\n"
         case "rotate":
-            return f"{(await keys.rotate(chosen.project, chosen.id, chosen.overlap)).key}\n"
+            rotation = parse_body(json.dumps(_rotation(chosen)).encode(), RotationRequest)
+            return f"{(await keys.rotate(chosen.project, chosen.id, rotation.overlap_seconds)).key}\n"
         case "revoke":
             await keys.store.revoke(chosen.project, chosen.id)
             return _revoked(chosen)
@@ -99,13 +96,9 @@ def run_at(url: str, key: str | None, chosen: argparse.Namespace) -> str:
 
         match chosen.task:
             case "create":
-                expires = None if chosen.expires is None else chosen.expires.isoformat()
-                asked = {"expires_at": expires, "rate": chosen.rate, "daily_quota": chosen.quota}
-                given = {name: value for name, value in asked.items() if value is not None}
-                return f"{ask('POST', json={'name': chosen.name, 'scopes': chosen.scopes, **given})['key']}\n"
+                return f"{ask('POST', json=_asked(chosen))['key']}\n"
             case "rotate":
-                made = ask("POST", f"/{chosen.id}/rotations", json={"overlap_seconds": chosen.overlap})
-                return f"{made['key']}\n"
+                return f"{ask('POST', f'/{chosen.id}/rotations', json=_rotation(chosen))['key']}\n"
             case "revoke":
                 ask("DELETE", f"/{chosen.id}")
                 return _revoked(chosen)
@@ -116,6 +109,19 @@ def run_at(url: str, key: str | None, chosen: argparse.Namespace) -> str:
             page = ask("GET", params={"limit": _PAGE, **after})
             found += page["items"]
         return _listed(found)
+
+
+def _asked(chosen: argparse.Namespace) -> dict[str, Any]:
+    """The body of the request for a key."""
+    expires = None if chosen.expires is None else chosen.expires.isoformat()
+    asked = {"expires_at": expires, "rate": chosen.rate, "daily_quota": chosen.quota}
+    given = {name: value for name, value in asked.items() if value is not None}
+    return {"name": chosen.name, "scopes": [*dict.fromkeys(chosen.scopes)], **given}
+
+
+def _rotation(chosen: argparse.Namespace) -> dict[str, Any]:
+    """The body of the request for another secret."""
+    return {"overlap_seconds": chosen.overlap}
 
 
 def _listed(found: Sequence[Mapping[str, Any]]) -> str:

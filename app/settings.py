@@ -106,12 +106,10 @@ def _normalize_secret(url: SecretStr) -> SecretStr:
 
 def _rate(text: str) -> str:
     # Only here: few set it, and every command reads the settings.
-    from limits import parse_many
+    from app.services.access import is_rate
 
-    try:
-        parse_many(text)
-    except ValueError:
-        raise ValueError(f"expected a rate such as 100/second; 10000/hour, got {text!r}") from None
+    if not is_rate(text):
+        raise ValueError(f"expected a rate such as 100/second; 10000/hour, got {text!r}")
     return text
 
 

@@ -379,8 +379,8 @@ class KeyService:
 
 
 def is_rate(text: str) -> bool:
-    """Does it say how often, such as `100/second; 10000/hour`?"""
+    """Does it say how often, such as `100/second; 10000/hour`, and never not at all?"""
     try:
-        return bool(parse_many(text))
+        return all(item.amount > 0 for item in parse_many(text))
     except ValueError:
         return False

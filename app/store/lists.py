@@ -99,7 +99,10 @@ async def find_scope(
         wanted = names.models.select_ids(project, name=query.model, version=query.model_version)
         model_ids = await _fetch_ids(connection, wanted)
     elif query.model is not None:
-        model_name_id = await connection.scalar(names.model_names.select_ids(project, name=query.model))
+        # Names are never removed: one that no evaluation has any more hides no version.
+        used = select(evaluations.c.id).where(evaluations.c.model_name_id == model_names.c.id)
+        wanted = names.model_names.select_ids(project, name=query.model).where(used.exists())
+        model_name_id = await connection.scalar(wanted)
         name, colon, version = query.model.rpartition(":")
         if model_name_id is None and not colon:
             return None

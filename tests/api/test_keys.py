@@ -1,5 +1,7 @@
 """Keys over HTTP: made, used, rotated, limited; who needs one; what is left of their use."""
 
+import argparse
+import asyncio
 import re
 import time
 from collections.abc import Iterator
@@ -9,10 +11,14 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from app.domain.errors import Faulty
 from app.domain.operations import KeyFacts, KeyMade
+from app.key_commands import add_key_arguments, run
 from app.settings import Authentication, Settings
+from app.store.engine import create_engine
 from tests.api.answers import check_json, check_problem, check_shape, evaluation
 from tests.api.keys import bearer, execute, expire, make_key
+from tests.bank import each
 from tests.conftest import Template
 from tests.serving import Served
 
@@ -81,12 +87,36 @@ def test_what_cannot_be_a_key(client: httpx.Client) -> None:
         ({"name": "x", "scopes": ["read"], "project": "No"}, "/project"),
         ({"name": "x", "scopes": ["read"], "expires_at": "2020-01-01T00:00:00Z"}, "/expires_at"),
         ({"name": "x", "scopes": ["read"], "expires_at": "2099-01-01T00:00:00"}, "/expires_at"),
+        ({"name": "x", "scopes": ["read"], "expires_at": "9999-12-31T23:59:59-05:00"}, "/expires_at"),
         ({"name": "x", "scopes": ["read"], "rate": "often"}, "/rate"),
+        ({"name": "x", "scopes": ["read"], "rate": "5/hour; 0/second"}, "/rate"),
         ({"name": "x", "scopes": ["read"], "daily_quota": 0}, "/daily_quota"),
     ):
         reply = client.post("/v1/keys", json=body)
         assert reply.status_code == 422, body
         assert [one["pointer"] for one in reply.json()["errors"]] == [pointer]
+
+
+@each(
+    ("arguments", "pointer"),
+    [
+        ("create --scope read --name=", "/name"),
+        ("create --scope read --name a\tb", "/name"),
+        ("create --scope read --quota 0", "/daily_quota"),
+        (f"create --scope read --quota {10**20}", "/daily_quota"),
+        ("create --scope read --rate 0/second", "/rate"),
+        ("create --scope read --expires 9999-12-31T23:59:59-05:00", "/expires_at"),
+        ("rotate 01a22c8a-0ec9-76a4-8e99-884675599db9 --overlap -1", "/overlap_seconds"),
+        (f"rotate 01a22c8a-0ec9-76a4-8e99-884675599db9 --overlap {10**12}", "/overlap_seconds"),
+    ],
+)
+def test_the_command_refuses_what_a_service_would(arguments: str, pointer: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_key_arguments(parser)
+    nowhere = create_engine("postgresql+asyncpg://nobody@127.0.0.1:9/none")
+    with pytest.raises(Faulty) as refused:
+        asyncio.run(run(parser.parse_args(arguments.split(" ")), nowhere))
+    assert [fault.pointer for fault in refused.value.faults] == [pointer]
 
 
 def test_a_rotated_key_has_another_secret(client: httpx.Client) -> None:

@@ -62,6 +62,14 @@ def test_a_name_with_a_colon_comes_before_a_version(client: httpx.Client) -> Non
     assert [one["id"] for one in client.get("/v1/evaluations", params={"model": "a:1"}).json()["items"]] == [whole]
 
 
+def test_a_name_with_a_colon_that_was_removed_hides_no_version(client: httpx.Client) -> None:
+    mistaken = create(client, evaluation(model="b:1", dataset="colons"))["id"]
+    assert client.delete(f"/v1/evaluations/{mistaken}").status_code == 204
+    meant = create(client, evaluation(dataset="colons") | {"model": {"name": "b", "version": "1"}})["id"]
+    assert [one["id"] for one in client.get("/v1/evaluations", params={"model": "b:1"}).json()["items"]] == [meant]
+    assert client.get("/v1/evaluations/latest", params={"model": "b:1"}).json()["id"] == meant
+
+
 def test_the_latest_has_an_address(client: httpx.Client) -> None:
     create(client, evaluation(model="late", dataset="latest"))
     second = create(client, evaluation(model="late", dataset="latest"))

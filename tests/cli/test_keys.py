@@ -58,7 +58,7 @@ def test_a_key_from_its_making_to_its_end(database_url: str) -> None:
     assert keys(database_url, "rotate", identifier).returncode == 1
     refused = keys(database_url, "create", "--scope", "read", "--rate", "often")
     assert refused.returncode == 1
-    assert refused.stderr.startswith("prevail: expected a rate such as 100/second")
+    assert refused.stderr.startswith("prevail: rate: expected a rate such as 100/second")
 
 
 def test_the_embedded_database_of_a_running_service_is_found(tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ def test_the_trail_says_when_it_was_written(project: httpx.Client) -> None:
         ("yesterday", "wrong_value"),
         ("2024-01-01", "wrong_value"),
         ("2024-01-01T00:00:00", "wrong_value"),
+        ("9999-12-31T23:59:59-05:00", "wrong_value"),
+        ("0001-01-01T00:00:00+05:00", "wrong_value"),
         (1_700_000_000, "wrong_value"),
         ("1700000000", "wrong_value"),
     ],

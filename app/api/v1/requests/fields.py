@@ -107,16 +107,28 @@ def _written_date(value: Any) -> Any:
 
 
 def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise PydanticCustomError("wrong_value", "expected a moment of the years 1 to 9999 in UTC") from None
+
+
+def _not_too_early(moment: datetime) -> datetime:
     if moment < _FIRST_MOMENT:
         raise PydanticCustomError("too_early", "expected a moment from 1970 on")
-    return moment.astimezone(UTC)
+    return moment
 
 
 # A bare number is no moment: 2026 would be taken for seconds since 1970.
 Moment = Annotated[datetime, BeforeValidator(_date_first)]
 # One that is kept: text is the only form that JSON has, and without an offset nobody knows which moment it is.
-KeptMoment = Annotated[AwareDatetime, Strict(False), BeforeValidator(_written_date)]  # noqa: FBT003 - pydantic's
-PastMoment = Annotated[KeptMoment, AfterValidator(_in_utc)]
+KeptMoment = Annotated[
+    AwareDatetime,
+    Strict(False),  # noqa: FBT003 - pydantic's
+    BeforeValidator(_written_date),
+    AfterValidator(_in_utc),
+]
+PastMoment = Annotated[KeptMoment, AfterValidator(_not_too_early)]
 # Of a name that something is looked for by, or none: what was stored before names were checked has to be found too.
 SOUGHT = AfterValidator(lambda value: None if value is None else normalized(value))
 Sought = Annotated[str, SOUGHT]
