@@ -96,12 +96,12 @@ class Checker:
             checked = []
             for one in found:
                 samples, missing = await self._samples(project, one)
-                if missing is not None:
+                if missing is None:
+                    checked.append(replace(one.record, samples=samples))
+                elif await _is_there(self.archive, project, one):
                     verdict.wrong += 1
                     verdict.evaluations += 1
                     tell(missing)
-                else:
-                    checked.append(replace(one.record, samples=samples))
             for record, again in zip(checked, self.recompute(checked), strict=True):
                 verdict.evaluations += 1
                 verdict.values += len(record.values)
@@ -150,6 +150,12 @@ class Checker:
         verdict.wrong += 1
         for each in found:
             tell(each)
+
+
+async def _is_there(archive: Archive, project: str, one: Archived) -> bool:
+    """Return False of an evaluation that was removed since it was read."""
+    identifier = one.record.id
+    return bool(await archive.evaluations(project, UUID(int=identifier.int - 1), identifier, 1))
 
 
 def _of_values(record: EvaluationRecord, again: Recomputed) -> Iterator[Discrepancy]:
@@ -463,7 +469,7 @@ class Exporter:
         """Export until all is there.
 
         Raises:
-            TransferError: something else lies in the folder.
+            TransferError: something else lies in the folder, or samples are not there that an evaluation has.
         """
         manifest = await self._begin(project, folder)
         if manifest.complete:
@@ -510,7 +516,7 @@ class Exporter:
         with closing(ColumnWriter(_unfinished(samples))) as columns:
             while rows < _MOST_ROWS and len(content) + columns.size < _MOST_BYTES:
                 lines, last = await self._next(kind, manifest, place, columns, written)
-                if not lines:
+                if last is None:
                     manifest.done.append(kind)
                     break
                 content += b"".join(lines)
@@ -528,8 +534,8 @@ class Exporter:
     async def _next(
         self, kind: str, manifest: Manifest, place: Any, columns: ColumnWriter, written: set[bytes]
     ) -> tuple[list[bytes], Any]:
-        """Read the next lines of a kind behind a place, and the place of the last of them; write the columns that no
-        evaluation before had.
+        """Read the next lines of a kind behind a place, and the place of the last of them, None behind the end; write
+        the columns that no evaluation before had.
         """
         if kind != EVALUATIONS:
             rows = await self.archive.answers(ArchiveKind(kind), manifest.project, place, _ANSWERS_AT_ONCE)
@@ -543,7 +549,16 @@ class Exporter:
         async for group in self.archive.columns(manifest.project, sorted(wanted)):
             columns.add(group)
             written.update(group)
-        return [write_evaluation(one) for one in found], str(found[-1].record.id) if found else None
+        lines = []
+        for one in found:
+            if written.issuperset(one.columns.values()):
+                lines.append(write_evaluation(one))
+            elif await _is_there(self.archive, manifest.project, one):
+                raise TransferError(
+                    f"the samples of {one.record.id} are not all there: `prevail check` names every such evaluation; "
+                    "remove it and export again"
+                )
+        return lines, str(found[-1].record.id) if found else None
 
 
 # In one transaction: it takes some tens of milliseconds.
@@ -592,7 +607,7 @@ class Importer:
                 return await self.archive.add_answers(ArchiveKind(part.kind), project, rows)
             found = [read_evaluation(line, version) for line in lines]
         except ArchiveConflictError as error:
-            raise TransferError(f"{error}; import into another project, or remove it") from error
+            raise TransferError(f"{error}; import into another project") from error
         except _NOT_OURS as error:
             raise TransferError(f"expected {part.kind} in {part.file}, got something else: {error}") from error
         return await self.archive.add_evaluations(project, found, column)

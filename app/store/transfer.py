@@ -79,6 +79,8 @@ class PostgresArchive(PostgresInventory):
 
     async def evaluations(self, project: str, after: UUID, last: UUID, most: int) -> Sequence[Archived]:
         async with reading(self._engine) as connection:
+            # What is removed meanwhile is there with all that belongs to it, or not at all.
+            await connection.execution_options(isolation_level="REPEATABLE READ")
             identifiers = await _next(connection, project, after, last, most)
             records = await self._records(connection, project, identifiers)
             samples = await find_digests(connection, project, identifiers)

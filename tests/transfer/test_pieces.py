@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 import orjson
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
@@ -44,6 +44,7 @@ from app.services.transfer import (
     write_evaluation,
     write_manifest,
 )
+from app.store import transfer as rows_of
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.tables import evaluation_samples, evaluations, sample_columns
 from app.store.transfer import PostgresArchive
@@ -239,6 +240,61 @@ async def test_what_comes_while_it_is_exported_is_no_part_of_it(
     manifest = await Exporter(archive).export(project, tmp_path)
     assert manifest.rows(EVALUATIONS) == len(records)
     await store._writer.close()
+
+
+@pytest.mark.parametrize("between", ["columns", "find_digests"])
+async def test_what_is_removed_while_it_is_exported_does_no_harm(
+    engine: AsyncEngine,
+    project: str,
+    records: list[EvaluationRecord],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    between: str,
+) -> None:
+    store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
+    archive: Any = PostgresArchive(engine)
+    # Its samples are its own; of what it shares with others nothing goes.
+    removed = records[1].id
+    of, original = (archive, archive.columns) if between == "columns" else (rows_of, rows_of.find_digests)
+
+    def columns_meanwhile(*arguments: Any) -> Any:
+        async def removed_before() -> Any:
+            await store.delete(project, removed)
+            async for group in original(*arguments):
+                yield group
+
+        return removed_before()
+
+    async def digests_meanwhile(*arguments: Any) -> Any:
+        await store.delete(project, removed)
+        return await original(*arguments)
+
+    monkeypatch.setattr(of, between, columns_meanwhile if between == "columns" else digests_meanwhile)
+    told: list[Discrepancy] = []
+    if between == "columns":
+        await Checker(archive, recompute).check(project, told.append)
+    await Exporter(archive).export(project, tmp_path)
+    monkeypatch.undo()
+    assert told == []
+    other = f"{project}-2"
+    added = await Importer(PostgresArchive(engine)).bring_in(tmp_path, other)
+    assert len(records) - added[EVALUATIONS] <= 1
+    kept = await store.read_outputs(other, [record.id for record in records])
+    there = await store.get_many(other, [record.id for record in records])
+    assert kept.keys() == {one.id for one in records if one.samples is not None and one.id in there}
+
+
+async def test_what_cannot_be_imported_is_not_exported(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path
+) -> None:
+    async with engine.begin() as connection:
+        mine = evaluation_samples.c
+        of_first = select(mine.predicted).where(mine.project == project, mine.evaluation_id == records[1].id)
+        digest = await connection.scalar(of_first)
+        columns = sample_columns.c
+        await connection.execute(delete(sample_columns).where(columns.project == project, columns.digest == digest))
+    with pytest.raises(TransferError, match=f"samples of {records[1].id}.*prevail check"):
+        await Exporter(PostgresArchive(engine)).export(project, tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["changed", "gone", "manifest", "version", "elsewhere"])
