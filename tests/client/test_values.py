@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import prevail
 import pytest
+from prevail.mlflow.records import metrics_and_tags
 
 from tests.client.conftest import MATRIX
 
@@ -50,6 +51,19 @@ def test_a_text_is_no_list_of_its_letters(pv: prevail.Client) -> None:
             ask()
     with pytest.raises(prevail.InvalidInput, match="limit: expected at least 1"):
         pv.history("named", "named", limit=0)
+
+
+def test_mlflow_gets_every_value_under_a_name_of_its_own(pv: prevail.Client) -> None:
+    labels = ["<50", ">50", "ü//..", "b" * 240]
+    matrix = [[9, 1, 0, 0], [3, 7, 0, 0], [0, 0, 5, 5], [0, 0, 0, 0]]
+    asked = ["recall@<50", "recall@>50", "recall@ü//..", f"recall@{labels[3]}"]
+    run = pv.evaluate(matrix=matrix, labels=labels, metrics=asked)
+    metrics, tags = metrics_and_tags(run)
+    names = ("prevail/recall._50", "prevail/recall._50.2", "prevail/recall.ü_..")
+    assert [metrics[name] for name in names] == [0.9, 0.7, 0.5]
+    assert metrics["prevail/recall._50.2_low"] == run["recall@>50"].low
+    assert f"prevail.undefined.recall.{'b' * 193}" in tags
+    assert max(map(len, metrics)) <= 250
 
 
 def test_comparisons_and_checks_are_found_and_removed(pv: prevail.Client) -> None:

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,23 +12,31 @@ from prevail.client import Client
 from prevail.results.decisions import Check
 from prevail.results.evaluation import Evaluation
 
-_UNKNOWN: Final = re.compile(r"[^A-Za-z0-9_\-. :/]+")
+# Slashes are parts of a path there, which has rules of its own.
+_UNKNOWN: Final = re.compile(r"[^\w\-. :]+")
 _LONGEST_TAG: Final = 4000
+# MLflow takes 250 characters; limits and what is undefined have some more.
+_LONGEST_NAME: Final = 200
 PREFIX: Final = "prevail"
 
 
 def metric_name(expression: str) -> str:
     """An expression as MLflow can name it: ``recall@D`` is ``prevail/recall.D``."""
-    return f"{PREFIX}/{_UNKNOWN.sub('_', expression.replace('@', '.')).strip('_')}"
+    return f"{PREFIX}/{_UNKNOWN.sub('_', expression.replace('@', '.')).strip('_')[:_LONGEST_NAME]}"
 
 
 def metrics_and_tags(evaluation: Evaluation) -> tuple[dict[str, float], dict[str, str]]:
-    """The headline with its limits. What has no value is a tag with the reason, and never a metric of 0."""
+    """The headline with its limits. What has no value is a tag with the reason, and never a metric of 0. Of expressions
+    that MLflow cannot tell apart, such as ``recall@<50`` and ``recall@>50``, those after the first are numbered.
+    """
     metrics: dict[str, float] = {}
     tags: dict[str, str] = {}
+    seen: Counter[str] = Counter()
     headline = evaluation.headline
     for expression, one in {**headline.get("metrics", {}), **headline.get("requested", {})}.items():
         name = metric_name(expression)
+        seen[name] += 1
+        name = name if seen[name] == 1 else f"{name}.{seen[name]}"
         if one.get("value") is None:
             reason = evaluation[expression].reason if expression in evaluation else None
             tags[name.replace("/", ".undefined.")] = (reason or "no value")[:_LONGEST_TAG]
