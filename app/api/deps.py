@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from http import HTTPStatus
 from inspect import Parameter, Signature, signature
@@ -241,6 +241,9 @@ class StrictRoute(NamedRoute):
         only_json = {media for content in answered_in for media in content} == {"application/json"}
         keeping, changes = keeps(self.operation_id or "", method), method in ("PUT", "PATCH", "DELETE")
 
+        def key_of(request: Request) -> str | None:
+            return request.headers.get(IDEMPOTENCY_KEY) if keeping else None
+
         async def check_and_handle(request: Request) -> Response:
             state = request.scope["state"]
             state["route"] = path
@@ -249,11 +252,12 @@ class StrictRoute(NamedRoute):
                 if method == "POST" and "project" in state:
                     stores = state["stores"] = self.operation_id in STORING
                     await request.app.state.services.quotas.check(state["project"], keeping=stores)
-            if keeping and (key := request.headers.get(IDEMPOTENCY_KEY)) is not None:
+            if (key := key_of(request)) is not None:
                 asked = await context(request)
-                answer = await keyed_by(request, key, asked.services.idempotency, asked.project).answer(
-                    answered, request
-                )
+                # What a request changed itself is no reason to refuse it when it comes again.
+                first = partial(check_preconditions, request) if changes else None
+                keyed = keyed_by(request, key, asked.services.idempotency, asked.project, first)
+                answer = await keyed.answer(answered, request)
             else:
                 answer = await answered(request)
             if changes:
@@ -264,7 +268,7 @@ class StrictRoute(NamedRoute):
             accept = request.headers.get("accept")
             if only_json and accept is not None and not accepts_json(accept):
                 raise NotAcceptable(accept, ["application/json"])
-            if changes:
+            if changes and key_of(request) is None:
                 await check_preconditions(request)
             if request.scope["query_string"]:
                 self.check_parameters(request)

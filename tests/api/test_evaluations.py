@@ -155,6 +155,21 @@ def test_a_gate_is_made_only_where_there_is_none(client: httpx.Client) -> None:
     check_problem(client.put("/v1/gates/once", json=rules, headers={"If-Match": tag}), 412, "precondition_failed")
 
 
+def test_what_a_request_made_is_no_reason_to_refuse_it_again(client: httpx.Client) -> None:
+    rules = {"rules": [{"metric": "h_mean", "min": 0.5}]}
+    new = {"If-None-Match": "*", "Idempotency-Key": "once-again"}
+    made = client.put("/v1/gates/again", json=rules, headers=new)
+    again = client.put("/v1/gates/again", json=rules, headers=new)
+    assert (made.status_code, again.status_code) == (201, 201)
+    assert again.headers["idempotent-replayed"] == "true"
+    assert again.content == made.content
+    other = client.put("/v1/gates/again", json=rules, headers=new | {"Idempotency-Key": "another"})
+    check_problem(other, 412, "precondition_failed")
+    # Nothing is kept of what was refused.
+    put = client.put("/v1/gates/again", json=rules, headers={"Idempotency-Key": "another"})
+    assert (put.status_code, "idempotent-replayed" in put.headers) == (200, False)
+
+
 def test_the_answer_of_a_change_has_the_tag_of_what_is_there(client: httpx.Client) -> None:
     """Also where the answer shows more (the secret of a new webhook), has a key, or is a replay."""
     hook, gate = (

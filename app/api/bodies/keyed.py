@@ -40,8 +40,16 @@ class Keyed:
         work: Once the body has come and the key is claimed.
     """
 
-    def __init__(self, service: IdempotencyService, project: str, key: str, target: bytes) -> None:
-        self._service, self._project, self._key, self._target = service, project, key, target
+    def __init__(
+        self,
+        service: IdempotencyService,
+        project: str,
+        key: str,
+        target: bytes,
+        first: Callable[[], Awaitable[None]] | None,
+    ) -> None:
+        """Take what is to be seen to before the work, and not before a replay."""
+        self._service, self._project, self._key, self._target, self._first = service, project, key, target, first
         self.work: KeyedWork | None = None
 
     async def claim(self, digest: bytes) -> None:
@@ -49,7 +57,7 @@ class Keyed:
 
         Raises:
             Replay: it was answered before.
-            DomainError: the key is another request's, or this one's and under way.
+            DomainError: the key is another request's, or this one's and under way; whatever ``first`` raises.
         """
         fingerprint = sha256(self._target + digest).digest()
         begun = await self._service.begin(self._project, self._key, fingerprint)
@@ -57,6 +65,8 @@ class Keyed:
             raise Replay(begun)
         self.work = begun
         keep_under(begun.mark)
+        if self._first is not None:
+            await self._first()
 
     async def answer(self, handle: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
         """Answer of the request.
@@ -80,8 +90,14 @@ class Keyed:
                 await self.work.end(kept=kept)
 
 
-def keyed_by(request: Request, key: str, service: IdempotencyService, project: str) -> Keyed:
-    """A request and its key.
+def keyed_by(
+    request: Request,
+    key: str,
+    service: IdempotencyService,
+    project: str,
+    first: Callable[[], Awaitable[None]] | None = None,
+) -> Keyed:
+    """A request and its key; ``first`` is called before the work on it begins.
 
     Raises:
         InvalidQuery: that is no key.
@@ -92,7 +108,7 @@ def keyed_by(request: Request, key: str, service: IdempotencyService, project: s
         detail = f"expected 1 to {LONGEST_KEY} visible ASCII characters, without spaces"
         raise InvalidQuery.at(IDEMPOTENCY_KEY, "invalid_idempotency_key", detail)
     query = sorted(pair for pair in request.query_params.multi_items() if pair[0] not in _OF_THE_ANSWER)
-    keyed = Keyed(service, project, key, f"{request.method} {request.scope['path']} {query} ".encode())
+    keyed = Keyed(service, project, key, f"{request.method} {request.scope['path']} {query} ".encode(), first)
     request.scope["state"][_STATE] = keyed
     return keyed
 
