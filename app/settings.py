@@ -120,12 +120,14 @@ def _separated(value: Any) -> Any:
 def _retention(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    days = {}
+    days: dict[str, str] = {}
     for part in _separated(value):
-        project, _, number = part.partition("=")
-        if not is_project_name(project.strip()):
+        project, number = (each.strip() for each in part.partition("=")[::2])
+        if not is_project_name(project):
             raise ValueError(f"expected projects and days, such as fraud=90,churn=365, got {part!r}")
-        days[project.strip()] = number.strip()
+        if project in days:
+            raise ValueError(f"expected each project once, got {project} twice")
+        days[project] = number
     return days
 
 

@@ -155,11 +155,18 @@ def test_for_how_many_days_projects_keep_evaluations(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    "text", ["fraud", "fraud=", "fraud=0", "fraud=-1", "Fraud=5", "a b=5", "fraud=1.5", "fraud=40000"]
+    "text", ["fraud", "fraud=", "fraud=0", "fraud=-1", "Fraud=5", "a b=5", "fraud=1.5", "fraud=40000", "a=90,b=7,a=30"]
 )
 def test_what_is_no_retention_stops_the_start(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PREVAIL_RETENTION", text)
     with pytest.raises(ValidationError):
+        Settings()
+
+
+@pytest.mark.parametrize("text", ["often", "0/second", "100/second; 0/hour"])
+def test_what_is_no_rate_stops_the_start(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PREVAIL_KEY_RATE", text)
+    with pytest.raises(ValidationError, match="expected a rate"):
         Settings()
 
 
