@@ -60,7 +60,6 @@ from app.store.idempotency import keep_result, mark_values
 from app.store.lists import SearchScope, find_scope
 from app.store.names import Names, NameTable, Ref
 from app.store.samples import (
-    PackedSamples,
     add_report,
     add_samples,
     find_digests,
@@ -377,14 +376,16 @@ class PostgresEvaluationStore(PostgresInventory):
         self, project: str, records: Sequence[EvaluationRecord], rows: Sequence[Mapping[str, Any]], *, watched: bool
     ) -> None:
         """Write evaluations, their samples and what is told of them in a transaction of its own: groups do not wait."""
-        packed = [
-            None if record.samples is None else await asyncio.to_thread(pack_samples, record.samples)
+        packed = {
+            record.id: await asyncio.to_thread(pack_samples, record.samples)
             for record in records
-        ]
-        async with writing(self._engine, sum(one.size for one in packed if one is not None)) as connection:
-            for record, row, samples in zip(records, rows, packed, strict=True):
+            if record.samples is not None
+        }
+        async with writing(self._engine, sum(one.size for one in packed.values())) as connection:
+            await add_samples(connection, project, packed)
+            for record, row in zip(records, rows, strict=True):
                 await keep_result(connection, Kind.EVALUATION, record.id)
-                await add_whole(connection, project, record, row, samples)
+                await add_whole(connection, project, record, row)
                 await announce(connection, project, _happening(project, record))
                 if watched:
                     await look_at(connection, project, record.id)
@@ -516,15 +517,9 @@ class PostgresEvaluationStore(PostgresInventory):
 
 
 async def add_whole(
-    connection: AsyncConnection,
-    project: str,
-    record: EvaluationRecord,
-    row: Mapping[str, Any],
-    samples: PackedSamples | None,
+    connection: AsyncConnection, project: str, record: EvaluationRecord, row: Mapping[str, Any]
 ) -> None:
-    """Add an evaluation, its samples, and what was said of samples that are not saved."""
-    if samples is not None:
-        await add_samples(connection, project, record.id, samples)
+    """Add an evaluation, and what was said of samples that are not saved; those that are go before."""
     if record.part is not None:
         await add_report(connection, project, record.id, record.part)
     # The same statement as the writer's.

@@ -124,28 +124,32 @@ def pack_samples(samples: Samples) -> PackedSamples:
     return PackedSamples(columns, samples.fold_sizes)
 
 
-async def add_samples(connection: AsyncConnection, project: str, identifier: UUID, packed: PackedSamples) -> None:
-    """Write the samples of an evaluation; columns that are there already are only counted."""
-    distinct = {column.digest: column for column in packed.columns.values() if column is not None}
+async def add_samples(connection: AsyncConnection, project: str, packed: Mapping[UUID, PackedSamples]) -> None:
+    """Write the samples of some evaluations; columns that are there already are only counted."""
+    columns: dict[bytes, StoredColumn] = {}
+    links: Counter[bytes] = Counter()
+    for one in packed.values():
+        own = {column.digest: column for column in one.columns.values() if column is not None}
+        columns |= own
+        links.update(own.keys())
     # In one order for all, so that two writers never wait for each other.
-    for digest in sorted(distinct):
-        await _link(connection, project, distinct[digest])
-    digests = {name: None if column is None else column.digest for name, column in packed.columns.items()}
-    sizes = None if packed.fold_sizes is None else list(packed.fold_sizes)
-    row = {"project": project, "evaluation_id": identifier, "fold_sizes": sizes, **digests}
-    await connection.execute(insert(evaluation_samples).values(row))
+    for digest in sorted(columns):
+        await _link(connection, project, columns[digest], links[digest])
+    for identifier, one in packed.items():
+        digests = {name: None if column is None else column.digest for name, column in one.columns.items()}
+        sizes = None if one.fold_sizes is None else list(one.fold_sizes)
+        row = {"project": project, "evaluation_id": identifier, "fold_sizes": sizes, **digests}
+        await connection.execute(insert(evaluation_samples).values(row))
 
 
-async def _link(connection: AsyncConnection, project: str, column: StoredColumn) -> None:
+async def _link(connection: AsyncConnection, project: str, column: StoredColumn, number: int) -> None:
     here = same(sample_columns, project=project, digest=column.digest)
-    one_more = sample_columns.c.links + 1
-    known = await connection.execute(update(sample_columns).where(*here).values(links=one_more))
+    more = sample_columns.c.links + number
+    known = await connection.execute(update(sample_columns).where(*here).values(links=more))
     if known.rowcount == 0:
-        row = {"project": project, "digest": column.digest, "links": 1, "content": column.content}
+        row = {"project": project, "digest": column.digest, "links": number, "content": column.content}
         new = insert(sample_columns).values(row)
-        await connection.execute(
-            new.on_conflict_do_update(index_elements=["project", "digest"], set_={"links": one_more})
-        )
+        await connection.execute(new.on_conflict_do_update(index_elements=["project", "digest"], set_={"links": more}))
 
 
 async def add_report(connection: AsyncConnection, project: str, identifier: UUID, part: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from app.store.samples import (
     COLUMN_NAMES,
     PackedSamples,
     StoredColumn,
+    add_samples,
     find_digests,
     pack,
     read_reports,
@@ -124,17 +125,18 @@ class PostgresArchive(PostgresInventory):
             there = await ids_of(connection, project, [one.record.id for one in found])
         new = [one for one in found if one.record.id not in there]
         added = 0
-        # Those with samples one by one: columns are locked in one order within an evaluation only.
+        # Those with samples one by one: they can be large.
         for group in filter(None, ([one for one in new if not one.columns], *([one] for one in new if one.columns))):
             rows = [await row_of(self._names, project, one.record) for one in group]
-            packed = [await asyncio.to_thread(_packed, one, column) if one.columns else None for one in group]
-            async with writing(self._engine, sum(one.size for one in packed if one is not None)) as connection:
+            packed = {one.record.id: await asyncio.to_thread(_packed, one, column) for one in group if one.columns}
+            async with writing(self._engine, sum(one.size for one in packed.values())) as connection:
                 # Two imports of the same take turns.
                 await take_turn(connection, f"import {project}")
                 there = await ids_of(connection, project, [one.record.id for one in group])
-                for one, row, samples in zip(group, rows, packed, strict=True):
+                await add_samples(connection, project, {key: packed[key] for key in packed.keys() - there})
+                for one, row in zip(group, rows, strict=True):
                     if one.record.id not in there:
-                        await add_whole(connection, project, one.record, row, samples)
+                        await add_whole(connection, project, one.record, row)
                         added += 1
         return added
 

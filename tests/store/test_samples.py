@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.inputs.samples import Samples
+from app.store import samples as stored
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.samples import pack, unpack
 from app.store.tables import evaluation_samples, probability_reports, sample_columns
@@ -190,4 +191,30 @@ async def test_adding_and_deleting_at_once_loses_nothing(
     for record in second:
         assert_same(await store.read_samples(project, record.id), samples)
     await asyncio.gather(*(store.delete(project, record.id) for record in second))
+    assert await count(engine, project) == [0, 0, 0]
+
+
+async def test_those_who_keep_several_never_wait_for_each_other(
+    store: PostgresEvaluationStore,
+    project: str,
+    make_record: MakeRecord,
+    engine: AsyncEngine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original: Any = stored._link
+
+    async def slowly(*arguments: Any) -> None:
+        await original(*arguments)
+        await asyncio.sleep(0.05)
+
+    monkeypatch.setattr(stored, "_link", slowly)
+    first, second = make_samples(1), make_samples(2, truth=make_samples(1).truth)
+    kept = [[make_record(samples=one) for one in order] for order in ((first, second), (second, first))]
+    await asyncio.gather(*(store.add_all(project, records) for records in kept))
+    for records, order in zip(kept, ((first, second), (second, first)), strict=True):
+        for record, samples in zip(records, order, strict=True):
+            assert_same(await store.read_samples(project, record.id), samples)
+    for records in kept:
+        for record in records:
+            assert await store.delete(project, record.id)
     assert await count(engine, project) == [0, 0, 0]
