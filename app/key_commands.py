@@ -88,11 +88,14 @@ def run_at(url: str, key: str | None, chosen: argparse.Namespace) -> str:
                 answer = client.request(method, f"{url}/v1/keys{path}", **request)
             except httpx.HTTPError as error:
                 raise RefusedAtService(f"{url} does not answer: {error}") from error
-            if answer.is_error:
-                is_problem = answer.headers.get("content-type") == "application/problem+json"
-                said = answer.json()["detail"] if is_problem else answer.text[:500]
-                raise RefusedAtService(f"{url} answered {answer.status_code}: {said}")
-            return answer.json() if answer.content else None
+            try:
+                if answer.is_success:
+                    return answer.json() if answer.content else None
+            except ValueError:
+                raise RefusedAtService(f"{url} is no such service: it answered {answer.text[:100]!r}") from None
+            is_problem = answer.headers.get("content-type") == "application/problem+json"
+            said = answer.json()["detail"] if is_problem else answer.text[:500]
+            raise RefusedAtService(f"{url} answered {answer.status_code}: {said}")
 
         match chosen.task:
             case "create":

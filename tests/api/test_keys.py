@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from app.domain.errors import Faulty
 from app.domain.operations import KeyFacts, KeyMade
-from app.key_commands import add_key_arguments, run
+from app.key_commands import RefusedAtService, add_key_arguments, run, run_at
 from app.settings import Authentication, Settings
 from app.store.engine import create_engine
 from tests.api.answers import check_json, check_problem, check_shape, evaluation
@@ -117,6 +117,29 @@ def test_the_command_refuses_what_a_service_would(arguments: str, pointer: str) 
     with pytest.raises(Faulty) as refused:
         asyncio.run(run(parser.parse_args(arguments.split(" ")), nowhere))
     assert [fault.pointer for fault in refused.value.faults] == [pointer]
+
+
+@each(
+    ("answer", "said"),
+    [
+        (httpx.Response(301, headers={"Location": "https://prevail.example/"}), "http://prevail.example answered 301"),
+        (httpx.Response(200, text="<title>Log in</title>"), "http://prevail.example is no such service"),
+        (httpx.ConnectError("refused"), "http://prevail.example does not answer"),
+    ],
+)
+def test_what_is_no_answer_of_a_service_is_told_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, answer: httpx.Response | Exception, said: str
+) -> None:
+    def send(*_: object, **__: object) -> httpx.Response:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(httpx.Client, "request", send)
+    parser = argparse.ArgumentParser()
+    add_key_arguments(parser)
+    with pytest.raises(RefusedAtService, match=said):
+        run_at("http://prevail.example", None, parser.parse_args(["list"]))
 
 
 def test_a_rotated_key_has_another_secret(client: httpx.Client) -> None:
