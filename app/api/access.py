@@ -49,7 +49,7 @@ ADMINISTRATION: Final = frozenset(
     }
 )
 # They keep evaluations, with what was sent for them.
-STORING: Final = frozenset({"createEvaluation", "createEvaluations"})
+STORING: Final = frozenset({"createEvaluation", "createEvaluations", "mergeEvaluations"})
 
 
 @dataclass(frozen=True, slots=True)

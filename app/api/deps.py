@@ -250,7 +250,8 @@ class StrictRoute(NamedRoute):
             if CARRIED_OUT_BY not in state:
                 await self.admit(request, scope)
                 if method == "POST" and "project" in state:
-                    stores = state["stores"] = self.operation_id in STORING
+                    stores = self.operation_id in STORING and request.query_params.get("store") != "false"
+                    state["stores"] = stores
                     await request.app.state.services.quotas.check(state["project"], keeping=stores)
             if (key := key_of(request)) is not None:
                 asked = await context(request)

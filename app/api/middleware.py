@@ -44,9 +44,6 @@ from app.domain.members import rfc3339
 from app.domain.operations import Used
 from app.services.present import Tally, begin_tally
 
-_FIRST_ERROR = 400
-
-
 # Unpacked at once: a millisecond's work, after which others get their turn.
 _PIECE: Final = 256 * 1024
 _GZIP: Final = 16 + zlib.MAX_WBITS
@@ -603,9 +600,10 @@ class UsageCount(RequestSink):
         self._app = app
 
     def ended(self, facts: RequestFacts) -> None:
-        """Count a request, its body when it was taken to be kept."""
+        """Count a request; its body when something of it is kept, or will be by a job."""
         project = facts.state.get("project")
         if project is not None:
-            taken = facts.state.get("stores") and facts.status is not None and facts.status < _FIRST_ERROR
-            used = Used(facts.tally.evaluations, facts.received if taken else 0, facts.tally.compute)
+            kept = facts.tally.evaluations > 0 or facts.status == HTTPStatus.ACCEPTED
+            size = facts.received if kept and facts.state.get("stores") else 0
+            used = Used(facts.tally.evaluations, size, facts.tally.compute)
             self._app.state.services.quotas.note(project, used)

@@ -49,6 +49,10 @@ def test_evaluations_of_a_day_are_limited_over_restarts(database_url: str) -> No
         assert reply.headers["RateLimit-Policy"].endswith("q=4;w=86400")
         # What keeps no evaluation goes on, and so do others.
         assert client.post("/v1/metrics/compute", json={"input": body["input"]}).status_code == 200
+        assert client.post("/v1/evaluations", params={"store": False}, json=body).status_code == 200
+        two = [one["id"] for one in client.get("/v1/evaluations", params={"limit": 2}).json()["items"]]
+        merged = client.post("/v1/evaluations/merge", json={"evaluations": two})
+        check_problem(merged, 429, "project_quota_used_up")
         assert len(client.get("/v1/evaluations").json()["items"]) == 4
         with client_of(url, "others") as other:
             assert other.post("/v1/evaluations", json=body).status_code == 201
@@ -89,3 +93,18 @@ def test_without_limits_use_is_counted_all_the_same(client: httpx.Client) -> Non
     before = client.get("/v1/usage").json()["evaluations"]["used"]
     assert client.post("/v1/evaluations", json=evaluation()).status_code == 201
     assert client.get("/v1/usage").json()["evaluations"] == {"used": before + 1, "limit": None}
+
+
+def test_bytes_are_those_of_what_is_kept(client: httpx.Client) -> None:
+    def used() -> int:
+        return int(client.get("/v1/usage").json()["bytes"]["used"])
+
+    before, key = used(), {"Idempotency-Key": "once"}
+    made = client.post("/v1/evaluations", json=evaluation(), headers=key)
+    kept = used()
+    assert kept - before == int(made.request.headers["content-length"])
+    again = client.post("/v1/evaluations", json=evaluation(), headers=key)
+    assert again.headers["idempotent-replayed"] == "true"
+    assert client.post("/v1/evaluations?store=false", json=evaluation()).status_code == 200
+    assert client.post("/v1/evaluations/batch", json={"evaluations": [{}]}).status_code == 207
+    assert used() == kept
