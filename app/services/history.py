@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from app.domain.errors import IncomparableRuns, InvalidExpression, NotFound, OutOfReach
 from app.domain.evaluation import AlikeEvaluations, DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_list
-from app.domain.identifiers import new_id
+from app.domain.identifiers import id_at, new_id
 from app.domain.inputs.content import MERGED_FACT, Content
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.samples import Samples, in_order, joined
@@ -395,8 +395,8 @@ class ChangeWatch:
         name = EvaluationName.of(record)
         happening = WebhookEvent(
             event=Event.MODEL_CHANGED,
-            # Not that of the evaluation, by which the same webhook may have been told that it was made.
-            id=uuid5(record.id, Event.MODEL_CHANGED),
+            # Not that of the evaluation, by which the same webhook may have been told that it was made; of its moment.
+            id=id_at(record.created_at, uuid5(record.id, Event.MODEL_CHANGED)),
             at=record.created_at,
             text=f"{run_title(as_json(name))}: {held.change.message}",
             data={"project": project, "evaluation": name, "change": held.change},

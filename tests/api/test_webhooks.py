@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
 import standardwebhooks
 from pydantic import SecretStr
 
+from app.domain.identifiers import time_of
 from app.domain.operations import Delivery, DeliveryRetry, WebhookFacts, WebhookPut
 from app.settings import Authentication, Settings
 from tests.api.answers import Json, check_problem, check_shape, evaluation
@@ -135,7 +137,9 @@ def test_a_change_of_a_model_is_told_at_the_evaluation_where_it_is_claimed(
     wait_for(lambda: len(receiver.told) == len(kept) + 1)
     said = [(headers["webhook-id"], json.loads(body)) for headers, body in receiver.told]
     assert len({one for one, _ in said}) == len(said)
-    ((_, told),) = [one for one in said if one[1]["type"] == "model.changed"]
+    ((identifier, told),) = [one for one in said if one[1]["type"] == "model.changed"]
+    # Of the same moment: by it deliveries are listed.
+    assert time_of(UUID(identifier)) == time_of(UUID(change["claimed_at"]))
     assert told["data"]["evaluation"]["id"] == change["claimed_at"]
     assert told["data"]["change"] == change
     assert told["text"].startswith("worse")
