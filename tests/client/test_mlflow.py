@@ -192,6 +192,15 @@ def test_a_model_is_asked_for_probabilities_and_a_gate_that_fails_raises(
     assert kept.tags["prevail.verdict"] == "fail"
 
 
+@pytest.mark.parametrize("alone", [{"version": 3}, {"baseline": "tumor-rf:1"}])
+def test_what_nothing_is_done_with_is_refused(alone: dict[str, Any]) -> None:
+    from prevail.mlflow.evaluator import PrevailEvaluator
+
+    evaluator = PrevailEvaluator()
+    with pytest.raises(prevail.InvalidInput, match=f"{next(iter(alone))} is that of a"):
+        evaluator.evaluate(model_type="classifier", dataset=None, run_id="r", evaluator_config=alone)
+
+
 def test_the_page(registry: MlflowClient, pv: prevail.Client) -> None:
     from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry
     from prevail.mlflow.evaluator import PrevailEvaluator

@@ -59,6 +59,9 @@ class PrevailEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow leaves i
         unknown = sorted(key for key in config if key not in _KNOWN and not key.startswith("_"))
         if unknown:
             raise InvalidInput(f"evaluator_config: {', '.join(unknown)} is none of {', '.join(sorted(_KNOWN))}")
+        for key, whose in (("version", "model"), ("baseline", "gate")):
+            if config.get(key) is not None and config.get(whose) is None:
+                raise InvalidInput(f"evaluator_config: {key} is that of a {whose}, and none is named", code="missing")
         given = predictions if predictions is not None else dataset.predictions_data
         if (given is None and model is None) or dataset.labels_data is None:
             raise InvalidInput("expected a model or predictions, and targets", code="missing")
