@@ -167,8 +167,12 @@ async def test_only_the_last_one_that_began_is_heard(jobs: PostgresJobStore, pro
 
 async def test_what_is_put_back_in_order_is_not_lost(jobs: PostgresJobStore, project: str) -> None:
     identifier = await add(jobs, project)
-    await jobs.put_back(await begin(jobs, project, identifier))
-    assert (await read(jobs, project, identifier)).status is JobStatus.QUEUED
+    first = await begin(jobs, project, identifier)
+    await jobs.note_progress(first, 0.4)
+    await jobs.put_back(first)
+    job = await read(jobs, project, identifier)
+    # Also for good, where it is cancelled now: what was done until then stays.
+    assert (job.status, job.progress) == (JobStatus.QUEUED, 0.4)
     task = await begin(jobs, project, identifier)
     assert (task.run, task.lost) == (2, 0)
     await jobs.put_back(task, lost=True)
