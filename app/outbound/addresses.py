@@ -5,12 +5,14 @@ connection is made to, each time.
 """
 
 import asyncio
+import re
 import socket
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
 # Gateways between the two kinds of addresses have the other one in the last four bytes (RFC 6052, RFC 8215).
 _TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_LABEL: Final = re.compile(r"[a-z0-9_-]{1,63}")
 
 
 class AddressRefused(Exception):
@@ -43,7 +45,7 @@ def can_be_reached(host: str, *, private: bool) -> bool:
     except (OSError, ValueError):
         labels = name.split(".")
         never = {"invalid"} if private else {"invalid", "localhost"}
-        return ":" not in host and all(0 < len(label) < 64 for label in labels) and labels[-1] not in never
+        return all(map(_LABEL.fullmatch, labels)) and labels[-1] not in never
     return not address.is_multicast and (private or is_public(address))
 
 

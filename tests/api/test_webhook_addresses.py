@@ -35,7 +35,7 @@ def test_what_can_never_be_reached_is_refused_when_it_is_put(client: httpx.Clien
 def test_with_private_addresses_names_have_to_be_some() -> None:
     for host in ("127.0.0.1", "localhost", "::1", "10.0.0.1", "hooks", "hooks_1.corp"):
         assert can_be_reached(host, private=True), host
-    for host in ("hooks.invalid", "a..b", "224.0.0.1", "ff02::1", ""):
+    for host in ("hooks.invalid", "a..b", "224.0.0.1", "ff02::1", "::1::", "", "hooks|", 'a"b.example', "{x}"):
         assert not can_be_reached(host, private=True), host
 
 
