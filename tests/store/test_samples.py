@@ -194,6 +194,19 @@ async def test_adding_and_deleting_at_once_loses_nothing(
     assert await count(engine, project) == [0, 0, 0]
 
 
+async def test_a_column_that_one_evaluation_has_twice_goes_with_the_last_of_all(
+    store: PostgresEvaluationStore, project: str, make_record: MakeRecord, engine: AsyncEngine
+) -> None:
+    truth = make_samples().truth
+    perfect = make_samples(predicted=truth)
+    first, second = make_record(samples=perfect), make_record(samples=perfect)
+    await store.add_all(project, [first, second])
+    assert await store.delete(project, first.id)
+    assert_same(await store.read_samples(project, second.id), perfect)
+    assert await store.delete(project, second.id)
+    assert await count(engine, project) == [0, 0, 0]
+
+
 async def test_those_who_keep_several_never_wait_for_each_other(
     store: PostgresEvaluationStore,
     project: str,
