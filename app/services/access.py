@@ -379,7 +379,7 @@ class KeyService:
 
 
 def is_rate(text: str) -> bool:
-    """Does it say how often, such as `100/second; 10000/hour`, and never not at all?"""
+    """Does it say how often, at least once, such as `100/second; 10000/hour`?"""
     try:
         return all(item.amount > 0 for item in parse_many(text))
     except ValueError:

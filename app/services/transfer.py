@@ -200,6 +200,7 @@ VERSION: Final = 2
 _WHOLE_TABLES: Final = 1
 MANIFEST: Final = "manifest.json"
 EVALUATIONS: Final = "evaluations"
+_UNFINISHED: Final = ".unfinished"
 
 
 class TransferError(DomainError):
@@ -287,7 +288,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 def _unfinished(path: Path) -> Path:
     """The name of a file until it is whole."""
-    return path.with_name(f"{path.name}.unfinished")
+    return path.with_name(path.name + _UNFINISHED)
 
 
 def publish(path: Path) -> None:
@@ -474,7 +475,7 @@ class Exporter:
         manifest = await self._begin(project, folder)
         if manifest.complete:
             return manifest
-        for unfinished in folder.glob("*.unfinished"):
+        for unfinished in folder.glob(f"*{_UNFINISHED}"):
             unfinished.unlink()
         samples = [folder / part.samples for part in manifest.parts if part.samples is not None]
         written = {digest for path in samples for digest, _ in digests_in(path)}
@@ -491,7 +492,7 @@ class Exporter:
         folder.mkdir(parents=True, exist_ok=True)
         manifest = read_manifest(folder)
         if manifest is None:
-            if any(folder.iterdir()):
+            if any(path.suffix != _UNFINISHED for path in folder.iterdir()):
                 raise TransferError(f"expected a folder that is empty or has an export, {folder} has something else")
             manifest = Manifest(project, await self.archive.newest(project), datetime.now(UTC).isoformat())
             write_manifest(folder, manifest)
@@ -522,6 +523,7 @@ class Exporter:
                 content += b"".join(lines)
                 rows, place = rows + len(lines), last
         if not rows:
+            _unfinished(samples).unlink(missing_ok=True)
             return
         part = FilePart(kind, path.name, rows, place, sha256(content).hexdigest())
         if columns.size:

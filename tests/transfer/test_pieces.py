@@ -166,6 +166,22 @@ async def test_an_export_that_broke_off_goes_on(
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+async def test_an_export_that_broke_off_at_once_goes_on(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Path) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transfer, "publish", full)
+        with pytest.raises(OSError, match="no space"):
+            await Exporter(PostgresArchive(engine)).export(project, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json.unfinished"]
+    found = await Exporter(PostgresArchive(engine)).export(project, tmp_path)
+    assert found.rows(EVALUATIONS) == len(records)
+    assert not [*tmp_path.glob("*.unfinished")]
+
+
 async def test_a_column_is_exported_once(
     engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path
 ) -> None:

@@ -95,7 +95,7 @@ def keyed_by(
     key: str,
     service: IdempotencyService,
     project: str,
-    first: Callable[[], Awaitable[None]] | None = None,
+    first: Callable[[], Awaitable[None]] | None,
 ) -> Keyed:
     """A request and its key; ``first`` is called before the work on it begins.
 
