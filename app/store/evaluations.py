@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Any, Final
 from uuid import UUID
@@ -229,11 +230,16 @@ class PostgresInventory(OnEngine):
         self._names = Names(engine)
 
     async def _found(
-        self, project: str, query: EvaluationQuery, statement: Callable[[SearchScope], Select[Any]]
+        self,
+        project: str,
+        query: EvaluationQuery,
+        statement: Callable[[SearchScope], Select[Any]],
+        *,
+        removing: bool = False,
     ) -> Sequence[Row[Any]]:
         """Return the rows of a statement about what the names in a query stand for, which may be nothing."""
         async with reading(self._engine) as connection:
-            scope = await find_scope(connection, self._names, project, query)
+            scope = await find_scope(connection, self._names, project, query, removing=removing)
             return () if scope is None else await _fetch(connection, statement(scope))
 
     async def _records(
@@ -265,16 +271,17 @@ class PostgresInventory(OnEngine):
         )
 
     async def count(self, project: str, query: EvaluationQuery) -> int:
-        found = await self._found(project, query, lambda scope: lists.select_count(scope, query))
+        found = await self._found(project, query, lambda scope: lists.select_count(scope, query), removing=True)
         return found[0][0] if found else 0
 
     async def newest(self, project: str, query: EvaluationQuery = EVERYTHING) -> UUID | None:
-        found = await self._found(project, query, lambda scope: lists.select_ids(scope, query, 1, descending=True))
+        last = partial(lists.select_ids, query=query, limit=1, descending=True)
+        found = await self._found(project, query, last, removing=True)
         return found[0].id if found else None
 
     async def remove_some(self, project: str, query: EvaluationQuery) -> int:
         async with writing(self._engine) as connection:
-            scope = await find_scope(connection, self._names, project, query)
+            scope = await find_scope(connection, self._names, project, query, removing=True)
             if scope is None:
                 return 0
             # Two that remove the same take turns, so that they never wait for each other's rows.

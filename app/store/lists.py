@@ -89,9 +89,13 @@ class SearchScope:
 
 
 async def find_scope(
-    connection: AsyncConnection, names: Names, project: str, query: EvaluationQuery
+    connection: AsyncConnection, names: Names, project: str, query: EvaluationQuery, *, removing: bool = False
 ) -> SearchScope | None:
-    """Return the ids that the names in a query stand for, or None when a name stands for nothing."""
+    """Return the ids that the names in a query stand for, or None when a name stands for nothing.
+
+    A name that no evaluation has any more hides no version, ``name:version``. Not so when ``removing``: that goes on
+    until nothing is left, and would go on with the version.
+    """
     model_ids: Sequence[int] | None = None
     dataset_ids: Sequence[int] | None = None
     model_name_id: int | None = None
@@ -99,9 +103,10 @@ async def find_scope(
         wanted = names.models.select_ids(project, name=query.model, version=query.model_version)
         model_ids = await _fetch_ids(connection, wanted)
     elif query.model is not None:
-        # Names are never removed: one that no evaluation has any more hides no version.
-        used = select(evaluations.c.id).where(evaluations.c.model_name_id == model_names.c.id)
-        wanted = names.model_names.select_ids(project, name=query.model).where(used.exists())
+        wanted = names.model_names.select_ids(project, name=query.model)
+        if not removing:
+            used = select(evaluations.c.id).where(evaluations.c.model_name_id == model_names.c.id)
+            wanted = wanted.where(used.exists())
         model_name_id = await connection.scalar(wanted)
         name, colon, version = query.model.rpartition(":")
         if model_name_id is None and not colon:

@@ -70,6 +70,18 @@ def test_a_name_with_a_colon_that_was_removed_hides_no_version(client: httpx.Cli
     assert client.get("/v1/evaluations/latest", params={"model": "b:1"}).json()["id"] == meant
 
 
+@pytest.mark.parametrize("address", ["/v1/evaluations?model=c:1", "/v1/models/c:1"])
+def test_what_is_removed_by_a_name_is_never_a_version(client: httpx.Client, address: str) -> None:
+    """Neither when all of that name are gone, nor when it is asked for again."""
+    meant = create(client, evaluation(dataset="colons") | {"model": {"name": "c", "version": "1"}})["id"]
+    create(client, evaluation(model="c:1", dataset="colons"))
+    assert client.delete(address).json() == {"dry_run": False, "n_evaluations": 1}
+    for dry_run in ("true", "false"):
+        again = client.delete(address, params={"dry_run": dry_run} | dict(httpx.URL(address).params))
+        assert again.status_code == 404 or again.json()["n_evaluations"] == 0
+    assert client.delete(f"/v1/evaluations/{meant}").status_code == 204
+
+
 def test_the_latest_has_an_address(client: httpx.Client) -> None:
     create(client, evaluation(model="late", dataset="latest"))
     second = create(client, evaluation(model="late", dataset="latest"))
