@@ -1,7 +1,7 @@
 """Exports and imports that break off, files that are damaged, values that do not follow."""
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -44,8 +44,8 @@ from app.services.transfer import (
     write_evaluation,
     write_manifest,
 )
-from app.store import transfer as rows_of
 from app.store.evaluations import PostgresEvaluationStore
+from app.store.samples import find_digests
 from app.store.tables import evaluation_samples, evaluations, sample_columns
 from app.store.transfer import PostgresArchive
 from app.store.writer import EvaluationWriter
@@ -258,46 +258,41 @@ async def test_what_comes_while_it_is_exported_is_no_part_of_it(
     await store._writer.close()
 
 
-@pytest.mark.parametrize("between", ["columns", "find_digests"])
-async def test_what_is_removed_while_it_is_exported_does_no_harm(
-    engine: AsyncEngine,
-    project: str,
-    records: list[EvaluationRecord],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    between: str,
+async def test_what_is_removed_before_its_columns_are_read_does_no_harm(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord], tmp_path: Path
 ) -> None:
     store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
     archive: Any = PostgresArchive(engine)
-    # Its samples are its own; of what it shares with others nothing goes.
-    removed = records[1].id
-    of, original = (archive, archive.columns) if between == "columns" else (rows_of, rows_of.find_digests)
+    original, removed = archive.columns, iter([records[1], records[4]])
 
-    def columns_meanwhile(*arguments: Any) -> Any:
-        async def removed_before() -> Any:
-            await store.delete(project, removed)
-            async for group in original(*arguments):
-                yield group
+    async def columns_meanwhile(*arguments: Any) -> AsyncIterator[Any]:
+        gone = next(removed, None)
+        if gone is not None:
+            await store.delete(project, gone.id)
+        async for group in original(*arguments):
+            yield group
 
-        return removed_before()
+    archive.columns = columns_meanwhile
+    told: list[Discrepancy] = []
+    await Checker(archive, recompute).check(project, told.append)
+    assert told == []
+    await Exporter(archive).export(project, tmp_path)
+    added = await Importer(PostgresArchive(engine)).bring_in(tmp_path, f"{project}-2")
+    assert added[EVALUATIONS] == len(records) - 2
+
+
+async def test_what_is_removed_while_it_is_read_is_whole(
+    engine: AsyncEngine, project: str, records: list[EvaluationRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PostgresEvaluationStore(engine, EvaluationWriter(engine))
 
     async def digests_meanwhile(*arguments: Any) -> Any:
-        await store.delete(project, removed)
-        return await original(*arguments)
+        await store.delete(project, records[1].id)
+        return await find_digests(*arguments)
 
-    monkeypatch.setattr(of, between, columns_meanwhile if between == "columns" else digests_meanwhile)
-    told: list[Discrepancy] = []
-    if between == "columns":
-        await Checker(archive, recompute).check(project, told.append)
-    await Exporter(archive).export(project, tmp_path)
-    monkeypatch.undo()
-    assert told == []
-    other = f"{project}-2"
-    added = await Importer(PostgresArchive(engine)).bring_in(tmp_path, other)
-    assert len(records) - added[EVALUATIONS] <= 1
-    kept = await store.read_outputs(other, [record.id for record in records])
-    there = await store.get_many(other, [record.id for record in records])
-    assert kept.keys() == {one.id for one in records if one.samples is not None and one.id in there}
+    monkeypatch.setattr("app.store.transfer.find_digests", digests_meanwhile)
+    found = await PostgresArchive(engine).evaluations(project, UUID(int=0), records[1].id, 10)
+    assert [(one.record.id, bool(one.columns)) for one in found] == [(records[0].id, False), (records[1].id, True)]
 
 
 async def test_what_cannot_be_imported_is_not_exported(
