@@ -46,6 +46,7 @@ def check_document(answer: Json) -> Document:
     """Return the document of a check, which is given as it is answered in JSON."""
     gate, verdict, results = answer["gate"], answer["verdict"], answer["results"]
     ordered = sorted(results, key=lambda one: _ORDER.index(one["verdict"]))
+    keys = [one["rule"]["metric"] for one in results if "metric" in one["rule"]]
     differences = " Differences are candidate less baseline." if answer.get("baseline") is not None else ""
     return Document(
         title=("gate ", Name(gate["name"]), f", version {gate['version']}"),
@@ -57,7 +58,7 @@ def check_document(answer: Json) -> Document:
         opening=[
             Said("result", _summary(results), PAGE),
             *(
-                Said(one["severity"], naming(one["message"], one.get("metrics") or ()))
+                Said(one["severity"], naming(one["message"], {*keys, *(one.get("metrics") or ())}))
                 for one in answer.get("findings") or ()
             ),
         ],

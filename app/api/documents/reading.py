@@ -139,7 +139,11 @@ def class_word(answer: Json, count: int = 1) -> str:
 
 def overall(answer: Json) -> dict[str, float | None]:
     """Return the overall metrics of an evaluation."""
-    groups = answer["metrics"]
+    return here(answer["metrics"])
+
+
+def here(groups: Json) -> dict[str, float | None]:
+    """Return the metrics of an evaluation or of a class as they are in this data, not at equal prevalence."""
     return {**groups["prevalence_insensitive"], **groups["prevalence_sensitive"]}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.api.documents.document import Json
-from app.api.documents.reading import precision_of, recalls_of
+from app.api.documents.reading import here, precision_of, recalls_of
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import BROAD, DASHES, SQUARE, STROKES, Row, called, sentences
@@ -92,7 +92,7 @@ def point_of(given: FigureData, run: Run) -> tuple[float, float]:
     report = run.report
     labels = report["input"]["labels"]
     label = labels[class_of(given, run)]
-    values = {key: value for group in report["per_class"][label].values() for key, value in group.items()}
+    values = here(report["per_class"][label])
     tpr, tnr = values.get(RECALL), values.get(SPECIFICITY)
     if tpr is None or tnr is None:
         raise NoFigure(f"class {called(label)} has no recall, or no specificity, and so no point in this plane")

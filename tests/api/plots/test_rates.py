@@ -79,6 +79,12 @@ def test_surfaces_are_the_means_and_have_the_run(client: httpx.Client, four: str
                 assert mean(row["x"], row["y"]) == pytest.approx(level, abs=1e-12)
 
 
+def test_of_several_classes_the_point_is_that_of_this_data(client: httpx.Client, four: str) -> None:
+    """Specificity moves with the mix of the other classes: that at equal prevalence, 0.72 / 0.75, is another."""
+    (point,) = layer(read(client, four, "isocurves", **{"class": "A"}), "runs")["data"]["values"]
+    assert (point["x"], point["y"]) == (pytest.approx(40 / 1200), 1.0)
+
+
 def test_the_spread_of_gps_is_largest_where_the_paper_says(client: httpx.Client, four: str) -> None:
     """Martín De Diego et al. (2022), eq. 11 and Property 4: 1 / (2 sqrt 2) at 1/p of 3 and 1."""
     specification = read(client, four, "gps_spread", **{"class": "D"})
