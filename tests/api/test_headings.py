@@ -10,7 +10,9 @@ from app.api.documents.document import Words
 
 def report(matrix: list[list[float]], content: str = "counts", positive: str | None = None) -> dict[str, Any]:
     labels = [chr(ord("a") + place) for place in range(len(matrix))]
-    recalls = {label: row[place] / sum(row) for place, (label, row) in enumerate(zip(labels, matrix, strict=True))}
+    recalls = {
+        label: row[place] / sum(row) for place, (label, row) in enumerate(zip(labels, matrix, strict=True)) if sum(row)
+    }
     weakest = min(recalls, key=recalls.__getitem__)
     return {
         "input": {"labels": labels, "confusion_matrix": matrix, "content": content, "positive": positive},
@@ -39,6 +41,8 @@ def said(words: Words) -> str:
         (report([[5, 5, 0], [5, 5, 0], [0, 0, 10]]), "a is taken for b in all of its 5 misses", ""),
         (report([[0.9, 0.1], [0.4, 0.6]], "rates"), "", "b is recognised least often: 0.600"),
         (report([[9.5, 1], [4, 6]], "weights"), "", "b is recognised least often: 0.600"),
+        (report([[0, 0], [4, 6]], positive="b"), "4 of 10 b are missed", ""),
+        (report([[90, 10], [0, 0]], positive="b"), "10 of 100 a are taken for b", ""),
     ],
 )  # fmt: skip
 def test_mistakes_and_classes(answer: dict[str, Any], matrix: str, classes: str) -> None:
@@ -63,6 +67,8 @@ def test_what_moves_most() -> None:
     answer["input"]["kind"] = "confusion_matrix"
     asked = (["accuracy", "f1", "mcc"], "if equal")
     assert headings.of_metrics(answer, *asked) == "F1 moves most with prevalence: 0.80 here, and 0.500 if equal"
+    answer["intervals_at_balanced_prevalence"] = {"f1": {"low": 0.31, "high": 0.62}}
+    assert headings.of_metrics(answer, *asked) == "F1 moves most with prevalence: 0.80 here, and 0.50 if equal"
     answer["metrics"]["at_balanced_prevalence"]["f1"] = 0.79
     assert headings.of_metrics(answer, *asked) == "Accuracy moves most with prevalence: 0.900 here, and 0.850 if equal"
     answer["metrics"]["at_balanced_prevalence"]["accuracy"] = 0.89
@@ -102,7 +108,7 @@ def test_the_verdict_of_a_rare_positive_is_in_counts() -> None:
             "confusion_matrix": [[tn, fp], [fn, tp]],
         }
         first = {"accuracy": {"value": (tp + tn) / given["n_samples"], "low": None, "high": None}}
-        return evaluation._verdict({"input": given, "findings": [], "headline": {"metrics": first}})
+        return evaluation._verdict({"input": given, "findings": [], "headline": {"metrics": first}, "per_class": {}})
 
     assert verdict(122, 26, 55, 7597) == (
         "fraud: 122 of 148 cases are caught and 26 missed; 55 of its 177 alerts are false."

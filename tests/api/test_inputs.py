@@ -259,6 +259,12 @@ def test_one_fold_has_no_deviation(client: httpx.Client) -> None:
     assert answer["folds"]["accuracy"] == {"mean": 0.85, "sd": None, "cv": None, "values": [0.85]}
 
 
+def test_equal_folds_have_no_deviation(client: httpx.Client) -> None:
+    """The mean of three times 0.8 in doubles is another number."""
+    answer = compute(client, {"kind": "folds", "folds": [fold([[8, 2], [2, 8]])] * 3})
+    assert answer["folds"]["accuracy"] == {"mean": 0.8, "sd": 0.0, "cv": 0.0, "values": [0.8] * 3}
+
+
 def test_a_fold_without_a_value_leaves_no_mean(client: httpx.Client) -> None:
     """A mean over the other folds would be a mean of something else."""
     answer = compute(client, {"kind": "folds", "folds": [fold([[8, 2], [1, 9]]), fold([[8, 2], [0, 0]])]})

@@ -413,6 +413,16 @@ def test_scores_of_classes_in_digits_read_as_sentences(web: httpx.Client) -> Non
     assert " and a threshold of 0.8, " in web.get(f"{path}/simulator").text
 
 
+def test_what_is_not_all_or_none_never_reads_as_it(web: httpx.Client) -> None:
+    """Of 4,000 cases one is missed, and where the class is rare nearly all alerts are false."""
+    source = {"kind": "confusion_matrix", "labels": ["fine", "ill"], "matrix": [[9000, 1000], [1, 3999]]}
+    kept = web.post("/v1/evaluations", json={"input": source, "model": {"name": "m"}, "dataset": {"name": "rare"}})
+    page = check_page(web.get(f"/ui/evaluations/{kept.json()['id']}/simulator", params={"share": "0.0001"}))
+    said = " ".join(page.text.split())
+    assert "more than 99 of 100 alerts are false and more than 99 of 100 cases are caught" in said
+    assert "Missed per 1,000 <0.01" in said
+
+
 def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:
     """What is said of one is what the leaderboard, the last check and the runs say; runs can be ticked."""
     parts = [attributes["data-part"] for tag, attributes in pages["runs"].elements if attributes.get("data-part")]
@@ -436,6 +446,20 @@ def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages
     assert "3 of 6 rules fail" in text
     assert "of 100 D it misses 31 instead of 84" in text
     assert "Weakest class" not in check_page(web.get("/ui?dataset=genes")).text
+
+
+def test_a_dataset_whose_runs_have_no_value_has_no_best_run(web: httpx.Client) -> None:
+    """Of decisions that are no classes there is no recall."""
+    source = {"kind": "confusion_matrix", "labels": ["well", "ill"], "decisions": ["wait", "test", "treat"]}
+    source["matrix"] = [[7, 2, 1], [1, 3, 6]]
+    for version in ("1", "2"):
+        body = {"input": source, "model": {"name": "triage", "version": version}, "dataset": {"name": "triage"}}
+        assert web.post("/v1/evaluations", json=body).status_code == 201
+    page = check_page(web.get("/ui?dataset=triage"))
+    said = " ".join(page.text.split())
+    assert "The newest run" in said
+    assert "Compare the best" not in said
+    assert "The best run" not in said
 
 
 def test_misses_of_a_class_are_held_against_those_of_as_many_cases() -> None:

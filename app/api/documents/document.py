@@ -182,14 +182,17 @@ class Table:
     only: frozenset[Medium] = ALL
 
     def within(self, medium: Medium, most: int | None = None) -> tuple["Table", "Table"]:
-        """Return what a format has of it: the columns with content, and the first rows apart from the others."""
+        """Return what a format has of it: the columns with content, and the first rows apart from the others. One row
+        alone takes no more room than the line that would count it.
+        """
         rows = [row for group in self.groups for row in group.rows]
         kept = [
             place
             for place, column in enumerate(self.columns)
             if medium in column.only and not all(_is_empty(row[place]) for row in rows)
         ]
-        first, others, room = list[Group](), list[Group](), len(rows) if most is None else most
+        room = len(rows) if most is None or len(rows) == most + 1 else most
+        first, others = list[Group](), list[Group]()
         for group in self.groups:
             cells = [[row[place] for place in kept] for row in group.rows]
             first += [replace(group, rows=cells[:room])] if cells[:room] else []

@@ -33,6 +33,7 @@ from app.api.documents.reading import (
     class_word,
     ends_of,
     has_classes,
+    here,
     key_of,
     level_of,
     metric_sentence,
@@ -78,7 +79,7 @@ def evaluation_document(answer: Json) -> Document:
         Said(one["severity"], naming(one["message"], keys), SHORT if one is hidden else ALL)
         for one in by_severity(said_once(answer["findings"]))
     ]
-    balanced = bool(answer["metrics"].get(_BALANCED))
+    balanced = _have_twins([answer["metrics"]])
     model, data = run_name(answer.get("model")), dataset_name(answer.get("dataset"), version=True)
     part = answer["input"].get("slice")
     return Document(
@@ -128,6 +129,11 @@ def _balanced(answer: Json) -> str:
     return EQUALLY_FREQUENT if units is None else units.balanced
 
 
+def _have_twins(each: Iterable[Json]) -> bool:
+    """Return whether any of these metrics has a value at equal class prevalence."""
+    return any(value is not None for groups in each for value in groups.get(_BALANCED, {}).values())
+
+
 def facts_of(answer: Json) -> Iterator[tuple[str, Cell]]:
     """Yield the size and kind of its data, and its tags: a name, where a page needs one, and what it is."""
     given = answer["input"]
@@ -156,9 +162,9 @@ def _hidden(answer: Json) -> Json | None:
 
 
 def _by_use(answer: Json) -> list[str]:
-    """Return the headline; of a kind without classes what runs are ranked by, at its usual k, comes first."""
+    """Return the headline; of a kind with a measure of its own what runs are ranked by, at its usual k, comes first."""
     units = KINDS[answer["input"]["kind"]].units
-    ranked = [] if units is None or has_classes(answer) else [metric.key for metric in units.ranked]
+    ranked = [] if units is None else [metric.key for metric in units.ranked]
     places = {key: place for place, key in enumerate(ranked)}
     return sorted(answer["headline"]["metrics"], key=lambda one: places.get(one.partition("(")[0], len(places)))
 
@@ -181,8 +187,8 @@ def _verdict(answer: Json) -> str:
     one = answer["headline"]["metrics"][key]
     value = ON_PAGES.said(one["value"], one["low"], one["high"])
     said = f"{titled(key, task_in(answer))} " + ("has no value." if one["value"] is None else f"is {value}.")
-    weakest = answer["headline"].get("weakest_class")
-    if weakest is not None:
+    if headings.of_classes(answer):
+        weakest = answer["headline"]["weakest_class"]
         said += f" The lowest recall is that of {class_word(answer)} {weakest['label']}: "
         said += f"{headings.cases_found(answer) or ON_PAGES.value(weakest[RECALL])}."
     return said
@@ -304,6 +310,8 @@ def _classes(answer: Json, interval: str) -> list[Section]:
     """Return the classes, the lowest recall first, and the matrix: what says more comes first."""
     if not has_classes(answer):
         return []
+    if not recalls_of(answer):
+        return [_of_items(answer, interval)]
     counts, labels = answer["input"].get("confusion_matrix"), list(answer["input"]["labels"])
     one, many = class_word(answer), class_word(answer, 2)
     recalls, order = recalls_of(answer), weakest_classes(answer)
@@ -333,9 +341,9 @@ def _classes(answer: Json, interval: str) -> list[Section]:
         "classes",
         many.capitalize(),
         [table],
-        "Lowest recall first. Recall does not move with prevalence; precision and F1 do, and ◆ is their value at equal "
-        f"prevalence. Each interval is that of its {one} alone, chosen beforehand; the lowest of all recalls has a "
-        "higher upper limit.",
+        "Lowest recall first. Recall does not move with prevalence; precision and F1 do"
+        f"{', and ◆ is their value at equal prevalence' if _have_twins(answer['per_class'].values()) else ''}. Each "
+        f"interval is that of its {one} alone, chosen beforehand; the lowest of all recalls has a higher upper limit.",
         headings.of_classes(answer),
     )
     if counts is None:
@@ -345,6 +353,22 @@ def _classes(answer: Json, interval: str) -> list[Section]:
     mistakes = _mistakes(labels, counts, PAGE if few else TEXT | PAGE)
     confused = Section("matrix", "Confusion matrix", [matrix, mistakes], says=headings.of_matrix(answer))
     return [confused, classes] if few else [classes, confused]
+
+
+def _of_items(answer: Json, interval: str) -> Section:
+    """Return the classes of items, which have no recall, by their own metrics, the lowest of the first one first."""
+    values = {label: here(groups) for label, groups in answer["per_class"].items()}
+    first, *_ = keys = list(next(iter(values.values())))
+    rows: list[list[Cell]] = [
+        [
+            (Name(label),),
+            *(Estimate(each[key], *ends_of(answer, f"{key}@{write_label(label)}"), moves=False) for key in keys),
+        ]
+        for label, each in sorted(values.items(), key=lambda one: (one[1][first] is None, one[1][first] or 0.0))
+    ]
+    columns = [Column("class", Kind.NAME, cut=26), *(Column((MetricName(key),), Kind.VALUE) for key in keys)]
+    caption = f"Classes, the lowest {spoken(first)} first"
+    return Section("classes", "Classes", [Table(caption, columns, [Group(rows)], interval, _SHORT_CLASSES, "classes")])
 
 
 def _decisions(answer: Json, interval: str) -> Iterator[Section]:
@@ -412,8 +436,8 @@ def _class_row(answer: Json, label: str, recall: float | None) -> list[Cell]:
     ]
 
 
-def _taken_for(given: Json, label: str) -> tuple[str, Words]:
-    """Return the number of samples of a class, and the classes that they are most often taken for."""
+def _taken_for(given: Json, label: str) -> tuple[str, Words | None]:
+    """Return the number of samples of a class, and the classes that they are most often taken for; nothing of none."""
     if given.get("confusion_matrix") is None:
         return "", ""
     counts = given["confusion_matrix"][given["labels"].index(label)]
@@ -421,7 +445,7 @@ def _taken_for(given: Json, label: str) -> tuple[str, Words]:
         (-count, other) for other, count in zip(given["labels"], counts, strict=True) if count > 0 and other != label
     ]
     taken = [part for count, other in sorted(wrong)[:3] for part in (", ", Name(other), f" ({whole(-count)})")]
-    return whole(sum(counts)), tuple(taken[1:]) or "none"
+    return whole(sum(counts)), tuple(taken[1:]) or ("none" if any(counts) else None)
 
 
 def _mistakes(labels: Sequence[str], counts: Sequence[Sequence[float]], only: frozenset[Medium]) -> Table:

@@ -25,8 +25,10 @@ def of_metrics(answer: Json, moved: Sequence[str], balanced: str) -> Words:
     by, key, twin = max(known, key=lambda one: one[0], default=(0.0, "", None))
     if by < _MOVED_BY:
         return ""
+    ends = answer.get("intervals_at_balanced_prevalence", {}).get(key, {})
     said, _ = PAGE.estimate(here[key], *ends_of(answer, key))
-    return f"{titled(key, task_in(answer))} moves most with prevalence: {said} here, and {PAGE.value(twin)} {balanced}"
+    other, _ = PAGE.estimate(twin, ends.get("low"), ends.get("high"))
+    return f"{titled(key, task_in(answer))} moves most with prevalence: {said} here, and {other} {balanced}"
 
 
 def of_matrix(answer: Json) -> Words:
@@ -39,10 +41,15 @@ def of_matrix(answer: Json) -> Words:
         place = labels.index(given["positive"])
         other = 1 - place
         (missed, alarms) = (counts[one][two] for one, two in ((place, other), (other, place)))
-        sizes = [whole(sum(row)) for row in counts]
-        own, others = (("of class " if class_before(labels[one]) else "") for one in (place, other))
-        said = f" are missed, {whole(alarms)} of {sizes[other]} {others}", Name(labels[other]), " are taken for it"
-        return (f"{whole(missed)} of {sizes[place]} {own}", Name(labels[place]), *said)
+        of_own, of_others = (
+            (f" of {whole(sum(counts[one]))} {'of class ' if class_before(labels[one]) else ''}", Name(labels[one]))
+            for one in (place, other)
+        )
+        own = (whole(missed), *of_own, " are missed")
+        if not sum(counts[other]):
+            return own
+        others = (whole(alarms), *of_others, " are taken for ")
+        return (*own, ", ", *others, "it") if sum(counts[place]) else (*others, Name(labels[place]))
     mistakes = mistakes_of(counts)
     if not mistakes:
         return "No sample is taken for another class"

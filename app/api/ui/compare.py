@@ -240,7 +240,9 @@ class _Compared:
             f"Runs differ most in {word} {widest[2]}" if widest[1] else f"Recalls of {class_word(self._reports[0], 2)}"
         )
         told = [{"label": label, "n": n, "cells": cells} for _, _, label, n, cells in rows]
-        return {"title": apart, "rows": told[:_LISTED], "rest": told[_LISTED:]}
+        # One class alone takes no more room than the line that would count it.
+        listed = len(told) if len(told) == _LISTED + 1 else _LISTED
+        return {"title": apart, "rows": told[:listed], "rest": told[listed:]}
 
     def _in_full(self, web: Web) -> dict[str, Any]:
         """Return the table of differences of two runs."""

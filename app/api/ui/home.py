@@ -204,7 +204,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
         "changed": changed,
         "since": None if before is None else before["created_at"],
         "trend": _trend(by_date, lines[0], sentence(card), mark),
-        "best": [one["evaluation"]["id"] for one in lines[:MOST_RUNS]],
+        "best": [one["evaluation"]["id"] for one in lines[:MOST_RUNS] if one["value"] is not None],
         "newest": newest["evaluation"]["id"],
         "named": dataset_query(dataset),
         "model": newest["model"]["name"],

@@ -36,8 +36,8 @@ _DRAWS: Final = 500
 # Of the tables, beside this data and equal shares.
 _SHARES: Final = (1e-4, 1e-3, 5e-3, 0.02, 0.1, 0.5)
 _COST: Final = Query(gt=0, le=1e6)
-# Cases that numbers of alerts are of.
-_PER: Final = 1000
+# Cases that numbers of alerts are of, and the least of them that does not read as none.
+_PER, _LEAST = 1000, 0.005
 
 
 @router.get("/evaluations/{identifier}/what-if")
@@ -105,13 +105,13 @@ def _data(rates: Simulated, label: str) -> dict[str, Any]:
 def _told(rates: Simulated, place: int, label: str, share: float, cost_fp: float, cost_fn: float) -> dict[str, Any]:
     found, recall = rates.at(place, share, cost_fp, cost_fn), rates.recall[place]
     precision = found.precision[0]
-    alerts = "no alert is raised" if precision is None else f"{100 * (1 - precision):.0f} of 100 alerts are false"
+    alerts = "no alert is raised" if precision is None else f"{_of_hundred(1 - precision)} alerts are false"
     cut = "" if rates.thresholds is None else f" and a threshold of {significant(rates.thresholds[place], 3)}"
     at = f"At {_percent(share)} {called(label)}{with_minus(cut)}"
     ends = [one for one in found.cost[1:] if one is not None]
     raised = _many(found.caught + found.false)
     return {
-        "say": f"{at}, {alerts} and {100 * recall[0]:.0f} of 100 cases are caught.",
+        "say": f"{at}, {alerts} and {_of_hundred(recall[0])} cases are caught.",
         "facts": [
             ("alerts", f"Alerts per {_PER:,}", raised, f"{_many(found.false)} of them false"),
             ("caught", f"Caught per {_PER:,}", _many(found.caught), f"recall {PAGE.said(*recall)}"),
@@ -139,11 +139,21 @@ def _percent(share: float) -> str:
     return f"{significant(100 * share, 3)}\u00a0%"
 
 
+def _of_hundred(part: float) -> str:
+    """Write a rate as so many of a hundred; what is not none or all never reads as if it were."""
+    text = rounded(100 * part, 0)
+    if text in ("0", "100") and 0.0 < part < 1.0:
+        text = "fewer than 1" if text == "0" else "more than 99"
+    return f"{text} of 100"
+
+
 def _many(part: float) -> str:
     """Write a part of all cases as a number of a thousand."""
     number = _PER * part
     if number == 0:
         return "0"
+    if number < _LEAST:
+        return "<0.01"
     return whole(float(rounded(number, 0))) if number >= 100 else rounded(number, 1 if number >= 1 else 2)
 
 

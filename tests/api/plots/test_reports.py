@@ -337,3 +337,41 @@ def test_lines_below_a_figure_are_whole(client: httpx.Client, two: str) -> None:
     assert (
         "right of 0 the first is better" in check_page(client.get(f"/v1/comparisons/{made.json()['id']}/report")).text
     )
+
+
+def test_what_a_class_without_cases_cannot_have_is_not_spoken_of(client: httpx.Client) -> None:
+    """No value is at equal prevalence then, nothing is taken for anything, and one class alone has no lowest recall."""
+    body = {"input": matrix_input([[0, 0], [9, 31]], labels=["fine", "ill"], positive="ill")}
+    reply = client.post("/v1/metrics/compute", json=body, headers={"Accept": "text/html"})
+    assert "9 of 40 ill are missed" in check_page(reply).text
+    for said in ("diamond", "◆ is their value", "0 of 0", ">none<", "The lowest recall"):
+        assert said not in reply.text
+    body = {"input": matrix_input([[5, 0], [0, 9]], labels=["a", "b"])}
+    page = check_page(client.post("/v1/metrics/compute", json=body, headers={"Accept": "text/html"}))
+    assert "diamond" in page.text
+    assert "The lowest recall" not in page.text, "both are the same"
+
+
+def test_classes_of_items_have_their_own_metrics(client: httpx.Client) -> None:
+    source = {
+        "kind": "sets",
+        "n_true": [10, 4, 6],
+        "n_predicted": [8, 4, 3],
+        "n_common": [6, 4, 0],
+        "item_classes": ["car", "tree", "sign"],
+    }
+    asked = {"json": {"input": source}}
+    page = check_page(client.post("/v1/metrics/compute", **asked, headers={"Accept": "text/html"}))
+    assert "F1 averaged over samples is 0.56" in page.text, "what these runs are ranked by"
+    assert "Lowest recall" not in page.text
+    text = client.post("/v1/metrics/compute", **asked, headers={"Accept": "text/plain"}).text
+    rows = [line.split() for line in text.splitlines()]
+    assert ["class", "class_jaccard", "class_f1", "class_precision", "class_recall"] in rows
+    found = [row[:2] for row in rows if row[:1] in (["sign"], ["car"], ["tree"])]
+    assert found == [["sign", "0.000"], ["car", "0.500"], ["tree", "1.000"]]
+
+
+def test_one_row_more_than_fits_is_not_counted_but_shown(client: httpx.Client) -> None:
+    for classes in (40, 41, 42):
+        read = client.get(f"/v1/evaluations/{keep_matrix(client, classes)}", headers={"Accept": "text/html"})
+        assert ("The other 2 classes" in read.text, "The other 1" in read.text) == (classes == 42, False)

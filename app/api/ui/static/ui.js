@@ -93,7 +93,12 @@
   const many = (part) => {
     const number = 1000 * part;
     if (number === 0) return "0";
+    if (number < 0.005) return "<0.01";
     return number >= 100 ? Math.round(number).toLocaleString("en") : number.toFixed(number >= 1 ? 1 : 2);
+  };
+  const hundred = (part) => {
+    const number = Math.round(100 * part);
+    return `${number === 0 && part > 0 ? "fewer than 1" : number === 100 && part < 1 ? "more than 99" : number} of 100`;
   };
   const signed = (number) => `${number}`.replace(/^-/, "−");
   const known = (...ends) => ends.every((end) => end !== null);
@@ -237,9 +242,9 @@
       if (![share, costFp, costFn].every((one) => one > 0)) return;
       const place = nearest(number("threshold"));
       const now = outcome(rates, place, share, costFp, costFn);
-      const wrong = known(now.precision[0]) ? `${Math.round(100 * (1 - now.precision[0]))} of 100 alerts are false` : "no alert is raised";
+      const wrong = known(now.precision[0]) ? `${hundred(1 - now.precision[0])} alerts are false` : "no alert is raised";
       const cut = rates.t ? ` and a threshold of ${signed(+rates.t[place].toPrecision(3))}` : "";
-      section.querySelector(".say").textContent = `At ${percent(share)} ${rates.label}${cut}, ${wrong} and ${Math.round(100 * rates.recall[place][0])} of 100 cases are caught.`;
+      section.querySelector(".say").textContent = `At ${percent(share)} ${rates.label}${cut}, ${wrong} and ${hundred(rates.recall[place][0])} cases are caught.`;
       const [recall, ends] = limited(...rates.recall[place]);
       fact("alerts", many(now.caught + now.wrong), `${many(now.wrong)} of them false`);
       fact("caught", many(now.caught), `recall ${recall}${ends ? ` (${ends})` : ""}`);

@@ -44,6 +44,10 @@ def over_folds(keys: Sequence[str], values: Array) -> dict[str, FoldValues]:
     with silently():
         means = np.where(defined, values.mean(axis=1), np.nan)
         deviations = np.where(defined & (count > 1), values.std(axis=1, ddof=1) if count > 1 else np.nan, np.nan)
+    # The mean of equal numbers may be off by a rounding, which would be their deviation.
+    same = defined & (values == values[:, :1]).all(axis=1)
+    means[same] = values[same, 0]
+    deviations[same & (count > 1)] = 0.0
     rows = zip(keys, numbers(values), numbers(means), numbers(deviations), strict=True)
     return {key: FoldValues.of(row, mean, sd) for key, row, mean, sd in rows}
 
