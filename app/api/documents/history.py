@@ -36,10 +36,10 @@ _SHORT: Final = 40
 _SAID: Final = 3
 # Parts of a difference below it are rounding.
 _NOTHING: Final = 1e-12
-_CAUSES: Final = (
-    "Each change is split exactly into class prevalence and how each class is recognised; the parts add up. All "
-    "evaluations from the change before up to the claim are taken together."
+_SPLIT: Final = (
+    "Each change is split exactly into class prevalence and how each class is recognised; the parts add up. "
 )
+_TOGETHER: Final = "All evaluations from the change before up to the claim are taken together."
 _METHOD: Final = (
     "What is expected holds over the whole series and not at each point: of 100 series without a change at most 5 "
     "would show any, however often they are looked at."
@@ -53,6 +53,7 @@ _HEADS: Final = (
 def history_document(answer: Json) -> Document:
     """Return the document of the history of a model, which is given as it is answered in JSON."""
     items, changes = answer["items"], answer["changes"]
+    lede = _SPLIT * any(map(causes_of, changes)) + _TOGETHER
     return Document(
         title=(Name(printable(answer["model"])),),
         on=("on ", Name(dataset_name(answer["dataset"], version=True))),
@@ -63,7 +64,7 @@ def history_document(answer: Json) -> Document:
         ],
         sections=[
             section_of_figures(answer),
-            *([Section("changes", "Why it changed", [_changes(changes)], _CAUSES)] if changes else []),
+            *([Section("changes", "Why it changed", [_changes(changes)], lede)] if changes else []),
             Section("evaluations", "All evaluations", [*_evaluations(items, changes)]),
         ],
         method=[_METHOD, *answer["notes"]],

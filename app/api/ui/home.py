@@ -80,7 +80,7 @@ async def show_runs(
     board = await _ranked(context, filters, dataset, metric) if ranked else None
     home = not _given(filters, None) and cursor is None and sort == "-created_at"
     page = {
-        "title": dataset_name(asdict(dataset), version=True) if filters.dataset else "Home" if home else "Runs",
+        "title": dataset_name(asdict(dataset), version=True) if filters.dataset else "Home",
         "sets": _newest_datasets(found["items"]) if home else [],
         "block": None if board is None or not board["items"] else await _block(context, board),
         "filters": filters,
