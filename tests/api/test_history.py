@@ -17,6 +17,7 @@ from app.api.plots.look import Look
 from app.api.plots.registry import PLOTS, FigureData, Subject
 from app.api.v1.history import asked_history
 from app.domain.evaluation import DatasetRef
+from app.domain.wording import PAGE, PLAIN
 from app.services.history import HistoryPage
 from examples import history as example
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
@@ -172,13 +173,18 @@ def test_a_history_in_words(client: httpx.Client, weeks: tuple[str, list[str]]) 
     """Texts, CSV and pages say the same numbers and the sentence of the change."""
     name, kept = weeks
     where, asked = f"/v1/models/{name}/history", {"dataset": "weeks", "metric": ["precision@1", "recall@1"]}
-    (change,) = client.get(where, params=asked).json()["changes"]
+    answer = client.get(where, params=asked).json()
+    (change,), band = answer["changes"], answer["items"][-1]["metrics"]["recall@1"]["expected"]
     found = {kind: client.get(where, params=asked, headers={"Accept": kind}) for kind in ("text/plain", "text/html")}
     for kind, reply in found.items():
         assert reply.headers["content-type"] == f"{kind}; charset=utf-8"
         for said in ("class prevalence", "12 evaluations"):
             assert said in reply.text, (kind, said)
     assert change["message"][:40] in found["text/plain"].text
+    # Every number of a text has the decimals and signs of texts, those of a page have their own.
+    assert f"  {PLAIN.interval(band['low'], band['high'])}" in found["text/plain"].text
+    assert f">{PAGE.interval(band['low'], band['high'])}<" in found["text/html"].text
+    assert found["text/plain"].text.isascii()
     # Each metric has a table of its own, which a terminal has room for.
     assert max(map(len, found["text/plain"].text.splitlines())) <= 80
     assert in_names(naming(change["message"], ["precision@1"])) in found["text/html"].text

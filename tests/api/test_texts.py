@@ -348,7 +348,8 @@ def test_every_recorded_answer_has_a_page() -> None:
             page = write_page(kind.document(answer)).decode()
             assert page.startswith("<!doctype html>"), name
             for one in said_once(body.get("findings") or ()):
-                keys = metrics_of(body) if "per_class" in body else body.get("metrics") or one.get("metrics") or ()
+                of_rules = filter(None, (each["rule"].get("metric") for each in body.get("results", ())))
+                keys = metrics_of(body) if "per_class" in body else body.get("metrics") or of_rules
                 said = in_names(naming(one["message"], keys))
                 assert str(escape(said.split(". ")[0])) in page, name
 

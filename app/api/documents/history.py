@@ -27,7 +27,7 @@ from app.api.documents.document import (
     Words,
 )
 from app.api.documents.reading import interval_words, naming
-from app.domain.wording import PAGE, dataset_name, p_value, percent, printable, whole, written_day
+from app.domain.wording import PAGE, PLAIN, dataset_name, p_value, percent, printable, whole, written_day
 
 # Level of the limits of a history, and the share of series without a change of which any is claimed.
 LEVEL, _ALPHA = 0.95, 0.05
@@ -165,7 +165,8 @@ def _table(items: Sequence[Json], changes: Sequence[Json], metrics: Sequence[str
     samples = Column("samples", Kind.NUMBER, only=SHORT - TEXT if alike else ALL)
     columns = [Column("evaluation", Kind.NAME, style="nw"), Column("version"), samples]
     for metric in metrics:
-        columns += [Column((MetricName(metric),), Kind.ESTIMATE, style="strong"), Column("expected", style="ci nw")]
+        bands = (Column("expected", only=SHORT), Column("expected", only=ALL - SHORT, style="ci nw"))
+        columns += [Column((MetricName(metric),), Kind.ESTIMATE, style="strong"), *bands]
     said = _claims(changes, alone=len(metrics) == 1)
     rows = [
         [
@@ -185,7 +186,8 @@ def _table(items: Sequence[Json], changes: Sequence[Json], metrics: Sequence[str
 def _value(one: Json) -> Iterator[Cell]:
     yield Estimate(one["value"], one["low"], one["high"], note=one.get("reason") or "")
     band = one["expected"]
-    yield "" if band is None else PAGE.estimate(one["value"], band["low"], band["high"])[1]
+    for notation in (PLAIN, PAGE):
+        yield "" if band is None else notation.estimate(one["value"], band["low"], band["high"])[1]
 
 
 def _claims(changes: Sequence[Json], *, alone: bool) -> Mapping[str, Words]:
