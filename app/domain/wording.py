@@ -25,6 +25,15 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def sentences_in(text: str) -> list[str]:
+    """Return the sentences of a text of the service, without their ends; names in quotes are not looked into."""
+    return _BETWEEN_SENTENCES.split(text.removesuffix("."))
+
+
+_ENDING: Final = ". "
+_BETWEEN_SENTENCES: Final = re.compile(r'\. (?=[^"]*(?:"[^"]*"[^"]*)*$)')
+
+
 def written_day(day: date) -> str:
     """Write a day: 21 Nov 2026."""
     return f"{day.day} {day:%b %Y}"
@@ -325,8 +334,8 @@ def _escaped(character: str) -> str:
 
 
 def name(label: str) -> str:
-    """Write a class in a sentence: as it is where it reads as a name, else in quotes."""
-    return label if _PLAIN.fullmatch(label) else f'"{label}"'
+    """Write a class in a sentence: as it is where it reads as a name, else in quotes, as if it has the end of one."""
+    return label if _PLAIN.fullmatch(label) and _ENDING not in label else f'"{label}"'
 
 
 def class_before(label: str) -> str:

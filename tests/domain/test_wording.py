@@ -16,11 +16,13 @@ from app.domain.wording import (
     about,
     chance,
     name,
+    names,
     numbered,
     p_said,
     p_value,
     percent,
     rounded,
+    sentences_in,
     share,
     significant,
     whole,
@@ -226,3 +228,11 @@ def test_one_thing_is_in_the_singular() -> None:
     things = ("samples", "queries", "in weight")
     assert [numbered(1, each) for each in things] == ["1 sample", "1 query", "1 in weight"]
     assert [numbered(count, "queries") for count in (0, 1.5, 2000)] == ["0 queries", "1.5 queries", "2,000 queries"]
+
+
+def test_names_with_the_end_of_a_sentence_do_not_end_one() -> None:
+    text = f"Class {name('E. coli')} is found in 4 of 9 cases. It is one of {names(['St. Louis', 'a.b'])}."
+    assert sentences_in(text) == [
+        'Class "E. coli" is found in 4 of 9 cases',
+        'It is one of "St. Louis" and a.b',
+    ]

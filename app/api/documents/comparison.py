@@ -278,7 +278,9 @@ def _causes(answer: Json, names: Sequence[str]) -> list[Section]:
         "Each difference as observed, split into class prevalence and how each class is recognised, that of a loss "
         "into class prevalence, calibration and refinement: parts that add up to it."
     )
-    return [Section("causes", "Causes", [*tables, *(Said("note", note) for note in notes)], lede)]
+    return [
+        Section("causes", "Causes", [*tables, *(Said("note", naming(note, answer["metrics"])) for note in notes)], lede)
+    ]
 
 
 def cause_row(cause: Json) -> list[Cell]:

@@ -55,7 +55,18 @@ from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS
 from app.domain.named_metrics import F1, PRECISION, RECALL
 from app.domain.wording import PAGE as ON_PAGES
-from app.domain.wording import class_before, dataset_name, number, numbered, percent, run_name, sentence, share, whole
+from app.domain.wording import (
+    class_before,
+    dataset_name,
+    number,
+    numbered,
+    percent,
+    run_name,
+    sentence,
+    sentences_in,
+    share,
+    whole,
+)
 
 # Rows of a text, which has at most 60 lines.
 _SHORT_METRICS, _SHORT_CLASSES, _SHORT_QUERIES = 20, 8, 5
@@ -173,7 +184,7 @@ def _verdict(answer: Json) -> str:
     """Return the worst thing in counts, or what the first metric is; never more than is stored."""
     hidden = _hidden(answer)
     if hidden is not None:
-        return ". ".join(str(hidden["message"]).rstrip(".").split(". ")[:2]) + "."
+        return " ".join(f"{one}." for one in sentences_in(hidden["message"])[:2])
     found = positive_counts(answer) if answer["input"].get("content") == "counts" else None
     if found is not None and 0 < 2 * found[1] < answer["input"]["n_samples"]:
         # Of a rare class accuracy says little, whatever it is.

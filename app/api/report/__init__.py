@@ -43,7 +43,7 @@ from app.api.documents.text import plain
 from app.api.plots.look import BREAKS, Theme, palette
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, cell
 from app.domain.catalogue import spoken, titled
-from app.domain.wording import PAGE, printable, sentence, share, whole, written_day
+from app.domain.wording import PAGE, printable, sentence, sentences_in, share, whole, written_day
 
 _ID: Final = re.compile(r'\bid="([\w-]+)"|url\(#([\w-]+)\)')
 _PROLOGUE: Final = re.compile(r"^<\?xml.*?\?>|<!DOCTYPE.*?>", re.DOTALL)
@@ -210,9 +210,9 @@ def _block(block: Block, at: At, *, later: bool | None) -> dict[str, Any]:
 
 
 def _finding(one: Said) -> dict[str, Any]:
-    head, stop, rest = in_names(one.text).partition(". ")
+    head, *rest = (f"{each}." for each in sentences_in(in_names(one.text)))
     severity = one.kind if one.kind in _SEVERITIES else "note"
-    return {"severity": severity, "word": one.kind.capitalize(), "head": head + stop.strip(), "rest": rest}
+    return {"severity": severity, "word": one.kind.capitalize(), "head": head, "rest": " ".join(rest)}
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ from app.domain.wording import (
     printable,
     run_name,
     sentence,
+    sentences_in,
     whole,
 )
 from app.services.rank import LeaderboardQuery
@@ -153,7 +154,7 @@ def _run(item: Json, columns: Sequence[tuple[str, str]], findings: Mapping[UUID,
     metrics, finding = item["metrics"], findings.get(UUID(item["id"]))
     said = None
     if finding is not None:
-        first = finding.message.partition(". ")[0].rstrip(".") + "."
+        first = f"{sentences_in(finding.message)[0]}."
         said = finding.severity.value, in_names(naming(first, metrics))
     # Among runs of other tasks it has its own value in words.
     own = [] if any(key in metrics for key, _ in columns) else _ranked_by(item["input"]["kind"])
