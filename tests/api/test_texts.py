@@ -245,7 +245,29 @@ def test_csv_has_every_value_exactly() -> None:
     low = answer["intervals"]["recall@D"]["low"]
     assert float(found["class", "D", "prevalence_insensitive", "recall"]["low"]) == low
     assert float(found["requested", "D", "", "recall@*"]["value"]) == 0.16
+    assert float(found["requested", "D", "", "recall@*"]["low"]) == low
     assert "infinite" in found["class", "D", "prevalence_sensitive", "likelihood_ratio_positive"]["undefined"]
+
+
+def test_csv_of_two_classes_has_the_limits_and_reasons_of_the_positive_one() -> None:
+    """As texts and pages do, which say the same of a metric without a class."""
+    answer = evaluated([[90, 10], [5, 0]], ["fine", "ill"])
+    lines = list(csv.DictReader(io.StringIO(write_csv(EVALUATION.document(answer)))))
+    overall = {one["metric"]: one for one in lines if one["scope"] == "overall" and one["group"] in SHOWN_HERE}
+    of_class = {one["metric"]: one for one in lines if one["class"] == "ill" and one["group"] in SHOWN_HERE}
+    assert float(overall["recall"]["high"]) == answer["intervals"]["recall@ill"]["high"]
+    for key in ("recall", "specificity", "precision", "diagnostic_odds_ratio", "yule_q"):
+        assert {**overall[key], "scope": "class", "class": "ill"} == of_class[key]
+    assert not [one for one in lines if one["undefined"] == "no value"]
+
+
+SHOWN_HERE = ("prevalence_insensitive", "prevalence_sensitive")
+
+
+def test_what_follows_a_reason_stays_in_its_column() -> None:
+    lines = write_text(EVALUATION.document(evaluated([[0, 0], [9, 31]], ["fine", "ill"])), Style()).splitlines()
+    heads, row = (next(one for one in lines if one.startswith(f"  {name} ")) for name in ("metric", "h_mean"))
+    assert row.index("same") == heads.index("balanced")
 
 
 @pytest.mark.parametrize(

@@ -532,16 +532,20 @@ def _lines(answer: Json) -> Iterator[Sequence[str | float | None]]:
     """Yield a line for every value: overall, of each class, requested, and of each decision that is no class; with its
     limits, or why there is none.
     """
-    balanced, intervals = answer.get("intervals_at_balanced_prevalence", {}), answer["intervals"]
+    balanced, positive = answer.get("intervals_at_balanced_prevalence", {}), answer["input"].get("positive")
     reasons = {(one["metric"], one.get("class"), one.get("group")): one["reason"] for one in answer["undefined"]}
     for scope, label, group, metric, value in _every(answer):
-        of = f"@{write_label(label)}" if scope == "class" and label is not None else ""
-        found = (balanced if group == _BALANCED else intervals).get(metric + of, {})
+        of = "" if label is None else f"@{write_label(label)}"
+        name = metric + of if scope == "class" else metric.replace("@*", of)
+        at_equal = balanced.get(name, {})
+        low, high = (at_equal.get("low"), at_equal.get("high")) if group == _BALANCED else ends_of(answer, name)
         reason = None
         if value is None:
-            places = ((metric, label, group), (metric, label, None), (metric, None, None), ("*", None, group))
+            # Without a label a metric of two classes is that of the positive one.
+            labels = (label, None) if label is not None else (None, positive)
+            places = (*((metric, one, given) for one in labels for given in (group, None)), ("*", None, group))
             reason = next((reasons[place] for place in places if place in reasons), "no value")
-        yield (scope, label, group, metric, value, found.get("low"), found.get("high"), reason)
+        yield (scope, label, group, metric, value, low, high, reason)
     shares = (answer.get("decisions") or {}).get("share_of_class", {})
     for label, decisions in shares.items():
         # The decision stands in place of the group.
