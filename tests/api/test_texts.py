@@ -258,6 +258,10 @@ def test_csv_of_two_classes_has_the_limits_and_reasons_of_the_positive_one() -> 
     assert float(overall["recall"]["high"]) == answer["intervals"]["recall@ill"]["high"]
     for key in ("recall", "specificity", "precision", "diagnostic_odds_ratio", "yule_q"):
         assert {**overall[key], "scope": "class", "class": "ill"} == of_class[key]
+    answer = evaluated([[0, 0], [9, 31]], ["fine", "ill"])
+    (why,) = (one["reason"] for one in answer["undefined"] if one["metric"] == "*")
+    lines += csv.DictReader(io.StringIO(write_csv(EVALUATION.document(answer))))
+    assert [one for one in lines if one["undefined"] == why]
     assert not [one for one in lines if one["undefined"] == "no value"]
 
 

@@ -451,7 +451,10 @@ class EvaluationService:
     async def _with_samples(self, project: str, record: EvaluationRecord) -> MatrixInput:
         if stored_request(record)[1].retain is Retain.NONE:
             raise NoSamples(f"the samples of {record.id} were not saved: {why_not_saved(record.facts)}")
-        return replace(record, samples=_found(await self._store.read_samples(project, record.id), record.id))
+        samples = await self._store.read_samples(project, record.id)
+        if samples is None:
+            raise NoSamples(f"the samples of {record.id} were not saved: its counts say all of it")
+        return replace(record, samples=samples)
 
     async def _kept(self, project: str, record: EvaluationRecord, options: Options) -> Kept:
         """Return all that a report needs of the samples; raises NotFound if the evaluation was deleted meanwhile."""

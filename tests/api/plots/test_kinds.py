@@ -154,4 +154,6 @@ def test_what_is_not_kept_is_not_drawn_and_said(client: httpx.Client, ranked: st
     for name, message in (("per_item", "expected an evaluation of sets"), ("contingency", "expected a clustering")):
         fault = check_problem(client.get(f"/v1/evaluations/{ranked}/plots/{name}.json"), 422, "no_figure")
         assert message in fault["detail"]
+    counted = client.get(f"/v1/evaluations/{keep(client, CLUSTERS)}/plots/per_query.json")
+    assert "its counts say all of it" in check_problem(counted, 409, "no_samples_kept")["detail"]
     assert "cumulative gain at 10 of each query" in client.get(f"/v1/evaluations/{ranked}/report").text

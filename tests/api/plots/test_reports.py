@@ -381,3 +381,4 @@ def test_the_finding_of_a_class_whose_name_has_a_full_stop_is_whole(client: http
     body = {"input": matrix_input([[4, 10], [2, 984]], labels=["E. coli", "none"], positive="none")}
     text = check_page(client.post("/v1/metrics/compute", json=body, headers={"Accept": "text/html"})).text
     assert 'Class "E. coli" is found in 4 of 14 cases (29 %). Accuracy hides this: it is 0.988' in text
+    assert "which is few" not in text, "it is said of the same class already"
