@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from app.api.answers import answer_model
+from app.api.documents.history import causes_of
 from app.api.documents.reading import in_names, naming
 from app.api.plots.look import Look
 from app.api.plots.registry import PLOTS, FigureData, Subject
@@ -423,3 +424,10 @@ def test_the_same_predictions_again_add_nothing(client: httpx.Client) -> None:
         ids = [*range(place * 100, place * 100 + 100)]
         keep_labels(client, truth, versions[place // 6], apart, "weeks", sample_ids=ids)
     assert history(client, apart, metric=["accuracy"])["changes"]
+
+
+def test_a_change_that_is_all_of_one_cause_has_no_parts() -> None:
+    nothing, one, other = ({"value": value} for value in (1e-17, 0.2, -0.1))
+    assert causes_of({"causes": {"items": [one, nothing]}}) == []
+    assert causes_of({"causes": {"items": [one, other]}}) == [one, other]
+    assert causes_of({"causes": None}) == []

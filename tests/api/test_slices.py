@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from app.api.answers import answer_model
+from app.api.documents.slices import _signed
 from app.services.slices.answers import Slices
 from examples import slices as example
 from tests.api.answers import Json, check_json, check_problem, create, evaluation
@@ -214,3 +215,7 @@ def test_slices_of_one_group_each_have_values_without_limits(client: httpx.Clien
     projected = client.post(f"{address}/projections", params={"slice": 'site="A"'}, json=shares).json()
     assert projected["metrics"]["accuracy"]["low"] is None
     assert any("one group" in note for note in projected["notes"])
+
+
+def test_counts_of_an_excess_have_a_sign_unless_they_are_none() -> None:
+    assert [_signed(one) for one in (1.5, 0.4, -0.4, -1.5)] == ["+2", "0", "0", "-2"]

@@ -392,7 +392,7 @@ def test_the_simulator_has_the_numbers_of_projections(web: httpx.Client, world: 
     assert f"Missed per 1,000 {1 - recall['value']:.2f} of 1.0 cases" in text
     assert re.search(rf"Expected cost per 1,000 {cost:.0f}(\.\d)? " if cost > 100 else rf"{cost:.1f} ", text)
     assert "Metrics that move, at fixed shares" in text
-    for wrong in ("share=0.7", "cost_fp=0", "class=nobody"):
+    for wrong in ("share=0.7", "cost_fp=0", "class=nobody", "threshold=nan", "threshold=1e999"):
         check_page(web.get(f"{path}/simulator?{wrong}"), 422)
     check_page(web.get(f"/ui/evaluations/{world.runs['clusters']}/simulator"), 422)
 

@@ -51,6 +51,7 @@ from app.api.documents.reading import (
 )
 from app.domain.catalogue import spoken, titled
 from app.domain.expressions.syntax import write_label
+from app.domain.inputs.content import Content
 from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS
 from app.domain.named_metrics import F1, PRECISION, RECALL
@@ -456,7 +457,8 @@ def _taken_for(given: Json, label: str) -> tuple[str, Words | None]:
         (-count, other) for other, count in zip(given["labels"], counts, strict=True) if count > 0 and other != label
     ]
     taken = [part for count, other in sorted(wrong)[:3] for part in (", ", Name(other), f" ({whole(-count)})")]
-    return whole(sum(counts)), tuple(taken[1:]) or ("none" if any(counts) else None)
+    size = "" if given["content"] == Content.rates else whole(sum(counts))
+    return size, tuple(taken[1:]) or ("none" if any(counts) else None)
 
 
 def _mistakes(labels: Sequence[str], counts: Sequence[Sequence[float]], only: frozenset[Medium]) -> Table:

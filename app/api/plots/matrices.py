@@ -11,7 +11,7 @@ from app.api.plots.look import BREAKS, Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, Row, apart, called, clauses, sentences
 from app.api.plots.registry import FigureData, Needs, Run, figure, matrix_of
 from app.domain.errors import NoFigure
-from app.domain.wording import share, whole
+from app.domain.wording import percent, share, whole
 
 # Up to this many classes a cell has its count and its share, and up to that many a share.
 WITH_COUNTS: Final = 7
@@ -202,15 +202,15 @@ def _row(labels: Sequence[str], matrix: Sequence[Sequence[float]], actual: int, 
 def cell(count: float, of: float) -> Row:
     """A count with its share of so many, as a cell of `grid` has them."""
     part = count / of if of else None
-    percent = "" if part is None else in_percent(part)
-    return {"count": count, "share": part, "percent": percent, "counted": whole(count)}
+    said = "" if part is None else in_percent(part)
+    return {"count": count, "share": part, "percent": said, "counted": whole(count)}
 
 
 def in_percent(part: float) -> str:
     """Return a share without its sign for a small cell; nothing below one in a hundred."""
     if part < 0.01:
         return ""
-    return "99" if 0.99 < part < 1.0 else f"{100 * part:.0f}"
+    return "99" if 0.99 < part < 1.0 else percent(part, 0).removesuffix(" %")
 
 
 def _cells(look: Look, count: int) -> Iterator[Spec]:

@@ -53,7 +53,7 @@ async def show_simulator(
     context: UseContext,
     label: Annotated[str | None, Query(alias="class", max_length=256), SOUGHT] = None,
     share: Annotated[float | None, Query(ge=_LOWEST, le=_HIGHEST)] = None,
-    threshold: float | None = None,
+    threshold: Annotated[float | None, Query(allow_inf_nan=False)] = None,
     cost_fp: Annotated[float, _COST] = 1.0,
     cost_fn: Annotated[float, _COST] = 1.0,
 ) -> Response:
@@ -78,7 +78,8 @@ async def show_simulator(
         "threshold": None if rates.thresholds is None else significant(rates.thresholds[place], 3),
         "cost_fp": significant(cost_fp, 3),
         "cost_fn": significant(cost_fn, 3),
-        "n": whole(rates.n),
+        # Rates are of nobody knows how many, and have no limits.
+        "n": "" if rates.recall[place][1] is None else whole(rates.n),
         "others": whole(rates.others),
         "observed": percent(rates.observed),
         **_told(rates, place, chosen, at, cost_fp, cost_fn),

@@ -10,6 +10,7 @@ import app.api.plots.catalogue  # noqa: F401 - it fills PLOTS
 from app.api.plots.catalogue import names_of
 from app.api.plots.look import Look, Theme
 from app.api.plots.marks import lines_by_run
+from app.api.plots.matrices import in_percent
 from app.api.plots.registry import PLOTS, FigureData, Subject
 from tests.api.answers import Json, create, evaluation, matrix_input
 from tests.api.plots.world import check_specification, keep_matrix, layer, values_of
@@ -244,3 +245,9 @@ def test_of_many_models_not_all_are_read_out() -> None:
     figure = PLOTS[Subject.COMPARISON, "critical_difference"].make(FigureData(answer=answer))
     assert "model-0, model-1, model-2 and 12 more." in figure.text
     assert figure.text.count("model-") == 2 + 2 * 3
+
+
+def test_shares_in_cells_are_rounded_as_they_are_in_sentences() -> None:
+    """Halves go away from zero, what is not all is no hundred, and below one in a hundred there is nothing."""
+    shares = (0.125, 0.145, 0.01, 0.0099, 0.0, 0.994, 0.996, 1.0)
+    assert [in_percent(one) for one in shares] == ["13", "15", "1", "", "", "99", "99", "100"]

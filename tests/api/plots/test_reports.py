@@ -352,6 +352,13 @@ def test_what_a_class_without_cases_cannot_have_is_not_spoken_of(client: httpx.C
     assert "The lowest recall" not in page.text, "both are the same"
 
 
+def test_rates_are_of_no_number_of_samples(client: httpx.Client) -> None:
+    body = {"input": {**matrix_input([[0.9, 0.1], [0.2, 0.8]], labels=["fine", "ill"]), "normalized": True}}
+    text = client.post("/v1/metrics/compute", json=body, headers={"Accept": "text/plain"}).text
+    heads = next(line.split() for line in text.splitlines() if line.startswith("  class "))
+    assert heads[:2] == ["class", "recall"]
+
+
 def test_classes_of_items_have_their_own_metrics(client: httpx.Client) -> None:
     source = {
         "kind": "sets",
