@@ -448,6 +448,12 @@ def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages
     assert "Weakest class" not in check_page(web.get("/ui?dataset=genes")).text
 
 
+def test_where_there_is_nothing_there_is_nothing_to_filter(web: httpx.Client) -> None:
+    for path, project, count in (("/ui", "nothing-yet", 0), ("/ui?model=nobody", "default", 1)):
+        page = check_page(web.get(path, headers={"X-Prevail-Project": project}))
+        assert [one.get("class") for one in page.named("form")].count("filters") == count, path
+
+
 def test_a_dataset_whose_runs_have_no_value_has_no_best_run(web: httpx.Client) -> None:
     """Of decisions that are no classes there is no recall."""
     source = {"kind": "confusion_matrix", "labels": ["well", "ill"], "decisions": ["wait", "test", "treat"]}

@@ -12,6 +12,7 @@ from app.api.plots.matrices import beside_each_other
 from app.api.plots.registry import PLOTS, Needs, Subject
 from app.api.plots.slices import _loses
 from app.domain.catalogue import titled
+from app.domain.wording import number
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
 from tests.api.plots.world import HOSTILE, check_specification, confused, keep_matrix, layer, values_of
 from tests.api.test_probabilities import make, make_scores
@@ -70,9 +71,13 @@ def test_every_figure_of_a_matrix(client: httpx.Client, many: str, name: str) ->
 
 def test_of_two_hundred_classes_the_weakest_are_drawn(client: httpx.Client) -> None:
     matrix = confused(200)
-    specification = read(client, keep_matrix(client, 200), "confusion")
+    # One without samples has no recall.
+    matrix[3] = [0] * 200
+    body = evaluation(input=matrix_input(matrix, labels=[f"class {place}" for place in range(200)]))
+    specification = read(client, create(client, body)["id"], "confusion")
     cells = specification["data"]["values"]
-    by_recall = sorted(range(200), key=lambda place: matrix[place][place] / sum(matrix[place]))[:30]
+    known = [place for place in range(200) if place != 3]
+    by_recall = sorted(known, key=lambda place: matrix[place][place] / sum(matrix[place]))[:30]
     names = list(dict.fromkeys(one["actual"] for one in cells))
     assert len(names) == 30
     assert [max(one["share"] for one in cells if one["right"] and one["actual"] == name) for name in names] == (
@@ -120,6 +125,14 @@ def test_reliability_has_the_limits_of_the_curve(client: httpx.Client, two: str)
     assert [row["low"] for row in rows] == answer["low"]
     assert [row["high"] for row in rows] == answer["high"]
     assert [row["weight"] for row in rows] == answer["weights"]
+
+
+def test_reliability_in_words_is_that_of_most_samples(client: httpx.Client, three: str) -> None:
+    answer = client.get(f"/v1/evaluations/{three}/curves/calibration").json()
+    place = answer["weights"].index(max(answer["weights"]))
+    assert place > 0
+    said = f"{number(answer['x'][place])} is stated and {number(answer['y'][place])} comes true"
+    assert said in read(client, three, "calibration")["description"]
 
 
 def test_isocurves_go_through_the_run(client: httpx.Client, two: str) -> None:
