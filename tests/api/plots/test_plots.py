@@ -106,6 +106,14 @@ def test_curves_have_the_points_of_the_curves(client: httpx.Client, two: str, na
     )
 
 
+@pytest.mark.parametrize("name", ["roc", "pr", "det"])
+def test_a_class_that_is_never_predicted_has_no_point_of_decisions(client: httpx.Client, name: str) -> None:
+    source = {"kind": "probabilities", "labels": ["a", "b"], "y_true": ["a", "a", "b", "b"]}
+    source["probabilities"] = [[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.7, 0.3]]
+    specification = read(client, create(client, evaluation(input=source))["id"], name)
+    assert "decided" not in [one.get("name") for one in specification["layer"]]
+
+
 def test_the_area_in_words_is_that_of_the_curve(client: httpx.Client, two: str) -> None:
     area = client.get(f"/v1/evaluations/{two}/curves/roc").json()["area"]
     assert f"area {area:.3f}" in read(client, two, "roc")["description"]
