@@ -64,6 +64,29 @@ def test_several_runs_in_one_figure(client: httpx.Client, two: str, other: str, 
     assert "other" in text
 
 
+def test_several_runs_are_drawn_for_the_class_that_the_first_one_recognises_least(
+    client: httpx.Client, three: str
+) -> None:
+    second = create(client, evaluation(input=make(n=200, seed=3)))["id"]
+    found = set()
+    for run, other in ((three, second), (second, three)):
+        weakest = client.get(f"/v1/evaluations/{run}").json()["headline"]["weakest_class"]["label"]
+        found.add(weakest)
+        assert f"class {weakest}; dashed" in " ".join(read(client, run, "roc", **{"with": other})["title"]["subtitle"])
+    assert found != {"0"}, "the first class would do as well"
+
+
+def test_the_corner_of_isocurves_holds_all_runs(client: httpx.Client) -> None:
+    near, far = (
+        create(client, evaluation(input=matrix_input([[100 - wrong, wrong], [wrong, 100 - wrong]])))["id"]
+        for wrong in (2, 20)
+    )
+    for run, other in ((near, far), (far, near)):
+        specification = read(client, run, "isocurves", **{"with": other})
+        assert specification["encoding"]["x"]["scale"]["domain"] == [0.0, 0.5]
+    assert read(client, near, "isocurves")["encoding"]["x"]["scale"]["domain"] == [0.0, 0.1]
+
+
 @pytest.mark.parametrize("name", OF_REPORTS)
 def test_every_figure_of_a_matrix(client: httpx.Client, many: str, name: str) -> None:
     read(client, many, name)
