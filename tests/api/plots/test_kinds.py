@@ -95,6 +95,11 @@ def test_the_table_of_a_clustering_has_its_counts(client: httpx.Client) -> None:
     assert "No cluster holds more of class barbera than of any other class." in words
 
 
+def test_a_class_without_samples_is_not_missed_in_the_clusters(client: httpx.Client) -> None:
+    empty = {"kind": "clustering", "contingency": [[30, 2], [0, 0], [3, 25]]}
+    assert "No cluster holds more" not in read(client, keep(client, empty), "contingency")["description"]
+
+
 def test_a_table_of_many_cells_shows_what_is_there(client: httpx.Client) -> None:
     table = np.eye(70, dtype=int) * 5
     table[0, 1:] = 1
