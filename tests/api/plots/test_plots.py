@@ -10,7 +10,7 @@ import pytest
 from app.api.plots.catalogue import names_of
 from app.api.plots.matrices import beside_each_other
 from app.api.plots.registry import PLOTS, Needs, Subject
-from app.api.plots.slices import _loses
+from app.api.plots.slices import _loses, _row
 from app.domain.catalogue import titled
 from app.domain.wording import number
 from tests.api.answers import Json, check_problem, create, evaluation, matrix_input
@@ -270,6 +270,13 @@ def test_of_false_alarms_the_hits_are_what_is_lost() -> None:
     metrics = {"recall@D": {"counts": {**counts, "beyond": -4.0}}, "fpr@D": {"counts": {**counts, "beyond": 4.0}}}
     answer = {"slices": [{"metrics": metrics}]}
     assert (_loses(answer, "recall@D"), _loses(answer, "fpr@D")) == (1, -1)
+    for among, shares in ((10.0, (0.7, 0.3)), (9.0, (None, None))):
+        counts = {"counts": {"hits": 3.0, "among": among}}
+        here = {"where": {"site": "A"}, "metrics": {"recall@D": counts, "fpr@D": counts}}
+        rows = [_row(here, answer, metric) for metric in ("recall@D", "fpr@D")]
+        assert [row["counted"] for row in rows] == [f"{among - 3:g} of {among:g}", f"3 of {among:g}"]
+        # Of fewer than ten cases a share has no colour.
+        assert tuple(row["share"] for row in rows) == shares
 
 
 def test_each_of_many_runs_is_held_against_the_best(client: httpx.Client, two: str, other: str) -> None:
