@@ -14,6 +14,7 @@ import pytest
 from app.api.answers import answer_model
 from app.api.documents.history import causes_of
 from app.api.documents.reading import in_names, naming
+from app.api.plots.histories import _edges
 from app.api.plots.look import Look
 from app.api.plots.registry import PLOTS, FigureData, Subject
 from app.api.v1.history import asked_history
@@ -424,6 +425,11 @@ def test_the_same_predictions_again_add_nothing(client: httpx.Client) -> None:
         ids = [*range(place * 100, place * 100 + 100)]
         keep_labels(client, truth, versions[place // 6], apart, "weeks", sample_ids=ids)
     assert history(client, apart, metric=["accuracy"])["changes"]
+
+
+def test_a_single_evaluation_has_room_on_both_sides() -> None:
+    assert _edges([3.0]) == [2.5, 3.5]
+    assert _edges([1.0, 2.0, 4.0]) == [0.5, 1.5, 3.0, 5.0]
 
 
 def test_a_change_that_is_all_of_one_cause_has_no_parts() -> None:

@@ -138,8 +138,10 @@ def _places(items: Sequence[Json]) -> list[float]:
 
 def _edges(places: Sequence[float]) -> list[float]:
     """Return the ends of the stretches of evaluations: halfway to the ones beside them, and as far on both sides."""
-    halfway = [(one + other) / 2.0 for one, other in pairwise(places)] or [places[0] + 0.5]
-    return [2.0 * places[0] - halfway[0], *halfway[: len(places) - 1], 2.0 * places[-1] - halfway[-1]]
+    if len(places) == 1:
+        return [places[0] - 0.5, places[0] + 0.5]
+    halfway = [(one + other) / 2.0 for one, other in pairwise(places)]
+    return [2.0 * places[0] - halfway[0], *halfway, 2.0 * places[-1] - halfway[-1]]
 
 
 def _axis(items: Sequence[Json], *, titled: bool) -> Spec:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from app.api.plots.catalogue import names_of
+from app.api.plots.causes import falls_of_slices
+from app.api.plots.differences import _pairs
 from app.api.plots.matrices import beside_each_other
 from app.api.plots.registry import PLOTS, Needs, Subject
 from app.api.plots.slices import _loses, _row
@@ -295,6 +297,21 @@ def test_each_of_many_runs_is_held_against_the_best(client: httpx.Client, two: s
     check_problem(client.get(f"/v1/comparisons/{made}/plots/critical_difference.json"), 422, "no_figure")
     check_problem(client.get(f"/v1/comparisons/{made}/plots/roc.json"), 422, "invalid_path")
     check_problem(client.get(f"/v1/comparisons/{uuid4()}/plots/differences.json"), 404, "not_found")
+
+
+def test_runs_are_held_against_the_baseline_before_the_best() -> None:
+    answer = {"evaluations": [{"id": "a"}, {"id": "b"}, {"id": "c"}], "metrics": {"h_mean": {"ranks": [3, 1, 2]}}}
+    assert _pairs(answer) == [("c", "b"), ("a", "b")]
+    assert _pairs({**answer, "baseline_id": "a"}) == [("b", "a"), ("c", "a")]
+
+
+def test_the_largest_gap_of_a_slice_is_explained_first() -> None:
+    def one(site: str, difference: float, verdict: str) -> Json:
+        causes = {"difference": difference, "items": [{"value": difference}]}
+        return {"where": {"site": site}, "metrics": {"f1@D": {"causes": causes, "difference": {"verdict": verdict}}}}
+
+    slices = [one("A", 0.1, "better"), one("B", -0.3, "worse"), one("C", -0.5, "undecided")]
+    assert [fall.name for fall in falls_of_slices({"slices": slices})] == ["F1 of D, site B", "F1 of D, site A"]
 
 
 def test_average_ranks_are_those_of_the_tournament(client: httpx.Client) -> None:
