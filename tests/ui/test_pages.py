@@ -454,6 +454,17 @@ def test_where_there_is_nothing_there_is_nothing_to_filter(web: httpx.Client) ->
         assert [one.get("class") for one in page.named("form")].count("filters") == count, path
 
 
+def test_the_wrong_side_of_a_limit_is_hatched(web: httpx.Client, world: World) -> None:
+    """Below the least that is asked for, and above the most."""
+    page = web.get(f"/ui/gates/promotion/checks/{world.checks['better']}").text
+    sides = {}
+    for drawn in re.findall(r'<svg class="nl".*?class="base"', page, flags=re.DOTALL):
+        (limit,) = re.findall(r'aria-label="Limit ([^,]+),', drawn)
+        (sides[limit],) = re.findall(r'<rect class="hatch" x="([\d.]+)%?" width="([\d.]+)%"', drawn)
+    assert sides["0.8"] == ("0", "80.00")
+    assert sides["0.05"] == ("5.00", "95.00")
+
+
 def test_a_dataset_whose_runs_have_no_value_has_no_best_run(web: httpx.Client) -> None:
     """Of decisions that are no classes there is no recall."""
     source = {"kind": "confusion_matrix", "labels": ["well", "ill"], "decisions": ["wait", "test", "treat"]}

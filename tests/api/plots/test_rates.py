@@ -197,5 +197,7 @@ def test_a_verdict_has_each_rule_with_its_limit(client: httpx.Client, two: str, 
             assert layer(panel, "interval")["data"]["values"] == [{"at": ends["low"], "to": ends["high"]}]
     limits = [[row["at"] for row in layer(panel, "limits")["data"]["values"]] for panel in specification["vconcat"]]
     assert limits == [[0.99], [0.9], [-0.05], [10.0]]
+    least, most = (layer(panel, "wrong")["data"]["values"] for panel in specification["vconcat"][:2])
+    assert (least, most) == ([{"at": 0.0, "to": 0.99}], [{"at": 0.9, "to": 1.0}])
     check_problem(client.get(f"/v1/gates/{gate}/checks/{uuid4()}/plots/verdict.json"), 404, "not_found")
     check_problem(client.get(f"/v1/gates/{gate}/checks/{check['id']}/plots/roc.json"), 422, "invalid_path")
