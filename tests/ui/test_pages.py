@@ -413,6 +413,12 @@ def test_scores_of_classes_in_digits_read_as_sentences(web: httpx.Client) -> Non
     assert " and a threshold of 0.8, " in web.get(f"{path}/simulator").text
 
 
+def test_the_simulator_takes_the_nearest_threshold(web: httpx.Client, world: World) -> None:
+    path = f"/ui/evaluations/{world.runs['two']}/simulator"
+    for threshold, found in ((0.3, "0.3"), (0.2004, "0.2"), (-5, "0.01"), (7, "0.99")):
+        assert f" and a threshold of {found}, " in web.get(path, params={"threshold": threshold}).text
+
+
 def test_what_is_not_all_or_none_never_reads_as_it(web: httpx.Client) -> None:
     """Of 4,000 cases one is missed, and where the class is rare nearly all alerts are false."""
     source = {"kind": "confusion_matrix", "labels": ["fine", "ill"], "matrix": [[9000, 1000], [1, 3999]]}
@@ -467,8 +473,12 @@ def test_the_wrong_side_of_a_limit_is_hatched(web: httpx.Client, world: World) -
 
 def test_a_dataset_whose_runs_have_no_value_has_no_best_run(web: httpx.Client) -> None:
     """Of decisions that are no classes there is no recall."""
-    source = {"kind": "confusion_matrix", "labels": ["well", "ill"], "decisions": ["wait", "test", "treat"]}
-    source["matrix"] = [[7, 2, 1], [1, 3, 6]]
+    source = {
+        "kind": "confusion_matrix",
+        "labels": ["well", "ill"],
+        "decisions": ["wait", "test", "treat"],
+        "matrix": [[7, 2, 1], [1, 3, 6]],
+    }
     for version in ("1", "2"):
         body = {"input": source, "model": {"name": "triage", "version": version}, "dataset": {"name": "triage"}}
         assert web.post("/v1/evaluations", json=body).status_code == 201

@@ -133,7 +133,7 @@ def test_curves_have_the_points_of_the_curves(client: httpx.Client, two: str, na
 
 @pytest.mark.parametrize("name", ["roc", "pr", "det"])
 def test_a_class_that_is_never_predicted_has_no_point_of_decisions(client: httpx.Client, name: str) -> None:
-    source = {"kind": "probabilities", "labels": ["a", "b"], "y_true": ["a", "a", "b", "b"]}
+    source: Json = {"kind": "probabilities", "labels": ["a", "b"], "y_true": ["a", "a", "b", "b"]}
     source["probabilities"] = [[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.7, 0.3]]
     specification = read(client, create(client, evaluation(input=source))["id"], name)
     assert "decided" not in [one.get("name") for one in specification["layer"]]
@@ -273,8 +273,8 @@ def test_of_false_alarms_the_hits_are_what_is_lost() -> None:
     answer = {"slices": [{"metrics": metrics}]}
     assert (_loses(answer, "recall@D"), _loses(answer, "fpr@D")) == (1, -1)
     for among, shares in ((10.0, (0.7, 0.3)), (9.0, (None, None))):
-        counts = {"counts": {"hits": 3.0, "among": among}}
-        here = {"where": {"site": "A"}, "metrics": {"recall@D": counts, "fpr@D": counts}}
+        few = {"counts": {"hits": 3.0, "among": among}}
+        here = {"where": {"site": "A"}, "metrics": {"recall@D": few, "fpr@D": few}}
         rows = [_row(here, answer, metric) for metric in ("recall@D", "fpr@D")]
         assert [row["counted"] for row in rows] == [f"{among - 3:g} of {among:g}", f"3 of {among:g}"]
         # Of fewer than ten cases a share has no colour.
