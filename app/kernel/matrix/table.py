@@ -23,6 +23,7 @@ from app.kernel.numerics.arrays import (
     smallest,
     some,
     total,
+    triangle,
     x_log_x,
 )
 
@@ -228,8 +229,8 @@ class Table(OneVsRest):
         """Samples of the first k classes that are predicted as one of them: sums of the upper left corners."""
         # Class k adds row k up to the diagonal and column k above it. Sums of all corners of many matrices are four
         # times as slow.
-        rows = np.vecdot(self.counts, np.tri(self.n_classes))
-        columns = np.vecdot(self.counts.swapaxes(-1, -2), np.tri(self.n_classes, k=-1))
+        rows = np.vecdot(self.counts, triangle(self.n_classes))
+        columns = np.vecdot(self.counts.swapaxes(-1, -2), triangle(self.n_classes, -1))
         return np.add.accumulate(rows + columns, axis=-1)[..., :-1]
 
     @lazy

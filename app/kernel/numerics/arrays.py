@@ -90,6 +90,14 @@ def hollow(size: int) -> Array:
     return matrix
 
 
+@lru_cache(maxsize=8)
+def triangle(size: int, diagonal: int = 0) -> Array:
+    """Ones up to a diagonal and zeros above it, shape (size, size), made once per size and read-only."""
+    matrix = np.tri(size, k=diagonal)
+    matrix.flags.writeable = False
+    return matrix
+
+
 def each(values: Array) -> Array:
     """One value per matrix (...) made to meet one per class (..., K).
 

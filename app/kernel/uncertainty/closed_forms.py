@@ -2,7 +2,7 @@
 sampling.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -181,15 +181,20 @@ class Headlines:
     Fisher-z scale. What is asked of a level that is not between 0 and 1 raises ValueError.
     """
 
-    def __init__(self, design: Design, level: float = 0.95) -> None:
-        self.design, self.level = design, level
+    def __init__(self, design: Design, level: float = 0.95, known: Mapping[str, Array] | None = None) -> None:
+        self.design, self.level, self._known = design, level, known or {}
 
     @classmethod
-    def of_pairs(cls, table: Table, level: float = 0.95) -> Self:
+    def of_pairs(cls, table: Table, level: float = 0.95, known: Mapping[str, Array] | None = None) -> Self:
         """Limits of the first matrix of each pair (B, 2, K, K) of independent samples, of which the second may have its
-        rows scaled to equal totals.
+        rows scaled to equal totals; ``known`` are values (B, 2) of overall metrics that are computed already, by key.
         """
-        return cls(Independent(table, (slice(None), slice(1))), level)
+        return cls(Independent(table, (slice(None), slice(1))), level, known)
+
+    def _values(self, metric: Metric[Table]) -> Array:
+        """Values of a metric, of every matrix of the table."""
+        known = self._known.get(metric.key)
+        return metric(self.design.table) if known is None else known
 
     @cached_property
     def rates(self) -> Limits:
@@ -217,10 +222,14 @@ class Headlines:
         rates = design.table.recall[design.of]
         return intervals.mean_limits(rates, *self.recalls, worth, level=self.level, spread=design.spread)
 
+    def _values_and_gradients(self, smooth: Sequence[Metric[Table]]) -> "_Smooth":
+        values = np.array([self._values(metric) for metric in smooth])
+        return _Smooth(values, gradients_of(smooth, self.design.table))
+
     @cached_property
-    def _gradients(self) -> AdditiveGradient:
-        """Gradients of all metrics that have limits by the delta method, of every matrix of the table."""
-        return gradients_of(headline_metrics().smooth, self.design.table)
+    def _smooth(self) -> "_Smooth":
+        """All metrics that have limits by the delta method."""
+        return self._values_and_gradients(headline_metrics().smooth)
 
     @cached_property
     def overall(self) -> tuple[tuple[OverallInterval, ...], ...]:
@@ -238,9 +247,9 @@ class Headlines:
         (rates, smooth), design = _which(metric), self.design
         with silently():
             if rates:
-                values, (low, high) = rates[0](design.table)[design.of], self._limits_of_rate(rates[0])[0]
+                values, (low, high) = self._values(rates[0])[design.of], self._limits_of_rate(rates[0])[0]
             elif smooth:
-                found = _smooth_ends(design, smooth, gradients_of(smooth, design.table), self.level)
+                found = _smooth_ends(design, smooth, self._values_and_gradients(smooth), self.level)
                 values, low, high = found.values[0], found.low[0], found.high[0]
                 low = np.where(self._empty & smooth[0].card.inference.over_classes, nan, low)
             else:
@@ -274,13 +283,13 @@ class Headlines:
     def _by_rates(self, metric: Metric[Table]) -> list[OverallInterval]:
         design, (ends, form) = self.design, self._limits_of_rate(metric)
         why = NoLimits.ONE_GROUP if design.given is Given.GROUPS else NoLimits.UNDEFINED
-        return [*_intervals(metric, metric(design.table)[design.of], ends, *form, why)]
+        return [*_intervals(metric, self._values(metric)[design.of], ends, *form, why)]
 
     def _by_gradients(self, smooth: Sequence[Metric[Table]]) -> Iterator[list[OverallInterval]]:
         design = self.design
         named, given = design.sampled.named, design.given
-        gradients = self._gradients if smooth is headline_metrics().smooth else gradients_of(smooth, design.table)
-        found, empty = _smooth_ends(design, smooth, gradients, self.level), self._empty.tolist()
+        known = self._smooth if smooth is headline_metrics().smooth else self._values_and_gradients(smooth)
+        found, empty = _smooth_ends(design, smooth, known, self.level), self._empty.tolist()
         for metric, values, low, high, moved in zip(
             smooth, found.values, found.low, found.high, found.moved, strict=True
         ):
@@ -312,12 +321,12 @@ class Headlines:
             shares = [key for key, fact in facts if fact.proportion is not None]
             parts = [[own[place]._replace(key=key) for own in self.overall] for key in shares]
             low, high = (ends[:, 0] for ends in self.recalls)
-            below, above = _reach(table, self._gradients, (low, high), two_sided_z(self.level))
-            values, twins = np.moveaxis(np.stack([metric(table) for metric in smooth]), -1, 0)
+            below, above = _reach(table, self._smooth.gradients, (low, high), two_sided_z(self.level))
+            values = self._smooth.values
             # What has no value as it is has none in its twin: what rounding leaves of 0/0 there is none.
-            twins = np.where(np.isfinite(values), twins, nan)
+            twins = np.where(np.isfinite(values[..., 0]), values[..., 1], nan)
             bottom, top = _ranges(smooth)
-            ends = np.stack([np.maximum(twins - below, bottom), np.minimum(twins + above, top)], axis=1)
+            ends = zip(np.maximum(twins - below, bottom), np.minimum(twins + above, top), strict=True)
             form = Method.MOVER.value, Given.ACTUAL, NoLimits.DEGENERATE
             for metric, own, limits in zip(smooth, twins, ends, strict=True):
                 parts.append([*_intervals(metric, own, limits, *form)])
@@ -342,6 +351,13 @@ def _intervals(
             yield OverallInterval(metric.key, value, nan, nan, method, given, reason)
 
 
+class _Smooth(NamedTuple):
+    """Values (M, ...) and gradients of metrics that have limits by the delta method, of every matrix of a table."""
+
+    values: Array
+    gradients: AdditiveGradient
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ends:
     """Values of metrics (M, B) with their limits, NaN where they have none.
@@ -356,7 +372,7 @@ class _Ends:
     moved: Mask
 
 
-def _smooth_ends(design: Design, smooth: Sequence[Metric[Table]], gradients: AdditiveGradient, level: float) -> _Ends:
+def _smooth_ends(design: Design, smooth: Sequence[Metric[Table]], known: _Smooth, level: float) -> _Ends:
     """By the delta method, which does not see what is unknown of a class without any spread.
 
     A class of a few samples that are all right or all wrong adds nothing to a variance by derivatives. What the value
@@ -364,7 +380,7 @@ def _smooth_ends(design: Design, smooth: Sequence[Metric[Table]], gradients: Add
     Where nothing varies at all, such as without a mistake, these moves of all classes at an edge are all there is.
     """
     table, of, size = design.table, design.of, design.table.n_classes
-    found = _by_derivatives(design, smooth, gradients, level)
+    found = _by_derivatives(design, smooth, known, level)
     right, actual = (part[of].reshape(-1, size) for part in (table.tp, table.actual))
     at_edge = ((right == 0) | (right == actual)) & (actual > 0)
     if not some(at_edge):
@@ -392,8 +408,8 @@ def _smooth_ends(design: Design, smooth: Sequence[Metric[Table]], gradients: Add
             np.add.at(squares.T, here, np.where(seen, parts * parts, 0.0).T)
     # What nothing is added to is, to the last bit, what it would be without the matrices beside it.
     moved = below + above > 0.0
-    known = [np.where(refused, 0.0, one) for one in (found.values - found.low, found.high - found.values)]
-    below, above = (np.sqrt(own * own + more) for own, more in zip(known, (below, above), strict=True))
+    reached = [np.where(refused, 0.0, one) for one in (found.values - found.low, found.high - found.values)]
+    below, above = (np.sqrt(own * own + more) for own, more in zip(reached, (below, above), strict=True))
     # Sums of squares do not know where the range of a metric ends.
     bottom, top = _ranges(smooth)
     return _Ends(
@@ -404,13 +420,11 @@ def _smooth_ends(design: Design, smooth: Sequence[Metric[Table]], gradients: Add
     )
 
 
-def _by_derivatives(
-    design: Design, smooth: Sequence[Metric[Table]], gradients: AdditiveGradient, level: float
-) -> _Ends:
+def _by_derivatives(design: Design, smooth: Sequence[Metric[Table]], known: _Smooth, level: float) -> _Ends:
     """Limits value -+ half width, symmetric on the logit scale of the range of each metric: no end leaves it."""
-    of, shape = design.of, (len(smooth), -1)
-    half_widths = (design.reach(level) * np.sqrt(design.variances(gradients)))[(slice(None), *of)].reshape(shape)
-    values = np.array([metric(design.table)[of] for metric in smooth]).reshape(shape)
+    of, shape = (slice(None), *design.of), (len(smooth), -1)
+    half_widths = (design.reach(level) * np.sqrt(design.variances(known.gradients)))[of].reshape(shape)
+    values = known.values[of].reshape(shape)
     low, high = limits_around(values, half_widths, Scale.LOGIT, *_ranges(smooth))
     return _Ends(values, low, high, np.zeros(values.shape, np.bool_))
 

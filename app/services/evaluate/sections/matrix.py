@@ -22,6 +22,7 @@ from app.kernel.metrics.expression import Expression, measures
 from app.kernel.metrics.families.rates import prevalence, recall, support
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.uncertainty.closed_forms import Headlines
+from app.kernel.uncertainty.designs import headline_metrics
 from app.services.estimates.report_intervals import (
     balanced_for_report,
     estimate_for_report,
@@ -133,6 +134,12 @@ class BatchValues:
     values: Sequence[dict[str, Value]]
     requested: Sequence[tuple[Requested, list[Undefined]]]
 
+    def headlines(self, level: float) -> Headlines:
+        """Return the limits of their values."""
+        keys = metric_order(binary=self.table.n_classes == 2).overall_keys
+        leading = [metric.key for some in headline_metrics() for metric in some]
+        return Headlines.of_pairs(self.table, level, {key: self.overall[keys.index(key)] for key in leading})
+
 
 def batch_values(questions: Sequence[Question]) -> BatchValues:
     """Values of all metrics for questions of one family, in one pass: numpy's price is per call, hardly per matrix.
@@ -163,10 +170,10 @@ def brief_sections(found: BatchValues) -> list[Section]:
     labels, (_, level) = [question.source.labels for question in found.questions], found.questions[0].family
     limits: Sequence[Mapping[str, Interval]] = [{}] * len(labels)
     if level is not None and any(question.expressions for question in found.questions):
-        limits = headline_intervals(Headlines.of_pairs(found.table, level), labels)
+        limits = headline_intervals(found.headlines(level), labels)
     elif level is not None:
         # Of classes only where they are asked for.
-        limits = intervals_by_key(Headlines.of_pairs(found.table, level).overall, level)
+        limits = intervals_by_key(found.headlines(level).overall, level)
     order = metric_order(binary=len(labels[0]) == 2)
     places = [order.class_metrics.index(metric) for metric in (recall, prevalence, support)]
     leading = numbers(found.by_class[places, :, 0].transpose(1, 0, 2))
@@ -185,7 +192,7 @@ def sections(found: BatchValues) -> list[Section]:
     intervals: Sequence[Mapping[str, Interval]] = [{}] * len(questions)
     balanced: Sequence[dict[str, Interval]] = [{}] * len(questions)
     if level is not None:
-        headlines = Headlines.of_pairs(found.table, level)
+        headlines = found.headlines(level)
         intervals = headline_intervals(headlines, [question.source.labels for question in questions])
         balanced = intervals_by_key(headlines.at_equal_shares(), level)
     complete: Any = np.isfinite(by_class).all(axis=(0, 2, 3)) & np.isfinite(overall).all(axis=(0, 2))
