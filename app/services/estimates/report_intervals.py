@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isfinite, isnan, nan
 
 import numpy as np
@@ -48,19 +49,27 @@ def headline_intervals(found: Headlines, labels: Sequence[tuple[str, ...]]) -> l
     They are those of `estimate`, of many matrices of independent samples at once: a report has more than a hundred. A
     rate with denominator 0 has none.
     """
-    rates, level, method = catalogue_rates(), found.level, Method.WILSON.value
-    given_of = [given.value for given in rates.given]
-    # (B, R, K): one matrix after another, and in it rate by rate.
-    ends = zip(*(end[:, :, 0].swapaxes(0, 1).tolist() for end in found.rates), strict=True)
+    level, method = found.level, Method.WILSON.value
+    # (B, R K): one matrix after another, and in it rate by rate.
+    ends = zip(*(end[:, :, 0].swapaxes(0, 1).reshape(len(labels), -1).tolist() for end in found.rates), strict=True)
     answers = intervals_by_key(found.overall, level)
     for intervals, own, of_matrix in zip(answers, labels, ends, strict=True):
-        suffixes = [f"@{write_label(label)}" for label in own]
-        for key, given, lows, highs in zip(rates.keys, given_of, *of_matrix, strict=True):
-            for suffix, low, high in zip(suffixes, lows, highs, strict=True):
-                if not isnan(low):
-                    one: Interval = {"low": low, "high": high, "level": level, "method": method, "given": given}
-                    intervals[key + suffix] = one
+        for (name, given), low, high in zip(_named_rates(own), *of_matrix, strict=True):
+            if not isnan(low):
+                intervals[name] = {"low": low, "high": high, "level": level, "method": method, "given": given}
     return answers
+
+
+# Whoever evaluates again does so on the same classes, most of the time.
+@lru_cache(maxsize=16)
+def _named_rates(labels: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The rate of each class as an expression, and what its limits take as fixed, rate by rate."""
+    rates, selectors = catalogue_rates(), [f"@{write_label(label)}" for label in labels]
+    return [
+        (key + selector, given.value)
+        for key, given in zip(rates.keys, rates.given, strict=True)
+        for selector in selectors
+    ]
 
 
 def _as_interval(form: OverallInterval, level: float) -> Interval:
