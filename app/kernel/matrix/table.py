@@ -179,6 +179,8 @@ class Table(OneVsRest):
     largest = _of_table("Samples of the most frequent class.", lambda t: largest(t.actual))
     largest_predicted = _of_table("Samples of the most often predicted class.", lambda t: largest(t.predicted))
     correct_margins = _of_table("Sum P T.", lambda t: total(t.joint_margins))
+    actual_pairs = _of_table("Sum P N, pairs of samples of two classes.", lambda t: total(t.actual_spread))
+    predicted_pairs = _of_table("Sum T (n - T).", lambda t: total(t.predicted_spread))
     squares = _of_table("Sum n_ij^2.", lambda t: total(np.vecdot(t.counts, t.counts)))
     actual_squares = _of_table("Sum P^2.", lambda t: inner(t.actual, t.actual))
     predicted_squares = _of_table("Sum T^2.", lambda t: inner(t.predicted, t.predicted))

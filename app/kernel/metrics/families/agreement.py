@@ -49,6 +49,7 @@ from app.kernel.numerics.arrays import (
     each,
     every,
     inner,
+    kept,
     newton_root,
     ones,
     rising_root,
@@ -140,6 +141,7 @@ def _disagreement(n_classes: int, weights: Weights) -> Array:
     return distance if weights == "linear" else distance * distance
 
 
+@kept
 def disagreements(t: Table, weights: Weights) -> tuple[Array, Array]:
     """sum_ij v_ij n_ij and sum_ij v_ij P_i T_j."""
     v = _disagreement(t.n_classes, weights)
@@ -200,7 +202,7 @@ def _of_mcc(t: Table) -> AdditiveGradient:
     g_ij = ([i = j] - T_i - P_j) / sqrt(x y) + R_K (P_i/x + T_j/y).
     """
     n = t.n
-    x, y = total(t.actual * t.rest), total(t.predicted * t.predicted_rest)
+    x, y = t.actual_pairs, t.predicted_pairs
     scale = 1.0 / np.sqrt(x * y)
     value = t.covariance * scale
     actual, predicted = t.actual * t.n_each, t.predicted * t.n_each
@@ -239,7 +241,7 @@ def _of_kappa(t: Table) -> AdditiveGradient:
     exact=Exact(correlation_squared, squared=True),
 )
 def mcc(t: Table) -> Array:
-    return t.covariance / np.sqrt(total(t.actual_spread) * total(t.predicted_spread))
+    return t.covariance / np.sqrt(t.actual_pairs * t.predicted_pairs)
 
 
 @_agreement(
