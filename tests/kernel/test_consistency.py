@@ -144,6 +144,25 @@ def test_every_score_finds_what_trying_all_matrices_finds(score: Score) -> None:
             assert found.count == len(expected)
 
 
+@each("key", ("fdr", "false_omission_rate", "fn_per_fp", "macro_precision", "mcc"))
+def test_what_does_not_exist_may_have_been_printed_as_0(key: str) -> None:
+    """Wherever the values beside it are: at 1, or above 0 between two that were printed as 0."""
+    score, wanted = SCORES[key], printed_range("0.00")
+    for p, n in ((4, 7), (6, 3), (1, 1)):
+        cells = [*product(range(p + 1), range(n + 1))]
+        values = {(tp, tn): Fraction(0) if (one := score.value(tp, tn, p, n)) is None else one for tp, tn in cells}
+        infinite = {(tp, tn) for tp, tn in cells if score.is_infinite(tp, tn, p, n)}
+        expected = {
+            cell
+            for cell, value in values.items()
+            if cell not in infinite and wanted.holds(value, squared=score.exact.squared)
+        }
+        found = feasible_matrices(p, n, [(score, wanted)], undefined_as_zero=True)
+        assert set(found.examples(100)) == expected, (p, n)
+        assert found.count == len(expected)
+        assert len(fitting_sizes([(p, n), (n, p)], [(score, wanted)], undefined_as_zero=True)) == 2
+
+
 PARAMETERS = [
     ("f_beta", {"beta": 2.0}),
     ("f_beta", {"beta": 0.5}),

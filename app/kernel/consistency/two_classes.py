@@ -60,7 +60,7 @@ def feasible_matrices(
     """
     if positives < 1 or negatives < 1:
         raise ValueError("both classes need items")
-    rows = Feasible.of([(positives, negatives)]).narrowed(reported)
+    rows = Feasible.of([(positives, negatives)]).narrowed(reported, undefined_as_zero=undefined_as_zero)
     low, high = rows.low.copy(), rows.high.copy()
     for row in range(low.size):
         while low[row] <= high[row] and not rows.fits(row, low[row], reported, undefined_as_zero=undefined_as_zero):
@@ -104,7 +104,7 @@ def search_rows(sizes: Sequence[tuple[int, int]]) -> int:
 
 
 def _fitting(sizes: Sequence[tuple[int, int]], reported: Reported, *, undefined_as_zero: bool) -> Iterator[Fitting]:
-    rows = Feasible.of(sizes).narrowed(reported)
+    rows = Feasible.of(sizes).narrowed(reported, undefined_as_zero=undefined_as_zero)
     for _, candidates in groupby(range(rows.owner.size), key=lambda row: int(rows.owner[row])):
         found = (
             (row, moving)
@@ -208,15 +208,35 @@ class Feasible:
                 return False
         return True
 
-    def narrowed(self, reported: Reported) -> "Feasible":
+    def narrowed(self, reported: Reported, *, undefined_as_zero: bool) -> "Feasible":
         """Rows that may fit, up to rounding."""
         rows = self
         for score, wanted in reported:
             if rows.owner.size == 0:
                 break
-            low, high = rows._within(score, float(wanted.low) - _SLACK, float(wanted.high) + _SLACK)
-            rows = replace(rows, low=low, high=high).some(low <= high)
+            least, most = float(wanted.low) - _SLACK, float(wanted.high) + _SLACK
+            defined, undefined = rows._parted(score)
+            low, high = defined._within(score, least, most)
+            rows = replace(defined, low=low, high=high).some(low <= high)
+            if undefined_as_zero and least <= 0.0 <= most:
+                rows = rows._and(undefined)
         return rows
+
+    def _parted(self, score: Score) -> tuple["Feasible", "Feasible"]:
+        """Rows of the counts at which a score exists, and rows of one count each of those at which it does not, which
+        are at an end at most.
+        """
+        first, last = (np.isnan(self._values(score, end)) for end in (self.low, self.high))
+        last &= self.high > self.low
+        defined = replace(self, low=self.low + first, high=self.high - last)
+        starts, ends = replace(self, high=self.low).some(first), replace(self, low=self.high).some(last)
+        return defined.some(defined.low <= defined.high), starts._and(ends)
+
+    def _and(self, others: "Feasible") -> "Feasible":
+        """These rows and others, those of a size together."""
+        both = Feasible(*(np.concatenate([getattr(one, each.name) for one in (self, others)]) for each in fields(self)))
+        order = np.lexsort((both.low, both.fixed, both.owner))
+        return Feasible(*(getattr(both, each.name)[order] for each in fields(self)))
 
     def some(self, kept: Mask) -> "Feasible":
         """Some of the rows."""
@@ -225,24 +245,12 @@ class Feasible:
     def _within(self, score: Score, least: float, most: float) -> tuple[Array, Array]:
         """First and last count (R) at which a monotone score lies between two numbers, by bisection."""
         low, high = self.low, self.high
-        start, end = self._values(score, low), self._values(score, high)
-        near_start, near_end = (
-            self._values(score, inside) if np.isnan(at_end).any() else at_end
-            for inside, at_end in ((np.minimum(low + 1, high), start), (np.maximum(high - 1, low), end))
-        )
-        first = np.where(np.isnan(start), near_start, start)
-        last = np.where(np.isnan(end), near_end, end)
-        falls = last < first
-        lowest, highest = np.where(falls, last, first), np.where(falls, first, last)
-        # An undefined score, possible at an end only, counts as 0, or as near to 0 as keeps it monotone.
-        lowest = np.where(np.isnan(np.where(falls, end, start)), np.fmin(lowest, 0.0), lowest)
-        highest = np.where(np.isnan(np.where(falls, start, end)), np.fmax(highest, 0.0), highest)
+        falls = self._values(score, high) < self._values(score, low)
         most_steps = high - low
 
         def rising(step: Array) -> Array:
             """Score in rising order of the steps."""
-            values = self._values(score, np.where(falls, high - step, low + step))
-            return np.where(step == 0, lowest, np.where(step == most_steps, highest, values))
+            return self._values(score, np.where(falls, high - step, low + step))
 
         begin = _first(lambda step: rising(step) >= least, most_steps)
         after = _first(lambda step: rising(step) > most, most_steps)
