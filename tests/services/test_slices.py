@@ -144,6 +144,20 @@ def test_limits_of_a_slice_are_those_of_its_samples_alone() -> None:
     assert counts.beyond == pytest.approx(counts.among * counts.reference_hits / counts.reference_among - counts.hits)
 
 
+def test_counts_of_a_rate_are_those_that_its_value_is_a_share_of() -> None:
+    names = ("recall@D", "fnr@D", "fpr@D", "predicted_prevalence@D", "predicted_prevalence@healthy", "error_rate")
+    found = judged(by=("site",), metrics=names)
+    for one in found.slices:
+        for name in names:
+            value, counts = one.metrics[name], one.metrics[name].counts
+            assert value.value == pytest.approx(counts.hits / counts.among, rel=1e-12)
+            assert value.reference == pytest.approx(counts.reference_hits / counts.reference_among, rel=1e-12)
+    missed = of(found, "fnr@D", site="C").counts
+    assert missed.beyond == pytest.approx(of(found, "recall@D", site="C").counts.beyond)
+    of_missed = next(one for one in judged(by=("site",), metrics=("fnr@D",)).findings if one.code == "slice_worse")
+    assert f"({int(missed.hits)} of {int(missed.among)}), elsewhere" in of_missed.message
+
+
 def test_every_class_of_several_has_a_value() -> None:
     random = np.random.default_rng(2)
     truth = random.integers(0, 3, 900)
@@ -283,6 +297,31 @@ def test_the_reference_is_not_held_against_itself() -> None:
     assert (difference.value, difference.p_value, difference.p_adjusted) == (None, None, None)
     assert difference.verdict is PairVerdict.UNDECIDED
     assert difference.reason == "it is what the others are held against"
+
+    few = judged(by=("site",), metrics=("recall@D",), reference={"site": "A"}, minimum_samples=1200)
+    assert [one.where for one in few.slices] == [{"site": "A"}]
+    assert few.slices[0].metrics["recall@D"].difference.reason == difference.reason
+
+
+def test_a_rate_of_one_group_differs_by_as_much_as_its_values_do() -> None:
+    """Its samples are fewer than those of the slice."""
+    samples, site = SAMPLES, attributes_of(CLINIC)["site"]
+    groups = np.where((site == "C") & (samples.truth == 1), -1, np.arange(samples.size))
+    source = classified(samples.truth, samples.predicted, attributes_of(CLINIC), groups=groups)
+    value = of(judged(source, by=("site",), metrics=("recall@D",)), "recall@D", site="C")
+    assert value.difference.value == value.value - value.reference
+    assert (value.difference.low, value.difference.p_value, value.difference.verdict.value) == (None, None, "undecided")
+    assert "in one group" in value.difference.reason
+
+
+def test_a_slice_with_all_samples_of_a_rate_is_no_different_from_all() -> None:
+    samples, site = SAMPLES, attributes_of(CLINIC)["site"]
+    truth = np.where(site == "C", samples.truth, 0)
+    source = classified(truth, samples.predicted, attributes_of(CLINIC))
+    value = of(judged(source, by=("site",), metrics=("recall@D",), reference="overall"), "recall@D", site="C")
+    assert value.value == value.reference
+    assert (value.difference.value, value.difference.low) == (0.0, None)
+    assert "no other samples" in value.difference.reason
 
 
 @pytest.mark.parametrize("reference", ["rest", "overall"])

@@ -44,7 +44,7 @@ from app.services.estimates.estimates import values_at_shares
 from app.services.estimates.run_data import RunData
 from app.services.runs.causes import Causes, causes_of_counts, kind_of_causes, loss_causes_of_sides
 from app.services.runs.differences import gap_bounds
-from app.services.slices.answers import AtReferencePrevalence, SliceDifference
+from app.services.slices.answers import IN_ONE_GROUP, AtReferencePrevalence, SliceDifference
 
 # With fewer samples tails of differences that are no rates are not those of Student's t (false discovery rates of .07
 # to .08 in place of .05 were seen with 30).
@@ -54,6 +54,7 @@ _FEWEST_MEMBERS = 50
 _DRAWS = 2000
 _MOST_DRAWN = 20_000_000
 _USUAL_LEVEL = 0.95
+ALONE: Final = "no other samples are left that it could be held against"
 _COUNTED = "a number of samples is no property that slices of different sizes share"
 _FORMLESS = "the metric has no derivatives and is no sum over the samples, so differences of it have no limits"
 _LACKING = "class_not_in_slice: the slice has no samples of a class that its reference has"
@@ -133,9 +134,11 @@ class RateFacts(NamedTuple):
     """Facts of which the difference of a rate is made; see `RateDifferences`.
 
     Attributes:
+        gap: The difference itself.
         exact: Are these numbers of samples, none of them on both sides?
     """
 
+    gap: float
     hits: tuple[float, float]
     among: tuple[float, float]
     factor: float
@@ -189,14 +192,14 @@ class Whole:
 
     def rate_facts(self, rate: Rate, held: Held) -> RateFacts:
         """Facts of a rate of one slice, of which its difference is made."""
-        part = 0.0
         with silently():
             counts = [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, held.against)]
-            if held.contained:
-                # That of the slice in the denominator of all samples.
-                own, whole = (rate.counts(side.run.table)[1] for side in (held.own, held.other))
-                part = float(own / whole)
+            (hits, own), (other_hits, whole) = (rate.counts(side.run.table) for side in (held.own, held.other))
+            gap = rate.line.slope * float(hits / own - other_hits / whole)
+            # That of the slice in the denominator of all samples.
+            part = float(own / whole) if held.contained else 0.0
         return RateFacts(
+            gap=gap,
             hits=(float(counts[0][0]), float(counts[1][0])),
             among=(float(counts[0][1]), float(counts[1][1])),
             factor=1.0 - part,
@@ -217,9 +220,8 @@ class Whole:
         of_many = np.where(fits, exact, p)
         ends = np.sort(rate.line.slope * np.stack(found.limits(self.level)), axis=0)
         name = "newcombe" if self.plain else "grouped_newcombe" if self.grouping is not None else "weighted_newcombe"
-        columns = (rate.line.slope * found.gaps, *ends, p, of_many)
-        gaps = _differences(columns, [bounds] * len(facts), method=name, reasons=[None] * len(facts))
-        return [SliceDifference(value=None, reason=_UNDEFINED) if one.value is None else one for one in gaps]
+        columns = (np.array([one.gap for one in facts]), *ends, p, of_many)
+        return _differences(columns, [bounds] * len(facts), method=name, reasons=[_missing_of(one) for one in facts])
 
     def _correlation(self, rate: Rate, held: Held) -> float:
         """Correlation of the rates of both sides, by samples or groups that both have."""
@@ -466,6 +468,15 @@ def _differences(
             )
         )
     return found
+
+
+def _missing_of(facts: RateFacts) -> str | None:
+    """Why the difference of a rate has no value, or no limits."""
+    if isnan(facts.gap):
+        return _UNDEFINED
+    if any(map(isnan, facts.among)):
+        return IN_ONE_GROUP
+    return None if all(facts.among) else ALONE
 
 
 def _alone(value: float) -> SliceDifference:

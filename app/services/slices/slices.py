@@ -45,7 +45,7 @@ from app.services.slices.answers import (
     SliceValue,
     findings_of,
 )
-from app.services.slices.differences import Held, RateFacts, Side, Whole
+from app.services.slices.differences import ALONE, Held, RateFacts, Side, Whole
 
 # Slices times values of metrics in one answer.
 MOST_VALUES: Final = 20_000
@@ -53,7 +53,6 @@ MOST_VALUES: Final = 20_000
 _SECONDS, _BY_CELL, _BY_PROBABILITY = 2.0, 5e-8, 1e-8
 _TOO_MANY_CAUSES = "causes of so many slices, metrics, classes and samples take too long: ask for fewer"
 REST: Final = "rest"
-_ALONE = "no other samples are left that it could be held against"
 _ITSELF = SliceDifference(value=None, reason="it is what the others are held against")
 _FEW_OF_OTHERS = "with so few samples its p is not exact enough to be one of many"
 
@@ -218,7 +217,7 @@ class _Judgement:
         slices, ranges, grouped = self._slices([one for one in parts if one.places.size < self.total], reference)
         why = f"fewer than {asked.minimum_samples} samples"
         left_out = [SliceLeftOut(one.where, one.size, why) for one in small]
-        left_out += [SliceLeftOut(one.where, self.overall.size, _ALONE) for one in alone]
+        left_out += [SliceLeftOut(one.where, self.overall.size, ALONE) for one in alone]
         return self._answer(slices, ranges, [*left_out, *grouped])
 
     def _answer(
@@ -251,7 +250,11 @@ class _Judgement:
         return {
             name: self.source.labels[rate.of]
             for name, rate in rates
-            if rate.of is not None and rate.among is ConfusionCells.ACTUAL and rate.hits is ConfusionCells.TP
+            if rate.of is not None
+            and rate.among is ConfusionCells.ACTUAL
+            and rate.hits is ConfusionCells.TP
+            # Of a share of the missed it is the missed that are counted.
+            and rate.line.slope > 0
         }
 
     # --- sides -------------------------------------------------------------------------------------------------------
@@ -440,7 +443,7 @@ class _Judgement:
     def _add_rates(self, measured: Sequence[_Measured]) -> None:
         """Add the differences of rates: those of all slices are made at once."""
         for value in self.values:
-            if value.rate is not None:
+            if value.rate is not None and measured:
                 facts = [one.facts[value.name] for one in measured]
                 gaps = self.whole.rate_gaps(value.rate, gap_bounds(value.estimand.bounds), facts)
                 for one, gap in zip(measured, gaps, strict=True):
@@ -584,11 +587,13 @@ def _counts(value: _Value, rate: Rate, held: Held) -> SliceCounts | None:
     (hits, among), (reference_hits, reference_among) = (
         (float(part) for part in rate.counts(side.run.table)) for side in (held.own, held.other)
     )
+    if rate.line.slope < 0:
+        # What the value is a share of, and not its canonical form.
+        hits, reference_hits = among - hits, reference_among - reference_hits
     better, beyond = value.estimand.preference, nan
     if better is not None and reference_among:
-        good = (rate.line.slope > 0) is (better.better is Better.HIGHER)
         beyond = among * reference_hits / reference_among - hits
-        beyond = beyond if good else -beyond
+        beyond = beyond if better.better is Better.HIGHER else -beyond
     return SliceCounts(
         hits=hits,
         among=among,
