@@ -110,8 +110,12 @@ def test_constraints_are_met(client: httpx.Client) -> None:
     assert bound["objective"]["value"] <= free["objective"]["value"]
     assert free["objective"]["corrected"] is None
     assert not all(bound["curve"]["feasible"])
-    body = {"objective": "precision@1", "constraints": [{"metric": "recall@1", "min": 1.1}]}
-    check_problem(client.post(f"/v1/evaluations/{made['id']}/thresholds", json=body), 422, "no_feasible_rule")
+    path, body = f"/v1/evaluations/{made['id']}/thresholds", {"objective": "precision@1"}
+    never = {**body, "constraints": [{"metric": "recall@1", "min": 1.1}]}
+    check_problem(client.post(path, json=never), 422, "no_feasible_rule")
+    nothing = client.post(path, json={**body, "constraints": [{"metric": "recall@1"}]})
+    (fault,) = check_problem(nothing, 422, "invalid_request")["errors"]
+    assert (fault["pointer"], fault["detail"]) == ("/constraints/0", "expected min, max or both")
 
 
 @pytest.mark.parametrize(

@@ -59,18 +59,19 @@ def guaranteed(
     """
     allowed, needed = np.ones(len(counts), dtype=bool), []
     for constraint in constraints:
-        kept = _kept(counts, constraint, error / len(constraints), seed)
+        values = evaluate(constraint.of.expression, counts)
+        # What has no value meets nothing.
+        kept = _kept(counts, constraint, error / len(constraints), seed) & ~np.isnan(values)
         if not kept.any():
             raise NoFeasibleRule(
                 "no rule meets the constraints with the wanted guarantee: there are too few samples to show it"
             )
         allowed &= kept
-        values = evaluate(constraint.of.expression, counts[kept])
         needed.append(
             replace(
                 constraint,
-                minimum=None if constraint.minimum is None else float(values.min()),
-                maximum=None if constraint.maximum is None else float(values.max()),
+                minimum=None if constraint.minimum is None else float(values[kept].min()),
+                maximum=None if constraint.maximum is None else float(values[kept].max()),
             )
         )
     if not allowed.any():

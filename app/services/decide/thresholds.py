@@ -192,6 +192,11 @@ class Limit:
     minimum: float | None = field(default=None, metadata=named("min"))
     maximum: float | None = field(default=None, metadata=named("max"))
 
+    def check(self) -> None:
+        """Refuse what limits nothing, by ValueError."""
+        if self.minimum is None and self.maximum is None:
+            raise ValueError("expected min, max or both")
+
 
 @dataclass(frozen=True, slots=True)
 class Surface:

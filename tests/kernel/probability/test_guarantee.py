@@ -121,6 +121,13 @@ def test_too_few_samples_guarantee_nothing() -> None:
     assert guaranteed(cuts_of(enough), [constraint("specificity", 0.9)], 0.05, 0)[0].any()
     # What always holds is no condition.
     assert guaranteed(cuts_of(few), [constraint("specificity", 0.0)], 0.05, 0)[0].all()
+    # A cut at which it has no value does not meet it, and says nothing of what has to hold on the data.
+    for text, least in (("precision", 0.0), ("mcc", -0.5)):
+        allowed, (needed,) = guaranteed(cuts_of(enough), [constraint(text, least)], 0.05, 0)
+        assert not allowed[0]
+        assert allowed[15]
+        assert needed.minimum is not None
+        assert needed.minimum >= least
     crossed = Scores.of_scores(np.tile([0, 1], 200), np.arange(400.0))
     with pytest.raises(NoFeasibleRule, match="all of the constraints"):
         guaranteed(cuts_of(crossed), [constraint("recall", 0.8), constraint("specificity", 0.8)], 0.1, 0)
