@@ -240,6 +240,18 @@ def test_twins_are_the_value_with_every_label_in_half_of_the_samples(metric: Any
     np.testing.assert_allclose(twin, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_labels_of_all_samples_have_no_others_in_any_weights(seed: int) -> None:
+    """One label is everywhere, another predicted everywhere: what has no value of counts has none in tenths."""
+    random = np.random.default_rng(seed)
+    truth, predicted = random.random((2, 30, 4)) < 0.5
+    truth[:, 0], predicted[:, 1] = True, True
+    example, weights = LabelUnits(truth, predicted), random.integers(1, 9, 30).astype(float)
+    for key in ("specificity@a", "npv@b", "npv@c", "fdr@a", "macro_specificity", "gps_npv"):
+        counted, weighed = (value(key, example.subject(each)) for each in (weights, 0.1 * weights))
+        np.testing.assert_allclose(weighed, counted, rtol=1e-9, atol=1e-12, err_msg=key)
+
+
 def test_weights_are_replications() -> None:
     example = units(8, 40)
     weights = np.random.default_rng(2).integers(0, 4, (3, 40))

@@ -123,6 +123,30 @@ def test_weights(metric: Metric[Table], factor: float) -> None:
         assert_close(metric, got, want, relative=10 * RELATIVE, absolute=10 * CANCELLING, where=f"times {factor}")
 
 
+def bare() -> Iterator[NDArray[np.int64]]:
+    """Matrices of which some sums of cells are 0: one class predicted, or actual, or never right, or a few in use."""
+    rng = np.random.default_rng(8)
+    for classes in (2, 3, 7):
+        one = np.zeros((classes, classes), np.int64)
+        one[:, 1] = rng.integers(1, 30, classes)
+        yield from (one, one.T.copy())
+    yield np.array([[0, 3], [1, 2]])
+    yield np.array([[0, 0, 0, 5], [0, 0, 0, 0], [0, 0, 0, 8], [8, 0, 0, 2]])
+    yield np.array([[0, 9, 1], [7, 0, 3], [1, 1, 0]])
+
+
+@EACH
+def test_weights_that_leave_nothing_leave_exactly_that(metric: Metric[Table]) -> None:
+    """What has no value of counts has none of the same in weights, whose sums are rounded."""
+    if metric.card.degree is not None:
+        for counts in bare():
+            for factor in (0.1, 0.3, 0.7):
+                got, want = value_of(metric, factor * counts), factor**metric.card.degree * value_of(metric, counts)
+                assert_close(
+                    metric, got, want, relative=10 * RELATIVE, absolute=1e-12, where=f"{counts} times {factor}"
+                )
+
+
 @EACH
 @each("classes", [2, 3])
 def test_only_what_the_number_of_samples_does_not_move_has_a_twin_at_balanced_prevalence(

@@ -18,7 +18,6 @@ from app.kernel.numerics.arrays import (
     largest,
     lazy,
     ones,
-    ratio,
     silently,
     smallest,
     some,
@@ -96,6 +95,10 @@ class OneVsRest:
     accuracy_ovr = _of_counts("(TP + TN) / n of each class against the rest.", lambda c: c.correct_ovr / c.n_each)
 
 
+# Two sums of K x K numbers in another order differ by so much, times K and the sum, at most.
+_ROUNDED = 4.0 * float(np.finfo(np.float64).eps)
+# Sums over many samples likewise, as parts of the sum.
+_ROUNDED_SUM = 1e-12
 # Below this (part of 1, of the joint entropy) the shorter formula, a difference, would lose two digits.
 _NEAR_INDEPENDENCE = np.array(0.05)
 
@@ -160,6 +163,26 @@ class Table(OneVsRest):
 
     correct = _of_table("Correctly classified samples, the trace, shape (...).", lambda t: total(t.tp))
 
+    @lazy
+    def fp(self) -> Array:
+        """False positives: of two classes the false negatives of the other."""
+        return self.fn[..., ::-1] if self.n_classes == 2 else self.predicted - self.tp
+
+    @lazy
+    def tn(self) -> Array:
+        """True negatives: of two classes the true positives of the other."""
+        return self.tp[..., ::-1] if self.n_classes == 2 else self._left(self.n_each - self.actual - self.fp)
+
+    # Sums of parts, so that a part that is 0 leaves all to the other.
+    rest = _of_table("Actual non-members N.", lambda t: t.tn + t.fp)
+    predicted_rest = _of_table("Predicted non-members n - T.", lambda t: t.tn + t.fn)
+
+    def _left(self, difference: Array) -> Array:
+        """What sums (..., K) of the cells leave of all samples, without what is rounding: of weights that leave
+        nothing a rate would not be undefined, and its logarithm would be a number.
+        """
+        return np.where(difference > _ROUNDED * self.n_classes * self.n_each[..., :1], difference, 0.0)
+
     # Products of counts that many one-vs-rest metrics share.
 
     determinant = _of_table("TP TN - FP FN, with the digits of both products.", lambda t: t.right - t.mixed_up)
@@ -178,6 +201,7 @@ class Table(OneVsRest):
 
     largest = _of_table("Samples of the most frequent class.", lambda t: largest(t.actual))
     largest_predicted = _of_table("Samples of the most often predicted class.", lambda t: largest(t.predicted))
+    others_predicted = _of_table("Samples predicted as any other class.", lambda t: smallest(t.predicted_rest))
     correct_margins = _of_table("Sum P T.", lambda t: total(t.joint_margins))
     actual_pairs = _of_table("Sum P N, pairs of samples of two classes.", lambda t: total(t.actual_spread))
     predicted_pairs = _of_table("Sum T (n - T).", lambda t: total(t.predicted_spread))
@@ -238,12 +262,12 @@ class Table(OneVsRest):
     @lazy
     def cut_errors(self) -> Array:
         """Samples whose actual and predicted class lie on different sides of the cut."""
-        return self.lower_actual + self.lower_predicted - 2.0 * self.lower_correct
+        return self._left(self.lower_actual + self.lower_predicted - 2.0 * self.lower_correct)
 
     @lazy
     def upper_correct(self) -> Array:
         """Samples whose actual and predicted class both lie above the cut."""
-        return each(self.n) - self.lower_correct - self.cut_errors
+        return self._left(each(self.n) - self.lower_correct - self.cut_errors)
 
     # Rates, shape (..., K).
 
@@ -454,29 +478,28 @@ class LabelTable(Table):
 
     Args:
         hits: Samples (..., L) with a label that was predicted for them.
-        actual: Samples (..., L) with the label.
-        predicted: Samples (..., L) for which it was predicted.
-        n_samples: All samples (..., 1), or (..., L) where labels have numbers of their own.
+        false: Samples (..., L) without the label for which it was predicted.
+        missed: Samples (..., L) with the label for which it was not.
+        others: Samples (..., L) with neither.
     """
 
-    def __init__(self, hits: Array, actual: Array, predicted: Array, n_samples: Array) -> None:
+    def __init__(self, hits: Array, false: Array, missed: Array, others: Array) -> None:
         # A `Table` computes these lazily from its matrix.
-        self.__dict__.update(tp=hits, actual=actual, predicted=predicted)
+        self.__dict__.update(tp=hits, fp=false, fn=missed, tn=others, actual=hits + missed, predicted=hits + false)
+        self.__dict__.update(rest=false + others, predicted_rest=missed + others, n_each=hits + false + missed + others)
         self.n_classes = hits.shape[-1]
-        self._n_samples = n_samples
 
     @classmethod
     def of(cls, counts: Array) -> Self:
         """Build it from tables (..., L, 2, 2): actual rows, predicted columns, absent before present."""
         cells = np.asarray(counts, dtype=np.float64)
-        present = cells[..., 1, 1]
-        samples = cells.sum(axis=(-2, -1))
-        return cls(present, cells[..., 1, :].sum(axis=-1), cells[..., :, 1].sum(axis=-1), samples)
+        return cls(cells[..., 1, 1], cells[..., 0, 1], cells[..., 1, 0], cells[..., 0, 0])
 
-    @lazy
-    def n_each(self) -> Array:
-        """Number of samples, for each label."""
-        return self._n_samples * ones(self.n_classes)
+    @classmethod
+    def among(cls, hits: Array, false: Array, missed: Array, n_samples: Array) -> Self:
+        """Build it from all samples (..., 1) in place of those with neither."""
+        others = n_samples - (hits + false + missed)
+        return cls(hits, false, missed, np.where(others > _ROUNDED_SUM * n_samples, others, 0.0))
 
     @lazy
     def false_alarms(self) -> Array:
@@ -486,10 +509,9 @@ class LabelTable(Table):
     def balanced(self) -> "LabelTable":
         """Tables with every label scaled to a prevalence of one half; NaN where it is 0 or 1."""
         with silently():
-            recall, false_alarms = ratio(self.tp, self.actual), ratio(self.fp, self.rest)
-        ends = np.isfinite(recall) & np.isfinite(false_alarms)
-        half = np.where(ends, 0.5 * self.n_each, np.nan)
-        return LabelTable(half * recall, half, half * (recall + false_alarms), half + half)
+            known = self.actual * self.rest > 0.0
+            half = np.where(known, 0.5 * self.n_each, np.nan)
+            return LabelTable(half * self.recall, half * self.fpr, half * self.fnr, half * self.specificity)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

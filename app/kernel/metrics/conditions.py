@@ -100,7 +100,7 @@ A_RATE_AT_ITS_END = OfMatrix(
 ONE_PREDICTED_CLASS = OfMatrix(
     "one_predicted_class",
     "all samples are predicted as one class",
-    lambda t: t.largest_predicted == t.n,
+    lambda t: t.others_predicted == 0,
 )
 NO_CLASS_IN_COMMON = OfMatrix(
     "no_class_in_common",

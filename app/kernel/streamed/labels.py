@@ -168,7 +168,7 @@ class LabelMoments(WeightedProducts):
 
 def _table(sums: Array) -> LabelTable:
     false, missed, hits = sums[1:].reshape(CELLS - 1, -1)
-    return LabelTable(hits, missed + hits, false + hits, sums[:1])
+    return LabelTable.among(hits, false, missed, sums[:1])
 
 
 class SampleMeans(WeightedUnits):

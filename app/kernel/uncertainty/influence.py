@@ -531,12 +531,12 @@ class LabelInfluences(UnitInfluences):
             return np.zeros(0)
         low, high = (ends[codes] for ends in jeffreys(worth_hits, worth, level))
         recall = np.where(table.tp[codes] == 0, high, low)
-        hits, predicted = (np.repeat(part[None], codes.size, axis=0) for part in (table.tp, table.predicted))
+        hits, missed = (np.repeat(part[None], codes.size, axis=0) for part in (table.tp, table.fn))
         rows = np.arange(codes.size)
         moved = recall * table.actual[codes] - table.tp[codes]
         hits[rows, codes] += moved
-        predicted[rows, codes] += moved
-        others = LabelTable(hits, np.broadcast_to(table.actual, hits.shape), predicted, table.n_each[None])
+        missed[rows, codes] -= moved
+        others = LabelTable(hits, table.fp[None], missed, table.tn[None])
         with silently():
             moves: Array = compute(expression, others) - compute(expression, table)
         return moves[np.isfinite(moves)]
@@ -583,5 +583,4 @@ def cell_derivatives(function: Callable[[LabelTable], Array], table: LabelTable)
 
 def _table(cells: Array) -> LabelTable:
     """From cells (..., L, 4)."""
-    hits, false, missed = cells[..., 3], cells[..., 1], cells[..., 2]
-    return LabelTable(hits, missed + hits, false + hits, cells.sum(axis=-1))
+    return LabelTable(cells[..., 3], cells[..., 1], cells[..., 2], cells[..., 0])

@@ -163,14 +163,14 @@ class LabelUnits(Units):
 
     def _table(self, weights: Array | None) -> LabelTable:
         if weights is None:
-            _, false, missed, hits = self.pairs.counts.T.astype(np.float64)
-            return LabelTable(hits, missed + hits, false + hits, np.array([float(self.n_units)]))
-        hits, actual, predicted = np.split(weights @ self._columns, 3, axis=-1)
-        return LabelTable(hits, actual, predicted, weights.sum(axis=-1, keepdims=True))
+            others, false, missed, hits = self.pairs.counts.T.astype(np.float64)
+            return LabelTable(hits, false, missed, others)
+        hits, false, missed = np.split(weights @ self._columns, 3, axis=-1)
+        return LabelTable.among(hits, false, missed, weights.sum(axis=-1, keepdims=True))
 
     @cached_property
     def _columns(self) -> Array:
-        columns = [self.members & self.predicted, self.members, self.predicted]
+        columns = [self.members & self.predicted, self.predicted & ~self.members, self.members & ~self.predicted]
         return np.concatenate(columns, axis=1).astype(np.float64)
 
     def designed(self, weights: Array | None, grouping: Grouping | None) -> DesignedSums:

@@ -37,7 +37,10 @@ WEIGHT = 33.847
 
 def share_of(hits: Array, among: Array) -> DesignedRate:
     """Shares (L), from sums of weights, of squared weights, and of samples (3, L)."""
-    tables = [LabelTable(own, each, own, each) for own, each in zip(hits, among, strict=True)]
+    tables = [
+        LabelTable(own, np.zeros_like(own), each - own, np.zeros_like(own))
+        for own, each in zip(hits, among, strict=True)
+    ]
     return DesignedSums.of_tables(*tables).rates(RECALL)
 
 

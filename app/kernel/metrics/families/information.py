@@ -215,7 +215,7 @@ def lambda_a(t: Table) -> Array:
     references=("goodman1954",),
 )
 def lambda_b(t: Table) -> Array:
-    return (total(np.maximum.reduce(t.counts, axis=-1)) - t.largest_predicted) / (t.n - t.largest_predicted)
+    return (total(np.maximum.reduce(t.counts, axis=-1)) - t.largest_predicted) / t.others_predicted
 
 
 _contingency = partial(
