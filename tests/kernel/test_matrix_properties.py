@@ -126,10 +126,11 @@ def test_weights(metric: Metric[Table], factor: float) -> None:
 def bare() -> Iterator[NDArray[np.int64]]:
     """Matrices of which some sums of cells are 0: one class predicted, or actual, or never right, or a few in use."""
     rng = np.random.default_rng(8)
-    for classes in (2, 3, 7):
-        one = np.zeros((classes, classes), np.int64)
-        one[:, 1] = rng.integers(1, 30, classes)
-        yield from (one, one.T.copy())
+    for classes in (2, 3, 5, 6, 7):
+        for _ in range(3):
+            one = np.zeros((classes, classes), np.int64)
+            one[:, 1] = rng.integers(1, 30, classes)
+            yield from (one, one.T.copy())
     yield np.array([[0, 3], [1, 2]])
     yield np.array([[0, 0, 0, 5], [0, 0, 0, 0], [0, 0, 0, 8], [8, 0, 0, 2]])
     yield np.array([[0, 9, 1], [7, 0, 3], [1, 1, 0]])

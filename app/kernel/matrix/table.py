@@ -216,8 +216,8 @@ class Table(OneVsRest):
 
     @lazy
     def covariance(self) -> Array:
-        """N tr C - sum P T: n^2 times (observed minus chance agreement)."""
-        return self.n * self.correct - self.correct_margins
+        """N tr C - sum P T = sum TP TN - FP FN: n^2 times (observed minus chance agreement)."""
+        return total(self.determinant)
 
     @lazy
     def chance_disagreement(self) -> Array:

@@ -200,7 +200,7 @@ def relative_classifier_information(t: Table) -> Array:
     references=("goodman1954",),
 )
 def lambda_a(t: Table) -> Array:
-    return (total(np.maximum.reduce(t.counts, axis=-2)) - t.largest) / (t.n - t.largest)
+    return 1.0 - total(t.predicted - np.maximum.reduce(t.counts, axis=-2)) / (t.n - t.largest)
 
 
 @_statistic(
@@ -215,7 +215,7 @@ def lambda_a(t: Table) -> Array:
     references=("goodman1954",),
 )
 def lambda_b(t: Table) -> Array:
-    return (total(np.maximum.reduce(t.counts, axis=-1)) - t.largest_predicted) / t.others_predicted
+    return 1.0 - total(t.actual - np.maximum.reduce(t.counts, axis=-1)) / t.others_predicted
 
 
 _contingency = partial(

@@ -230,8 +230,7 @@ RESEMBLANCES = (
         "guttman_lambda_a_ovr", "GuttmanLambdaA", "one-vs-rest Guttman's lambda A",
         r"\frac{\max(TP,FN)+\max(FP,TN)-\max(T,n-T)}{n-\max(T,n-T)}",
         lambda t: (
-            (np.maximum(t.tp, t.fn) + np.maximum(t.fp, t.tn) - np.maximum(t.predicted, t.predicted_rest))
-            / np.minimum(t.predicted, t.predicted_rest)
+            1.0 - (np.minimum(t.tp, t.fn) + np.minimum(t.fp, t.tn)) / np.minimum(t.predicted, t.predicted_rest)
         ),
         "How much knowing what is actual reduces the error of guessing the prediction.",
         chance_corrected=True, undefined=(NEVER_PREDICTED, ALWAYS_PREDICTED), symmetric=False, sources=("warrens2008",),
@@ -239,10 +238,7 @@ RESEMBLANCES = (
     coefficient(
         "guttman_lambda_b_ovr", "GuttmanLambdaB", "one-vs-rest Guttman's lambda B",
         r"\frac{\max(TP,FP)+\max(FN,TN)-\max(P,N)}{n-\max(P,N)}",
-        lambda t: (
-            (np.maximum(t.tp, t.fp) + np.maximum(t.fn, t.tn) - np.maximum(t.actual, t.rest))
-            / np.minimum(t.actual, t.rest)
-        ),
+        lambda t: 1.0 - (np.minimum(t.tp, t.fp) + np.minimum(t.fn, t.tn)) / np.minimum(t.actual, t.rest),
         "How much knowing the prediction reduces the error of guessing what is actual.",
         chance_corrected=True, undefined=(NO_ACTUAL, NO_REST), symmetric=False, sources=("warrens2008",),
     ),
