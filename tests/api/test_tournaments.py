@@ -89,6 +89,20 @@ def test_two_models(client: httpx.Client, demsar: tuple[list[str], list[str]]) -
         assert found["b_better"] == pytest.approx(better, abs=0.03)
 
 
+def test_runs_that_differ_by_the_order_of_classes_share_their_ranks(client: httpx.Client) -> None:
+    """Means over their recalls differ by the last bit."""
+    prefix, rows = uuid4().hex[:6], np.array([[86, 13, 1], [10, 9, 1], [3, 4, 43]])
+    models, datasets = ([f"{prefix}{kind}{index}" for index in range(size)] for kind, size in (("m", 2), ("d", 5)))
+    for model, order in zip(models, ([0, 1, 2], [2, 0, 1]), strict=True):
+        source = matrix_input(rows[np.ix_(order, order)].tolist(), labels=[f"c{place}" for place in order])
+        for dataset in datasets:
+            create(client, evaluation(model=model, dataset=dataset, input=source))
+    for metric in ("balanced_accuracy", "h_mean", "macro_f1"):
+        answer = judge(client, metric=metric, models=models, datasets=datasets)
+        assert answer["average_ranks"] == [1.5, 1.5]
+        assert answer["pairwise"][0]["wilcoxon"]["zeros"] == 5
+
+
 def test_the_latest_evaluation_counts(client: httpx.Client) -> None:
     prefix = uuid4().hex[:6]
     models, datasets = keep_table(client, [[0.5, 0.6]] * 6, prefix)

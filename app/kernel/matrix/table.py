@@ -200,7 +200,6 @@ class Table(OneVsRest):
         return self.wrong
 
     largest = _of_table("Samples of the most frequent class.", lambda t: largest(t.actual))
-    largest_predicted = _of_table("Samples of the most often predicted class.", lambda t: largest(t.predicted))
     others_predicted = _of_table("Samples predicted as any other class.", lambda t: smallest(t.predicted_rest))
     correct_margins = _of_table("Sum P T.", lambda t: total(t.joint_margins))
     actual_pairs = _of_table("Sum P N, pairs of samples of two classes.", lambda t: total(t.actual_spread))

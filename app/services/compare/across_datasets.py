@@ -126,7 +126,8 @@ def compare_models(
         )
     # Of the values alone: the same is said of the same.
     seed = chosen_seed(asked.seed, values)
-    scores = better.score(values)
+    # Equal values must not be told apart by the last bit of a sum over classes, or equal differences by that of theirs.
+    scores = np.round(better.score(values), _DECIMALS)
     ranks = average_ranks(scores)
     pairs, groups = _pairs(asked, scores, seed)
     return ModelComparison(
@@ -188,7 +189,6 @@ def _pairs(asked: Tournament, scores: Array, seed: int) -> tuple[list[ModelPair]
     pairs = list(itertools.combinations(range(len(asked.models)), 2))
     each = 2 * len(pairs) * (len(scores) + 1) ** 2
     draws = max(_FEWEST_DRAWS, min(_DRAWS, _MOST_PRODUCTS // each))
-    # Equal differences must not be told apart by the last bit of their subtraction.
     gaps = [np.round(scores[:, a] - scores[:, b], _DECIMALS) for a, b in pairs]
     tests = [wilcoxon(gap, asked.zeros) for gap in gaps]
     adjusted = adjust(np.array([test.p_value for test in tests]), asked.multiplicity)
