@@ -169,6 +169,9 @@ class _WeightSearch:
             return np.maximum(moved, 0.0)
 
         ratings = self._rated(of)
+        if limits[0] == 0.0:
+            # All others have a probability of 0 there: the class has the sample with any weight.
+            ratings[0] = -np.inf
         best = int(ratings.argmax())
         changed = weights.copy()
         changed[code] = _between(limits, ends, best)

@@ -234,6 +234,17 @@ def test_optimism_of_weights(method: Correction) -> None:
     assert rule.corrected.optimism == pytest.approx(rule.objective - rule.corrected.value)
 
 
+def test_what_is_certain_is_decided_so_whatever_the_weights() -> None:
+    """Class 1 is sure of samples of class 0: no weight above 0 takes them from it."""
+    rows = np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.3, 0.2], [0.4, 0.2, 0.4], [0.1, 0.2, 0.7]])
+    scores = Scores(np.array([0, 0, 0, 2, 2]), rows)
+    for objective in ("accuracy", "gwet_ac1", "micro_f1"):
+        found = by_weights(scores, measure(objective))
+        assert (found.weights > 0.0).all()
+        np.testing.assert_array_equal(found.counts, confusion(scores, decide(scores, found.weights)))
+        assert found.counts[0, 1] == 2
+
+
 def test_weights_need_probabilities() -> None:
     with pytest.raises(ValueError, match="probabilities"):
         by_weights(Scores.of_scores([0, 1], [1.0, 2.0]), measure("accuracy"))
