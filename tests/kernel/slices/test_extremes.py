@@ -34,6 +34,12 @@ def test_a_batch_has_what_each_has_alone() -> None:
             np.testing.assert_array_equal([part[place] for part in together], own)
 
 
+def test_the_ratio_of_equal_slices_is_at_most_1() -> None:
+    ratio, low, high = ratio_of(*_limits(np.full(3, 40.0), np.full(3, 50.0)))
+    assert float(ratio) == float(high) == 1.0
+    assert 0.5 < low < 1.0
+
+
 def test_where_all_values_are_0_there_is_no_ratio() -> None:
     values, alone, of_pairs = _limits(np.zeros(3), np.full(3, 50.0))
     assert np.isnan(ratio_of(values, alone, of_pairs)).all()
