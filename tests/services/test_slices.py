@@ -291,6 +291,27 @@ def test_a_slice_of_another_column_shares_samples_with_the_reference() -> None:
     assert of(found, "h_mean", site="C").difference.p_value is not None
 
 
+def test_a_part_of_the_reference_is_held_against_it_as_if_nothing_else_were_there() -> None:
+    names = ("recall@D", "precision@D", "mcc")
+    crossed = judged(by=("site", "sex"), depth=2, metrics=names, reference={"sex": "f"})
+    women = judged(alone(CLINIC, mask_of(CLINIC, sex="f")), by=("site",), metrics=names, reference="overall")
+    for name in names:
+        one, other = of(crossed, name, site="C", sex="f"), of(women, name, site="C")
+        assert (one.value, one.reference) == (other.value, other.reference)
+        for end in ("value", "low", "high", "p_value"):
+            assert getattr(one.difference, end) == pytest.approx(getattr(other.difference, end), rel=1e-9)
+
+
+def test_the_level_is_that_of_the_verdicts_too() -> None:
+    (p,) = {
+        of(judged(by=("sex",), metrics=("precision@D",)), "precision@D", sex=sex).difference.p_adjusted for sex in "fm"
+    }
+    assert 0.05 < p < 0.95
+    for level, verdict in ((1.0 - 0.9 * p, "undecided"), (1.0 - 1.1 * p, "worse")):
+        found = [of(judged(by=("sex",), metrics=("precision@D",), level=level), "precision@D", sex=sex) for sex in "fm"]
+        assert verdict in {one.difference.verdict.value for one in found}
+
+
 def test_the_reference_is_not_held_against_itself() -> None:
     found = judged(by=("site",), metrics=("recall@D",), reference={"site": "A"})
     difference = of(found, "recall@D", site="A").difference
