@@ -368,6 +368,23 @@ def test_groups_count_as_one_each() -> None:
             assert other.high - other.low == pytest.approx(one.high - one.low, rel=0.02)
 
 
+def test_groups_of_one_sample_are_samples_but_for_what_few_of_them_cost() -> None:
+    random, size = np.random.default_rng(3), 40
+    truth, wrong, lab = np.arange(size) % 2, random.random(size) < 0.3, np.repeat(["x", "y"], [15, 25])
+    predicted = np.where(wrong, 1 - truth, truth)
+    plain, grouped = (
+        of(judged(one, by=("lab",), metrics=("mcc",), minimum_samples=5), "mcc", lab="x").difference
+        for one in (
+            classified(truth, predicted, {"lab": lab}),
+            classified(truth, predicted, {"lab": lab}, groups=np.arange(size)),
+        )
+    )
+    assert grouped.value == pytest.approx(plain.value, rel=1e-12)
+    for end in ("low", "high"):
+        wider = getattr(grouped, end) - grouped.value
+        assert wider == pytest.approx((size / (size - 1)) ** 0.5 * (getattr(plain, end) - plain.value), rel=1e-9)
+
+
 def test_mean_losses_differ_by_welch() -> None:
     random = np.random.default_rng(9)
     truth, lab = random.integers(0, 2, 500), random.choice(["x", "y"], 500, p=[0.3, 0.7])
