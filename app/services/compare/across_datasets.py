@@ -126,9 +126,10 @@ def compare_models(
         )
     # Of the values alone: the same is said of the same.
     seed = chosen_seed(asked.seed, values)
-    # Equal values must not be told apart by the last bit of a sum over classes, or equal differences by that of theirs.
-    scores = np.round(better.score(values), _DECIMALS)
-    ranks = average_ranks(scores)
+    scores = better.score(values)
+    # Equal values must not be told apart by the last bit of a sum over classes.
+    apart = np.round(scores, _DECIMALS)
+    ranks = average_ranks(apart)
     pairs, groups = _pairs(asked, scores, seed)
     return ModelComparison(
         id=identifier,
@@ -139,7 +140,7 @@ def compare_models(
         evaluations=[[EvaluationName.of(record) for record in row] for row in grid],
         values=values.tolist(),
         average_ranks=ranks.tolist(),
-        friedman=friedman(scores, tie_corrected=asked.tie_corrected),
+        friedman=friedman(apart, tie_corrected=asked.tie_corrected),
         pairwise=pairs,
         cliques=groups,
         nemenyi=_nemenyi(ranks, len(datasets), asked.level),
@@ -189,6 +190,7 @@ def _pairs(asked: Tournament, scores: Array, seed: int) -> tuple[list[ModelPair]
     pairs = list(itertools.combinations(range(len(asked.models)), 2))
     each = 2 * len(pairs) * (len(scores) + 1) ** 2
     draws = max(_FEWEST_DRAWS, min(_DRAWS, _MOST_PRODUCTS // each))
+    # Nor equal differences by that of their subtraction.
     gaps = [np.round(scores[:, a] - scores[:, b], _DECIMALS) for a, b in pairs]
     tests = [wilcoxon(gap, asked.zeros) for gap in gaps]
     adjusted = adjust(np.array([test.p_value for test in tests]), asked.multiplicity)
