@@ -233,7 +233,7 @@ class Feasible:
         return defined.some(defined.low <= defined.high), starts._and(ends)
 
     def _and(self, others: "Feasible") -> "Feasible":
-        """These rows and others, those of a size together."""
+        """Rows of both, those of a size together."""
         both = Feasible(*(np.concatenate([getattr(one, each.name) for one in (self, others)]) for each in fields(self)))
         order = np.lexsort((both.low, both.fixed, both.owner))
         return Feasible(*(getattr(both, each.name)[order] for each in fields(self)))

@@ -178,7 +178,7 @@ class Table(OneVsRest):
     predicted_rest = _of_table("Predicted non-members n - T.", lambda t: t.tn + t.fn)
 
     def _left(self, difference: Array) -> Array:
-        """What sums (..., K) of the cells leave of all samples, without what is rounding: of weights that leave
+        """Differences (..., K) of sums of cells, 0 where they are no more than rounding: of weights that leave
         nothing a rate would not be undefined, and its logarithm would be a number.
         """
         return np.where(difference > _ROUNDED * self.n_classes * self.n_each[..., :1], difference, 0.0)
