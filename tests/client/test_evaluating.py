@@ -315,9 +315,17 @@ def test_columns_of_files_that_are_not_named_have_our_names(pv: prevail.Client, 
     assert pv.evaluate(y_pred="guess", file=tmp_path / "b.csv")["accuracy"].value == pytest.approx(5 / 6)
 
 
-def test_the_table_is_the_csv_of_the_service(pv: prevail.Client) -> None:
-    metrics = ["recall@*", "gps(recall@*, precision@D)"]
-    found = pv.evaluate(matrix=MATRIX, labels=["A", "B x", '"C"', "D"], metrics=metrics)
+@pytest.mark.parametrize(
+    ("matrix", "labels", "metrics"),
+    [
+        (MATRIX, ["A", "B x", '"C"', "D"], ["recall@*", "gps(recall@*, precision@D)"]),
+        ([[9, 1], [0, 0]], ["yes", "no"], ["recall", "recall@*"]),
+    ],
+)
+def test_the_table_is_the_csv_of_the_service(
+    pv: prevail.Client, matrix: list[list[int]], labels: list[str], metrics: list[str]
+) -> None:
+    found = pv.evaluate(matrix=matrix, labels=labels, metrics=metrics)
     lines = [*csv.reader(io.StringIO(found.text("text/csv")))]
     assert lines[0] == [*found.columns]
     ours = [["" if cell is None else cell for cell in row] for row in found.rows()]

@@ -537,8 +537,7 @@ def _lines(answer: Json) -> Iterator[Sequence[str | float | None]]:
     balanced, positive = answer.get("intervals_at_balanced_prevalence", {}), answer["input"].get("positive")
     reasons = {(one["metric"], one.get("class"), one.get("group")): one["reason"] for one in answer["undefined"]}
     for scope, label, group, metric, value in _every(answer):
-        of = "" if label is None else f"@{write_label(label)}"
-        name = metric + of if scope == "class" else metric.replace("@*", of)
+        name = metric if label is None else f"{metric.removesuffix('@*')}@{write_label(label)}"
         at_equal = balanced.get(name, {})
         low, high = (at_equal.get("low"), at_equal.get("high")) if group == _BALANCED else ends_of(answer, name)
         reason = None

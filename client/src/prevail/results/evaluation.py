@@ -76,6 +76,11 @@ def label_text(label: str) -> str:
     return f'"{escaped}"'
 
 
+def _full_name(metric: str, label: str | None) -> str:
+    """The name of a value, such as ``recall@D`` of a class."""
+    return metric if label is None else f"{metric.removesuffix('@*')}@{label_text(label)}"
+
+
 class Evaluation(Answer):
     """An evaluation of a model on a data set.
 
@@ -150,10 +155,8 @@ class Evaluation(Answer):
     def _named(self) -> dict[str, Value]:
         twins: dict[str, float | None] = {}
         found: dict[str, Value] = {}
-        for scope, label, group, metric, value, low, high, reason in self.rows():
-            name = metric
-            if scope == "class" or (scope == "requested" and label is not None):
-                name = f"{metric.removesuffix('@*')}@{label_text(label)}"
+        for _, label, group, metric, value, low, high, reason in self.rows():
+            name = _full_name(metric, label)
             if group == TWIN:
                 twins[name] = value
             else:
@@ -162,12 +165,6 @@ class Evaluation(Answer):
             if name in found:
                 one = found[name]
                 found[name] = replace(one, at_equal_prevalence=twin)
-        positive = self.data["input"].get("positive")
-        for name, one in found.items():
-            # Of two classes the overall value is that of the positive class, which has the limits.
-            of_class = found.get(f"{name}@{label_text(str(positive))}")
-            if of_class is not None and one.low is None and one.value == of_class.value:
-                found[name] = replace(one, low=of_class.low, high=of_class.high)
         return found
 
     def rows(self) -> Iterator[Sequence[Any]]:
@@ -178,17 +175,20 @@ class Evaluation(Answer):
             (one.get("metric"), one.get("class"), one.get("group")): one.get("reason")
             for one in self.data.get("undefined") or ()
         }
+        positive = self.data["input"].get("positive")
+        # Of two classes a metric without a class is that of the positive one.
+        of_positive = "" if positive is None else f"@{label_text(positive)}"
 
         def line(scope: str, label: str | None, group: str, metric: str, value: float | None) -> Sequence[Any]:
-            of = "" if scope != "class" or label is None else f"@{label_text(label)}"
-            limits = (balanced if group == TWIN else intervals).get(metric + of, {})
-            places = ((metric, label, group), (metric, label, None), (metric, None, None), ("*", None, group))
+            name = _full_name(metric, label)
+            limits = balanced.get(name, {})
+            if group != TWIN:
+                limits = intervals.get(name) or intervals.get(name + of_positive, {})
             reason = None
             if value is None:
-                # Of two classes the overall value is that of the positive class, whose reason it shares.
-                of_class = (text for (one, _, kind), text in reasons.items() if one == metric and kind in (group, None))
-                known = (reasons[one] for one in places if one in reasons)
-                reason = next(known, None) or next(of_class, None) or "no value"
+                labels = (label, None) if label is not None else (None, positive)
+                places = [*((metric, one, kind) for one in labels for kind in (group, None)), ("*", None, group)]
+                reason = next((reasons[one] for one in places if one in reasons), "no value")
             return scope, label, group, metric, value, limits.get("low"), limits.get("high"), reason
 
         for group, metrics in (self.data.get("metrics") or {}).items():
