@@ -119,6 +119,8 @@ async def _current_tag(request: Request) -> str | None:
     return Headers(raw=started[0]["headers"]).get("etag") if started[0]["status"] == HTTPStatus.OK else None
 
 
+# What pydantic reads as false.
+_NO: Final = frozenset({"0", "f", "false", "n", "no", "off"})
 # In the state of a request that is carried out as a job: whoever sent it was let pass when it came.
 CARRIED_OUT_BY: Final = "carried_out_by"
 
@@ -250,7 +252,8 @@ class StrictRoute(NamedRoute):
             if CARRIED_OUT_BY not in state:
                 await self.admit(request, scope)
                 if method == "POST" and "project" in state:
-                    stores = self.operation_id in STORING and request.query_params.get("store") != "false"
+                    stores = self.operation_id in STORING
+                    stores = stores and request.query_params.get("store", "").lower() not in _NO
                     state["stores"] = stores
                     await request.app.state.services.quotas.check(state["project"], keeping=stores)
             if (key := key_of(request)) is not None:

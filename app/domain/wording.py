@@ -334,7 +334,7 @@ def _escaped(character: str) -> str:
 
 
 def name(label: str) -> str:
-    """Write a class in a sentence: as it is where it reads as a name, else in quotes, as if it has the end of one."""
+    """Write a class in a sentence: as it is where it reads as a name, and as no end of a sentence, else in quotes."""
     return label if _PLAIN.fullmatch(label) and _ENDING not in label else f'"{label}"'
 
 

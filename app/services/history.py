@@ -395,7 +395,7 @@ class ChangeWatch:
         name = EvaluationName.of(record)
         happening = WebhookEvent(
             event=Event.MODEL_CHANGED,
-            # Not that of the evaluation, by which the same webhook may have been told that it was made; of its moment.
+            # The id of the evaluation is taken: the same webhook may have been told that it was made.
             id=id_at(record.created_at, uuid5(record.id, Event.MODEL_CHANGED)),
             at=record.created_at,
             text=f"{run_title(as_json(name))}: {held.change.message}",

@@ -161,7 +161,7 @@ class PostgresJobStore:
             await connection.execute(update(jobs).where(*_held(task)).values(progress=share))
 
     async def put_back(self, task: Task, *, lost: bool = False) -> None:
-        # What was done stays done: progress is that until it is worked on again, and for good where that is not to be.
+        # The progress stays: a job that is cancelled while it waits keeps it.
         queued = {"status": JobStatus.QUEUED, "lost": jobs.c.lost + int(lost)}
         async with writing(self._engine) as connection:
             await connection.execute(update(jobs).where(*_held(task)).values(queued))

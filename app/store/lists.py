@@ -93,8 +93,8 @@ async def find_scope(
 ) -> SearchScope | None:
     """Return the ids that the names in a query stand for, or None when a name stands for nothing.
 
-    A name that no evaluation has any more hides no version, ``name:version``. Not so when ``removing``: that goes on
-    until nothing is left, and would go on with the version.
+    ``name:version`` is a model of that name, or else that version of a model. Names without evaluations are passed
+    over, but not when ``removing``: after the last evaluation of the name it would go on with those of the version.
     """
     model_ids: Sequence[int] | None = None
     dataset_ids: Sequence[int] | None = None

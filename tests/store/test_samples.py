@@ -218,7 +218,7 @@ async def test_those_who_keep_several_never_wait_for_each_other(
 
     async def slowly(*arguments: Any) -> None:
         await original(*arguments)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.005)
 
     monkeypatch.setattr(stored, "_link", slowly)
     first, second = make_samples(1), make_samples(2, truth=make_samples(1).truth)

@@ -48,7 +48,7 @@ class Keyed:
         target: bytes,
         first: Callable[[], Awaitable[None]] | None,
     ) -> None:
-        """Take what is to be seen to before the work, and not before a replay."""
+        """Take a key of a project; ``first`` is awaited before the work, and not before a replay."""
         self._service, self._project, self._key, self._target, self._first = service, project, key, target, first
         self.work: KeyedWork | None = None
 

@@ -24,6 +24,7 @@ from app.api.bodies.keyed import received
 from app.api.problems import UNKNOWN, MalformedRequest, UnreadableBody, alternatives, code_of, near, own_name, worded
 from app.domain.errors import Fault, in_pointer
 from app.domain.inputs.kinds import COLUMNS, KINDS
+from app.domain.inputs.labels import INEXACT
 from app.domain.inputs.matrices import MOST_SAMPLES
 from app.domain.wording import did_you_mean
 
@@ -140,8 +141,7 @@ def parse_body(body: Body, model: type[Model]) -> Model:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        is_json = error.errors(include_url=False, include_input=False)[0]["type"] != "json_invalid"
-        raise malformed(error, model, json.loads(body) if is_json else None) from None
+        raise malformed(error, model, lambda: json.loads(body)) from None
 
 
 def refuse_repeated_members(body: Body) -> None:
@@ -196,7 +196,6 @@ _MOST_ENTRIES = 4_000_000
 _ATTRIBUTES = "attributes"
 _CONTAINERS = (simdjson.Object, simdjson.Array)
 _WHOLE = (np.int8, np.int16, np.int32, np.int64)
-_INEXACT = 2.0**53
 # Texts that are used again where they come again, so that a million labels are not a million texts.
 _MOST_KNOWN_TEXTS = 10_000
 
@@ -314,7 +313,7 @@ def _flat(found: simdjson.Array) -> NDArray[Any] | None:
     except TypeError:
         return None
     # Whole ones among them, such as ids, may be others as doubles.
-    return None if (np.abs(numbers) >= _INEXACT).any() else numbers
+    return None if (np.abs(numbers) >= INEXACT).any() else numbers
 
 
 def _narrowed(whole: NDArray[np.int64]) -> NDArray[Any]:
@@ -328,16 +327,19 @@ def parse_value(value: Any, model: type[Model]) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise malformed(error, model, value) from None
+        raise malformed(error, model, lambda: value) from None
 
 
-def malformed(error: ValidationError, model: type[BaseModel], body: Any) -> MalformedRequest:
-    """Faults that pydantic found in a body, in our words where its own are for programmers."""
+def malformed(error: ValidationError, model: type[BaseModel], read: Callable[[], Any]) -> MalformedRequest:
+    """Faults that pydantic found in a body, in our words where its own are for programmers; ``read`` returns its JSON,
+    where it is some.
+    """
     # Of many faults the values that came would take as much memory as the body.
     entries = error.errors(include_url=False, include_input=error.error_count() <= _MOST_FAULTS)
     if entries[0]["type"] == "json_invalid":
         detail = f"expected JSON: {entries[0]['ctx']['error']}"
         return UnreadableBody.at("", "invalid_json", detail)
+    body = read()
     return MalformedRequest([_fault(entry, model, body) for entry in entries[:_MOST_FAULTS]])
 
 
@@ -421,7 +423,8 @@ def _places(entry: ErrorDetails, body: Any) -> Iterator[int | str]:
         # The kind of an input, which may have a member of the same name.
         if part in KINDS and (location[index - 1] == "input" or location[index - 2 : index - 1] == ("folds",)):
             continue
-        if part in body if isinstance(body, dict) else isinstance(part, int) and isinstance(body, list | np.ndarray):
+        is_member = isinstance(body, dict) and part in body
+        if is_member or (isinstance(body, list | np.ndarray) and isinstance(part, int)):
             body = body[part]
             yield part
         elif index == len(location) - 1 and entry["type"] == "missing":

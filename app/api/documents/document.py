@@ -154,6 +154,11 @@ class Group:
     title: Words = ""
 
 
+def fitting(count: int, most: int) -> int:
+    """Return how many of so many rows are shown: one above the most takes no more room than the line that counts it."""
+    return count if count == most + 1 else most
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of names and numbers; a column without content is not written.
@@ -182,16 +187,14 @@ class Table:
     only: frozenset[Medium] = ALL
 
     def within(self, medium: Medium, most: int | None = None) -> tuple["Table", "Table"]:
-        """Return what a format has of it: the columns with content, and the first rows apart from the others. One row
-        alone takes no more room than the line that would count it.
-        """
+        """Return what a format has of it: the columns with content, and the first rows apart from the others."""
         rows = [row for group in self.groups for row in group.rows]
         kept = [
             place
             for place, column in enumerate(self.columns)
             if medium in column.only and not all(_is_empty(row[place]) for row in rows)
         ]
-        room = len(rows) if most is None or len(rows) == most + 1 else most
+        room = len(rows) if most is None else fitting(len(rows), most)
         first, others = list[Group](), list[Group]()
         for group in self.groups:
             cells = [[row[place] for place in kept] for row in group.rows]

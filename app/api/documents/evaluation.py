@@ -449,7 +449,7 @@ def _class_row(answer: Json, label: str, recall: float | None) -> list[Cell]:
 
 
 def _taken_for(given: Json, label: str) -> tuple[str, Words | None]:
-    """Return the number of samples of a class, and the classes that they are most often taken for; nothing of none."""
+    """Return the number of samples of a class, and the classes that they are most often taken for."""
     if given.get("confusion_matrix") is None:
         return "", ""
     counts = given["confusion_matrix"][given["labels"].index(label)]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from app.api.deps import UseContext
 from app.api.documents.comparison import best_said, comparison_document, may_be_as_good, other_way_round, turned
-from app.api.documents.document import Json, Table
+from app.api.documents.document import Json, Table, fitting
 from app.api.documents.reading import class_word, ends_of, in_names, naming, overall, recalls_of
 from app.api.plots.registry import as_answered
 from app.api.report import table_view
@@ -240,8 +240,7 @@ class _Compared:
             f"Runs differ most in {word} {widest[2]}" if widest[1] else f"Recalls of {class_word(self._reports[0], 2)}"
         )
         told = [{"label": label, "n": n, "cells": cells} for _, _, label, n, cells in rows]
-        # One class alone takes no more room than the line that would count it.
-        listed = len(told) if len(told) == _LISTED + 1 else _LISTED
+        listed = fitting(len(told), _LISTED)
         return {"title": apart, "rows": told[:listed], "rest": told[listed:]}
 
     def _in_full(self, web: Web) -> dict[str, Any]:

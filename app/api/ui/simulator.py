@@ -78,7 +78,7 @@ async def show_simulator(
         "threshold": None if rates.thresholds is None else significant(rates.thresholds[place], 3),
         "cost_fp": significant(cost_fp, 3),
         "cost_fn": significant(cost_fn, 3),
-        # Rates are of nobody knows how many, and have no limits.
+        # Of rates nobody knows how many samples they are of; so they have no limits.
         "n": "" if rates.recall[place][1] is None else whole(rates.n),
         "others": whole(rates.others),
         "observed": percent(rates.observed),

@@ -84,16 +84,16 @@ def read_attributes(given: Mapping[str, Sequence[Any]], size: int, pointer: str)
     """
     if len(given) > MOST_ATTRIBUTES:
         raise InvalidInput.at(pointer, "too_many", f"expected at most {MOST_ATTRIBUTES} attributes, got {len(given)}")
-    named: dict[str, str] = {}
-    for name in given:
+    found: dict[str, Attribute] = {}
+    for name, column in given.items():
+        place, known = f"{pointer}/{in_pointer(name)}", normalized(name)
         fault = fault_of_name(name)
-        if fault is None and named.setdefault(normalized(name), name) != name:
-            fault = f"expected names that differ, got {shown(name)} twice"
         if fault is not None:
-            raise InvalidInput.at(f"{pointer}/{in_pointer(name)}", "bad_attribute", f"{fault} in the name")
-    return Attributes(
-        {normalized(name): _read(column, size, f"{pointer}/{in_pointer(name)}") for name, column in given.items()}
-    )
+            raise InvalidInput.at(place, "bad_attribute", f"{fault} in the name")
+        if known in found:
+            raise InvalidInput.at(place, "bad_attribute", f"expected names that differ, got {shown(name)} twice")
+        found[known] = _read(column, size, place)
+    return Attributes(found)
 
 
 def _read(column: Sequence[Any], size: int, pointer: str) -> Attribute:

@@ -24,8 +24,8 @@ from app.domain.wording import shown as shown
 
 Label = str | int
 MOST_CLASSES = 1000
-# Doubles hold every whole number below. This one may be the next, rounded.
-_LARGEST_WHOLE = 2.0**53
+# Doubles hold every whole number below this one; this one may also be the next, rounded.
+INEXACT = 2.0**53
 # Messages list this many labels.
 _MOST_LISTED = 10
 _WHOLE_NAME = re.compile(r"(-?[0-9]+)\.0+")
@@ -230,7 +230,7 @@ def _array_labels(column: NDArray[Any], pointer: str, code: str) -> Labelled:
 
 def first_fraction(column: NDArray[Any]) -> int | None:
     """Index of the first number of an array of floats that is not whole, or too large to be sure of; None without."""
-    bad = ~((column == np.floor(column)) & (np.abs(column) < _LARGEST_WHOLE))
+    bad = ~((column == np.floor(column)) & (np.abs(column) < INEXACT))
     return int(np.argmax(bad)) if bad.any() else None
 
 

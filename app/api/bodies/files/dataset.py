@@ -460,8 +460,8 @@ def _described(listing: DataListing, file: DataFile, form: DataFormat) -> tuple[
 
 
 def _unified(names: Sequence[str], schemas: Sequence[pa.Schema], listing: DataListing, *, texts: bool) -> pa.Schema:
-    """Columns that every part has, in types that hold what all of them have; of CSV these are ``texts`` at last, since
-    the type of a part is what its first rows look like.
+    """Columns that every part has, in types that hold what all of them have. With ``texts``, as of CSV, columns without
+    such a type are texts: the type of a part of a CSV is only what its first rows look like.
     """
     found = {name: schemas[0].field(name).type for name in names}
     for schema, file in zip(schemas, listing.files, strict=True):

@@ -194,7 +194,7 @@ class TableFile:
     Attributes:
         names: Of all columns, in their order.
         load: The table of some columns; the first argument has the names of labels, the second those of numbers.
-        aside: Columns that are there for something else, unless the kind of input has such a one.
+        aside: Columns of attributes and filters; of the input only where its kind has a column of that name.
     """
 
     names: Sequence[str]
@@ -213,7 +213,7 @@ def canonical(kind: pa.DataType) -> pa.DataType:
     if is_text(kind):
         return pa.large_string()
     if pa.types.is_integer(kind):
-        # Whoever reads labels says which one is too large.
+        # What is too large stays, so that whoever reads labels can name it.
         return kind if pa.types.is_uint64(kind) else pa.int64()
     if pa.types.is_decimal(kind):
         return pa.float64() if kind.scale > 0 else pa.int64()
@@ -255,7 +255,7 @@ def refuse_missing(column: pa.ChunkedArray, name: str, before: int = 0) -> pa.Ch
 
 
 def with_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column, whose missing values are so at their places, and not as one of the values of a dictionary."""
+    """The column, in which also those values are missing that a dictionary has as a missing one."""
     if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
         return column.cast(column.type.value_type)
     return column
