@@ -346,5 +346,6 @@ def test_a_job_that_streams_ends_where_it_is_cancelled(client: httpx.Client, fol
     assert client.delete(f"/v1/jobs/{job['id']}").status_code == 202
     found = ended(client, job)
     assert found["status"] == "cancelled"
-    assert found["progress"] < 1.0
+    # Nothing may have been counted yet.
+    assert (found["progress"] or 0.0) < 1.0
     assert [*spilled.glob("*/job-*")] == []
