@@ -25,13 +25,13 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+_ENDING: Final = ". "
+_BETWEEN_SENTENCES: Final = re.compile(r'\. (?=[^"]*(?:"[^"]*"[^"]*)*$)')
+
+
 def sentences_in(text: str) -> list[str]:
     """Return the sentences of a text of the service, without their ends; names in quotes are not looked into."""
     return _BETWEEN_SENTENCES.split(text.removesuffix("."))
-
-
-_ENDING: Final = ". "
-_BETWEEN_SENTENCES: Final = re.compile(r'\. (?=[^"]*(?:"[^"]*"[^"]*)*$)')
 
 
 def written_day(day: date) -> str:
