@@ -187,7 +187,9 @@ def test_a_name_like_no_other_offers_nothing() -> None:
 
 
 def test_a_class_in_the_place_of_a_metric_is_recognised() -> None:
-    assert "it is a class, and a class stands behind an @, as in recall@D" in refusal("gps(D)").detail
+    error = refusal("gps(D)")
+    assert "it is a class, and a class stands behind an @, as in recall@D" in error.detail
+    assert error.suggestions == ()
 
 
 def test_an_unknown_class_is_refused_with_the_known_ones() -> None:

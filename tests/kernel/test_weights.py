@@ -46,6 +46,12 @@ def test_weighted_means_are_those_of_scipy(name: str) -> None:
     assert weighted("wgps", counts, weights) == pytest.approx(hmean(recalls, weights=weights), rel=1e-13)
 
 
+@each("function", ["wmean", "wgps", "wgmean"])
+def test_weights_whose_sum_is_no_number_count_as_their_ratios_do(function: str) -> None:
+    counts = matrices()["dense-2-0"]
+    assert weighted(function, counts, np.array([1e308, 1e308])) == weighted(function, counts, np.array([1.0, 1.0]))
+
+
 @pytest.mark.parametrize("w", [0.1, 0.5, 0.8])
 def test_of_two_classes_they_are_the_weighted_means_of_the_paper(w: float) -> None:
     """A_w = w TPR + (1 - w) TNR, G_w = TPR^w TNR^(1-w), and H_beta with beta^2 = (1 - w)/w on TNR (4.1-4.3)."""

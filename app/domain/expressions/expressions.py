@@ -438,8 +438,9 @@ def _selected(selector: Selector, context: Context) -> int | Every:
 
 
 def _unknown_metric(call: Call, context: Context) -> UnknownMetric:
-    names = suggest(call.name)
-    if call.name in context.labels:
+    is_class = call.name in context.labels
+    names = () if is_class else suggest(call.name)
+    if is_class:
         hint = f"it is a class, and a class stands behind an @, as in recall@{write_label(call.name)}"
     else:
         hint = f"did you mean {' or '.join(names)}?" if names else "the catalogue lists all metrics"

@@ -119,7 +119,9 @@ class CombinationCard:
 
 
 def _shares(weights: Sequence[float]) -> Array:
-    found: Array = np.array(weights) / sum(weights)
+    # By the largest first: the sum of large numbers may be none.
+    parts = np.array(weights) / max(weights)
+    found: Array = parts / parts.sum()
     return found
 
 
