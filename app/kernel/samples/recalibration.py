@@ -95,9 +95,10 @@ def lines_of(stated: Array, hit: Mask, weights: Array, clip: float, *, sloped: b
     """
     rows = weights.shape[:-1]
     odds, found = log_odds(stated, clip), np.full((*rows, 2), np.nan)
-    if np.isfinite(odds).all():
-        for row in np.ndindex(rows):
-            found[row] = line(odds, hit, weights[row], sloped=sloped)
+    for row in np.ndindex(rows):
+        there = weights[row] > 0
+        if np.isfinite(odds[there]).all():
+            found[row] = line(odds[there], hit[there], weights[row][there], sloped=sloped)
     return found
 
 

@@ -105,7 +105,8 @@ class Outcomes:
         leaning: (K) sums of (y - p)(1 - 2p), without weights.
         variance: (K) of these sums, were the probabilities right.
         unsure: (K, 3) samples with a probability of 1/2 at most for a class, as `Stated`.
-        lowest: (K, 2) lowest probability of the non-members and of the members of each class; infinite without any.
+        lowest: (K, 2) lowest probability of the non-members and of the members of each class that have some weight;
+            infinite without any.
         highest: (K, 2) the highest.
     """
 
@@ -131,10 +132,10 @@ class Outcomes:
             each * each * above,
             np.square(each * above),
         )
-        of_class = []
+        of_class, there = [], (each > 0).reshape(-1, scores.n_samples).any(axis=0)
         for code, p in enumerate(scores.columns):
             members = scores.members(code)
-            lean, low, away, sides = 1.0 - 2.0 * p, p <= 0.5, members - p, (p[~members], p[members])
+            lean, low, away, sides = 1.0 - 2.0 * p, p <= 0.5, members - p, (p[there & ~members], p[there & members])
             of_class.append(
                 (
                     each @ (away * away),

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from app.kernel.metrics.card import Explainer
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples import recalibration
@@ -90,6 +91,27 @@ def test_no_finite_slope() -> None:
     certain = np.column_stack([[1.0, 0.4, 0.6, 0.2], [0.0, 0.6, 0.4, 0.8]])
     assert np.isfinite(value("calibration_slope", Scores([0, 0, 1, 1], certain))).all()
     assert np.isnan(value("calibration_slope", Scores([0, 0, 1, 1], certain), clip=0.0)).all()
+
+
+@pytest.mark.parametrize(
+    "code", ["certain_probabilities", "constant_probabilities", "infinite"], ids=["certain", "constant", "separated"]
+)
+def test_a_sample_of_no_weight_is_no_reason(code: str) -> None:
+    """The values pass it over, and so do the reasons for which there is none."""
+    y, p = {
+        "certain_probabilities": ([0, 1, 1, 0, 1], [0.3, 0.6, 0.2, 0.8, 0.0]),
+        "constant_probabilities": ([0, 1, 0], [0.3, 0.3, 0.6]),
+        "infinite": ([0, 1, 1], [0.2, 0.8, 0.1]),
+    }[code]
+    rows, weights = np.column_stack([np.subtract(1.0, p), p]), [1.0] * (len(p) - 1) + [0.0]
+    scores, without = Scores(y, rows, weights), Scores(y[:-1], rows[:-1])
+    found = value("calibration_slope", scores, clip=0.0)
+    assert found.tolist() == pytest.approx(value("calibration_slope", without, clip=0.0).tolist(), nan_ok=True)
+    metric = catalogue().of_probabilities.by_name["calibration_slope"]
+    reasons = [Explainer(one).explain(metric, 1, found[1]).condition.code for one in (scores, without)]
+    holding = [one.code for one in metric.card.undefined if one.holds(scores).any()]
+    assert holding[:1] == ([] if code == "certain_probabilities" else [code])
+    assert reasons[0] == reasons[1]
 
 
 @pytest.mark.parametrize("make", [softmax_problem, tied_problem])
