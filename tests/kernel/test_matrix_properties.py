@@ -149,6 +149,17 @@ def test_weights_that_leave_nothing_leave_exactly_that(metric: Metric[Table]) ->
 
 
 @EACH
+def test_of_many_matrices_the_same_is_nothing(metric: Metric[Table]) -> None:
+    """Sums of a batch are made in another order than those of one matrix."""
+    if metric.card.degree is not None:
+        weights = np.zeros((40, 5, 5))
+        weights[..., 0] = np.random.default_rng(2).gamma(1.0, 3.0, (40, 5))
+        weights[::2, 0] = 0.0
+        want = np.stack([value_of(metric, one) for one in weights])
+        assert_close(metric, value_of(metric, weights), want, absolute=1e-12, where="one predicted class")
+
+
+@EACH
 @each("classes", [2, 3])
 def test_only_what_the_number_of_samples_does_not_move_has_a_twin_at_balanced_prevalence(
     metric: Metric[Table], classes: int

@@ -544,7 +544,7 @@ def kappa_z(t: Table) -> Array:
     both = t.actual * t.predicted
     chance = total(both)
     spread = inner(both, t.rest * t.predicted_rest + (chance[..., None] - both))
-    return (t.n * t.correct - chance) * np.sqrt(t.n / spread)
+    return t.covariance * np.sqrt(t.n / spread)
 
 
 # The catalogue lists it after the metrics of reports.

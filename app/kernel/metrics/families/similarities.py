@@ -100,13 +100,15 @@ def _common(t: Table) -> Array:
     return found
 
 
-def _modes(t: Table) -> Array:
-    by_column = np.maximum(t.tp, t.fp) + np.maximum(t.fn, t.tn)
-    return by_column + np.maximum(t.tp, t.fn) + np.maximum(t.fp, t.tn)
+def _wrong_guesses(t: Table) -> Array:
+    """2n - sigma, which is a sum of counts: guesses of one side that are wrong though the other is known."""
+    by_column = np.minimum(t.tp, t.fp) + np.minimum(t.fn, t.tn)
+    return by_column + np.minimum(t.tp, t.fn) + np.minimum(t.fp, t.tn)
 
 
-def _margin_modes(t: Table) -> Array:
-    return np.maximum(t.predicted, t.predicted_rest) + np.maximum(t.actual, t.rest)
+def _blind_guesses(t: Table) -> Array:
+    """2n - tau: guesses that are wrong where nothing is known."""
+    return np.minimum(t.predicted, t.predicted_rest) + np.minimum(t.actual, t.rest)
 
 
 def _kent_foster(t: Table, common: Array) -> Array:
@@ -120,7 +122,7 @@ RESEMBLANCES = (
         "anderberg_d", "Anderberg", "Anderberg's D",
         r"\frac{\sigma-\tau}{2n},\quad\sigma=\max(TP,FP)+\max(FN,TN)+\max(TP,FN)+\max(FP,TN),\ "
         r"\tau=\max(T,n-T)+\max(P,N)",
-        lambda t: (_modes(t) - _margin_modes(t)) / (2.0 * t.n_each),
+        lambda t: (_blind_guesses(t) - _wrong_guesses(t)) / (2.0 * t.n_each),
         "How much knowing one side reduces the error of guessing the other, per sample.",
         range=(0.0, 0.5), ideal=None, chance_corrected=True, undefined=(NO_SAMPLES,), sources=("warrens2008",),
         differs={"pycm": "its tau has max(T, N) in place of max(P, N)"},
@@ -214,7 +216,7 @@ RESEMBLANCES = (
         "goodman_kruskal_lambda_ovr", "GoodmanKruskalLambda", "one-vs-rest Goodman and Kruskal's lambda",
         r"\frac{\sigma-\tau}{2n-\tau},\quad\sigma=\max(TP,FP)+\max(FN,TN)+\max(TP,FN)+\max(FP,TN),\ "
         r"\tau=\max(T,n-T)+\max(P,N)",
-        lambda t: (_modes(t) - _margin_modes(t)) / (2.0 * t.n_each - _margin_modes(t)),
+        lambda t: 1.0 - _wrong_guesses(t) / _blind_guesses(t),
         "How much knowing one side reduces the error of guessing the other, averaged over the two sides. 1 also where "
         "every answer is wrong.",
         chance_corrected=True, undefined=(CONSTANT,), sources=("warrens2008",),
@@ -222,7 +224,7 @@ RESEMBLANCES = (
     coefficient(
         "goodman_kruskal_lambda_r", "GoodmanKruskalLambdaR", "Goodman and Kruskal's lambda-r",
         r"\frac{TP+TN-\tau/2}{n-\tau/2},\quad\tau=\max(T,n-T)+\max(P,N)",
-        lambda t: (t.correct_ovr - 0.5 * _margin_modes(t)) / (t.n_each - 0.5 * _margin_modes(t)),
+        lambda t: 1.0 - 2.0 * t.errors / _blind_guesses(t),
         "How much better the answers are than always naming the more frequent side.",
         range=(None, 1.0), undefined=(_CONSTANT_AND_RIGHT, _CONSTANT_AND_WRONG), sources=("warrens2008",),
     ),
