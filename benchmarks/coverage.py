@@ -258,6 +258,17 @@ def drawn_groups(sizes: str, n_groups: int, random: np.random.Generator) -> Inpu
     return predictions(truth, np.where(right, truth, wrong), group_ids=groups)
 
 
+def drawn_mixes(n_groups: int, random: np.random.Generator) -> Input:
+    """1 to 23 samples of a group, which has shares of three classes of its own: many have none of the rare one."""
+    groups = np.repeat(np.arange(n_groups), random.integers(1, 24, n_groups))
+    shares = random.dirichlet([1.8, 0.9, 0.3], n_groups)
+    truth = (random.random((groups.size, 1)) > shares.cumsum(axis=1)[groups, :2]).sum(axis=1)
+    truth[:3] = range(3)
+    right = random.random(groups.size) < random.beta(4.0, 1.0, n_groups)[groups]
+    wrong = (truth + random.integers(1, 3, groups.size)) % 3
+    return predictions(truth, np.where(right, truth, wrong), group_ids=groups)
+
+
 def drawn_weights(cells: Floats, random: np.random.Generator, *, informative: bool) -> Input:
     """1,000 samples; wrong predictions are drawn twice as often and weigh half as much where weights are informative.
 
@@ -276,6 +287,9 @@ def of_designs() -> Iterator[Design]:
         for n_groups in (5, 10, 20, 60):
             draw = partial(drawn_groups, sizes, n_groups)
             yield Design(f"groups, sizes {sizes}", f"{n_groups} groups", truths, draw)
+    recalls = dict.fromkeys(("balanced_accuracy", "g_mean", "h_mean"), 0.8)
+    for n_groups in (6, 10, 20, 60):
+        yield Design("groups of classes of their own", f"{n_groups} groups", recalls, partial(drawn_mixes, n_groups))
     for classes in (2, 3, 10):
         for share in (0.02, 0.1, 0.5):
             actual = np.full(classes, (1.0 - share) / (classes - 1))

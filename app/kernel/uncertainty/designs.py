@@ -520,7 +520,10 @@ class Grouped(Design):
     @property
     def spread(self) -> Spread:
         """Function from the moves of single recalls to the move of their sum, whose errors groups correlate."""
-        errors = np.sqrt(self._ratios.variance[catalogue_rates().place(RECALL)])
+        place, groups = catalogue_rates().place(RECALL), self.runs.n_groups
+        # Of all groups, as the variances of sums are, and not of those alone that have some of the class.
+        own = 1.0 - 1.0 / self._ratios.at_edge[place]
+        errors = np.sqrt(self._ratios.variance[place] * own * groups / (groups - 1.0))
         return correlated(
             errors, lambda rows: self.variances(stack([recall_gradient(self.table, row) for row in rows]))
         )

@@ -69,6 +69,17 @@ def test_rates_are_those_of_each_class_alone(n_classes: int) -> None:
     )
 
 
+@pytest.mark.parametrize("some", [[], [2]])
+def test_the_move_of_one_recall_moves_a_sum_by_as_much(some: list[int]) -> None:
+    """Also of a class of which some groups have no sample, or of one without errors."""
+    groups, truth, predicted = sample(np.random.default_rng(0), n_groups=6, size=12, n_classes=3)
+    kept = ~((truth == 1) & (groups > 1))
+    groups, truth, predicted = groups[kept], truth[kept], predicted[kept]
+    predicted = np.where(np.isin(truth, some), truth, predicted)
+    design = Grouped(GroupedCounts.gather(groups, truth, predicted, 3))
+    np.testing.assert_allclose(design.spread(np.diag([0.3, 2.0, 7.0])), [0.3, 2.0, 7.0], rtol=1e-12)
+
+
 def test_design_effects_are_those_of_numeric_derivatives() -> None:
     groups, truth, predicted = sample(np.random.default_rng(1), n_groups=40)
     runs = GroupedCounts.gather(groups, truth, predicted, 3)
