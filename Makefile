@@ -3,7 +3,8 @@
 PYTHON  ?= python3
 VENV    ?= .venv
 UV      ?= uv
-WORKERS ?= 2
+# One more than the cores of a small machine: tests wait for the database and for other processes.
+WORKERS ?= 3
 
 PY   := $(VENV)/bin/python
 # What writes a committed file: each module writes it, and with --check only says whether it is fresh.
