@@ -258,15 +258,24 @@ def drawn_groups(sizes: str, n_groups: int, random: np.random.Generator) -> Inpu
     return predictions(truth, np.where(right, truth, wrong), group_ids=groups)
 
 
-def drawn_mixes(n_groups: int, random: np.random.Generator) -> Input:
+def equal_mixes(n_groups: int, runs: int, random: np.random.Generator) -> Sequence[Input]:
     """1 to 23 samples of a group, which has shares of three classes of its own: many have none of the rare one."""
     groups = np.repeat(np.arange(n_groups), random.integers(1, 24, n_groups))
     shares = random.dirichlet([1.8, 0.9, 0.3], n_groups)
     truth = (random.random((groups.size, 1)) > shares.cumsum(axis=1)[groups, :2]).sum(axis=1)
     truth[:3] = range(3)
-    right = random.random(groups.size) < random.beta(4.0, 1.0, n_groups)[groups]
-    wrong = (truth + random.integers(1, 3, groups.size)) % 3
-    return predictions(truth, np.where(right, truth, wrong), group_ids=groups)
+    made = []
+    for _ in range(runs):
+        right = random.random(groups.size) < random.beta(4.0, 1.0, n_groups)[groups]
+        wrong = (truth + random.integers(1, 3, groups.size)) % 3
+        names = {"group_ids": groups, "sample_ids": np.arange(groups.size)}
+        made.append(predictions(truth, np.where(right, truth, wrong), **names))
+    return made
+
+
+def drawn_mixes(n_groups: int, random: np.random.Generator) -> Input:
+    """Return one run on such samples."""
+    return equal_mixes(n_groups, 1, random)[0]
 
 
 def drawn_weights(cells: Floats, random: np.random.Generator, *, informative: bool) -> Input:
@@ -495,6 +504,16 @@ def equal_slices(
     return [{**one, "sample_ids": np.arange(luck.size)} for one in made]
 
 
+def equal_groups() -> Iterator[EqualRuns]:
+    for groups in (5, 20, 100):
+        draw = partial(equal_predictions, 0.5, 600, 2, known=True, groups=groups)
+        yield EqualRuns("predictions in groups", f"{groups} groups of 600", ("h_mean", "accuracy"), draw)
+    for groups in (6, 10, 20, 60):
+        draw = partial(equal_mixes, groups, 2)
+        asked = ("balanced_accuracy", "h_mean", "macro_f1")
+        yield EqualRuns("predictions in groups of classes of their own", f"{groups} groups", asked, draw)
+
+
 def equal_runs() -> Iterator[EqualRuns]:
     for size in (6, 20, 50, 200):
         yield EqualRuns("rankings", f"{size} queries", ("ndcg_at_k(k=5)",), partial(equal_rankings, size))
@@ -516,9 +535,7 @@ def equal_runs() -> Iterator[EqualRuns]:
             own = recalls(count)
             draw = partial(equal_slices, own, own[::-1] if turned else own, size, known=known)
             yield EqualRuns(told, f"{count} of {size}", over, draw)
-    for groups in (5, 20, 100):
-        draw = partial(equal_predictions, 0.5, 600, 2, known=True, groups=groups)
-        yield EqualRuns("predictions in groups", f"{groups} groups of 600", ("h_mean", "accuracy"), draw)
+    yield from equal_groups()
     for size in (50, 200, 2000):
         for known in (True, False):
             told = "with ids" if known else "without ids"
