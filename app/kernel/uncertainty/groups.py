@@ -27,6 +27,8 @@ _DRAWN = 1 << 14
 # multiplied with takes less.
 _MOST_WORK = 400_000_000
 _WORK_IN_TABLE = 0.04
+# Of a sum that a part was taken from.
+_ROUNDING = 1e-12
 # Read out to here an interval is as wide as all draws.
 _HIGHEST_LEVEL = 1.0 - 1e-9
 
@@ -153,6 +155,17 @@ class GroupedCounts(Grouping):
             return self
         places = random.permutation(self.n_groups) // each
         return replace(self, codes=places.take(self.codes), n_groups=int(places.max()) + 1)
+
+    def left_out(self) -> Iterator[Array]:
+        """Batches (d, K, K) of the matrix without each of the groups, in their order."""
+        whole, size = self.matrix(), self.n_classes * self.n_classes
+        batch = max(1, _AT_ONCE // size)
+        for start in range(0, self.n_groups, batch):
+            count = min(batch, self.n_groups - start)
+            here = (self.codes >= start) & (self.codes < start + count)
+            places = (self.codes[here] - start) * size + self.cell[here]
+            left = whole - np.bincount(places, self.times[here], count * size).reshape(count, *whole.shape)
+            yield np.where(left > _ROUNDING * whole, left, 0.0)
 
     def affordable_draws(self, draws: int) -> int:
         """So many of the draws as take some seconds."""

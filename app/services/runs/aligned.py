@@ -21,7 +21,7 @@ from app.kernel.metrics.expression import Expression
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.designs import NoLimits
 from app.kernel.uncertainty.draws import chosen_seed
-from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares
 from app.services.estimates.methods.simulation import shifted_values, values_at
@@ -258,6 +258,19 @@ class Runs:
         times = joint.counts if grouped else np.sqrt(joint.counts)
         masses = times if joint.weights is None else times * joint.weights
         return of_cells[..., joint.truth, joint.predictions[place]] * masses, joint.grouping
+
+    def in_groups(self, run: int) -> GroupedCounts:
+        """Return what each group of a run of classes holds, of paired runs of the samples that all have seen.
+
+        Raises:
+            IncomparableRuns: the groups were not saved.
+        """
+        grouping, joint, place = self.groupings[run], self.pairing.joint, run
+        if joint is None:
+            joint, place = self._entries(run), 0
+        cells = joint.truth * self.n_classes + joint.predictions[place]
+        codes = grouping.codes if joint.grouping is None else joint.grouping.codes
+        return GroupedCounts(codes, grouping.n_groups, joint.masses, cells, self.n_classes, int(joint.counts.sum()))
 
     def _entries(self, run: int) -> JointCounts:
         """Samples of one run in groups, those of a group that say the same as one entry."""

@@ -1,6 +1,6 @@
 """Runs compared by what each sample, or other unit, adds to their values: closed forms and derivatives."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,13 +19,13 @@ from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Measure, measures
 from app.kernel.metrics.families.averages import accuracy
 from app.kernel.metrics.families.score_ranking import precision_at, recall_at, specificity_at
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, silently, sums_by_code
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import cell_slopes
 from app.kernel.uncertainty.designs import NoLimits
 from app.kernel.uncertainty.draws import generator, seed_of
-from app.kernel.uncertainty.groups import FEW_GROUPS, Grouping
+from app.kernel.uncertainty.groups import FEW_GROUPS, GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, Linearisation, UnitInfluences
 from app.kernel.uncertainty.jackknife import blocks_of, unit_influences
 from app.kernel.uncertainty.resampling import at_shares
@@ -50,6 +50,7 @@ from app.services.runs.pairing import PairingDesign
 
 # Decimals beyond which values that other sums gave are the same.
 _DECIMALS = 12
+_ROUNDING = 1e-12
 _NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
 _NOTHING_VARIES = "neither value varies over the samples, so the test cannot tell how sure their equality is"
 _NOT_FOLDED = (
@@ -187,8 +188,12 @@ def _share(setup: Setup, value: LinearRuns, counts: Array, joint: JointCounts | 
     return MatrixDraws(own, [make_estimand(accuracy.key, runs.labels, None)], [value.values[:, None]])
 
 
+# Entries of the matrices without each of the groups; beyond, one group has little weight, and derivatives say the same.
+_MOST_LEFT_OUT = 1 << 23
+
+
 def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...]:
-    """Values of matrices of samples in groups, by the derivatives by their cells."""
+    """Values of matrices of samples in groups."""
     runs, shares = setup.runs, setup.prevalence.shares if setup.prevalence.moves(estimand) else None
 
     def at_shares(table: Table) -> Array:
@@ -197,14 +202,30 @@ def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...
     parts: list[list[Linearisation]] = []
     groupings = []
     for run in range(len(runs)):
-        # Not about their mean, which is 0 but for rounding: samples that a value is not about add nothing at all.
-        each, grouping = runs.added(run, cell_slopes(runs.counts[run], at_shares))
-        assert grouping is not None  # noqa: S101 - others have tests of counts
+        held = runs.in_groups(run)
         with silently():
             values = np.atleast_1d(at_shares(Table(runs.counts[run])))
+            each = _added_by_groups(held, values, at_shares)
         parts.append([_of_derivatives(value, added, estimand) for value, added in zip(values, each, strict=True)])
-        groupings.append(grouping)
+        groupings.append(Grouping(np.arange(held.n_groups), held.n_groups))
     return tuple(_joined(setup, value, groupings) for value in zip(*parts, strict=True))
+
+
+def _added_by_groups(held: GroupedCounts, values: Array, functional: Callable[[Table], Array]) -> Array:
+    """Return what each group adds to values (V) of a matrix, shape (V, G).
+
+    By the jackknife: where a class is in few groups, derivatives take the variance for too small (MacKinnon, Nielsen &
+    Webb 2023). NaN where a value needs a group.
+    """
+    if held.n_groups * held.n_classes**2 > _MOST_LEFT_OUT:
+        slopes = cell_slopes(held.matrix(), functional).reshape(values.size, -1)
+        return np.stack([sums_by_code(held.codes, row[held.cell] * held.times, held.n_groups) for row in slopes])
+    left = np.concatenate([np.reshape(functional(Table(some)), (len(some), -1)) for some in held.left_out()])
+    moved = np.where(np.abs(values - left) <= _ROUNDING * np.abs(values), 0.0, values - left)
+    # Of the groups that a value is about at all.
+    count = np.count_nonzero(moved, axis=0)
+    added: Array = (moved * (count - 1.0) / np.maximum(count, 1.0)).T
+    return added
 
 
 def _of_derivatives(value: float, influence: Array, estimand: Estimand, freedom: float = np.inf) -> Linearisation:
