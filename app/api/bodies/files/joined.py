@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.api.bodies.files.dataset import Columns, Dataset
-from app.api.bodies.files.table import Mapped, canonical, held, refuse_missing
+from app.api.bodies.files.table import Mapped, canonical, held, is_text, refuse_missing
 from app.api.bodies.files.written import Spelling, as_written
 from app.domain.data import DataFile, DataFormat, DataListing
 from app.domain.errors import InvalidInput, SpillFull, moved_faults
@@ -76,10 +76,11 @@ class Joined:
         short = {name: f"c{place}" for place, name in enumerate(kinds)}
         ids, others = _Ids.of(self.here, self.on[0]), _Ids.of(there, self.on[1])
         if ids.kind != others.kind:
+            here, elsewhere = ("string" if is_text(one.kind) else one.kind for one in (ids, others))
             raise InvalidInput.at(
                 ON,
                 "wrong_type",
-                f"expected ids of one type, got {ids.kind} in {shown(self.on[0])} of the samples and {others.kind} in "
+                f"expected ids of one type, got {here} in {shown(self.on[0])} of the samples and {elsewhere} in "
                 f"{shown(self.on[1])} of the labels",
             )
 
