@@ -156,16 +156,12 @@ class GroupedCounts(Grouping):
         places = random.permutation(self.n_groups) // each
         return replace(self, codes=places.take(self.codes), n_groups=int(places.max()) + 1)
 
-    def left_out(self) -> Iterator[Array]:
-        """Batches (d, K, K) of the matrix without each of the groups, in their order."""
+    def left_out(self) -> Array:
+        """The matrix without each of the groups, shape (G, K, K)."""
         whole, size = self.matrix(), self.n_classes * self.n_classes
-        batch = max(1, _AT_ONCE // size)
-        for start in range(0, self.n_groups, batch):
-            count = min(batch, self.n_groups - start)
-            here = (self.codes >= start) & (self.codes < start + count)
-            places = (self.codes[here] - start) * size + self.cell[here]
-            left = whole - np.bincount(places, self.times[here], count * size).reshape(count, *whole.shape)
-            yield np.where(left > _ROUNDING * whole, left, 0.0)
+        held = np.bincount(self.codes * size + self.cell, self.times, self.n_groups * size)
+        left = whole - held.reshape(self.n_groups, *whole.shape)
+        return np.where(left > _ROUNDING * whole, left, 0.0)
 
     def affordable_draws(self, draws: int) -> int:
         """So many of the draws as take some seconds."""

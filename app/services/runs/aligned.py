@@ -247,13 +247,12 @@ class Runs:
         Raises:
             IncomparableRuns: the samples come in groups that were not saved.
         """
-        joint, place, grouped = self.pairing.joint, run, bool(self.groupings)
-        if joint is None and not grouped:
+        grouped = bool(self.groupings)
+        if self.pairing.joint is None and not grouped:
             squares = self.data[run].squares
             roots = np.sqrt(self.counts[run] if squares is None else squares)
             return (of_cells * roots).reshape(*of_cells.shape[:-2], -1), None
-        if joint is None:
-            joint, place = self._entries(run), 0
+        joint, place = self._entries(run)
         # In groups samples go together, else they are independent.
         times = joint.counts if grouped else np.sqrt(joint.counts)
         masses = times if joint.weights is None else times * joint.weights
@@ -263,25 +262,27 @@ class Runs:
         """Return what each group of a run of classes holds, of paired runs of the samples that all have seen.
 
         Raises:
-            IncomparableRuns: the groups were not saved.
+            IncomparableRuns: the groups were not saved, or do not fit those of another run.
         """
-        grouping, joint, place = self.groupings[run], self.pairing.joint, run
-        if joint is None:
-            joint, place = self._entries(run), 0
-        cells = joint.truth * self.n_classes + joint.predictions[place]
-        codes = grouping.codes if joint.grouping is None else joint.grouping.codes
-        return GroupedCounts(codes, grouping.n_groups, joint.masses, cells, self.n_classes, int(joint.counts.sum()))
+        n_groups, (joint, place) = self.groupings[run].n_groups, self._entries(run)
+        assert joint.grouping is not None  # noqa: S101 - others have tests of counts
+        cells, n_samples = joint.truth * self.n_classes + joint.predictions[place], int(joint.counts.sum())
+        return GroupedCounts(joint.grouping.codes, n_groups, joint.masses, cells, self.n_classes, n_samples)
 
-    def _entries(self, run: int) -> JointCounts:
-        """Samples of one run in groups, those of a group that say the same as one entry."""
+    def _entries(self, run: int) -> tuple[JointCounts, int]:
+        """Samples of a run, those that say the same as one entry, and the place of the run among their predictions: of
+        paired runs what all have seen, else those of one run in groups.
+        """
+        if self.pairing.joint is not None:
+            return self.pairing.joint, run
         grouping, samples = self.groupings[run], self.records[run].samples
         if samples is None:
             # Independent samples without weights are what their matrix says.
             counts = self.counts[run].astype(np.int64)
             truth, predicted = (np.repeat(codes.ravel(), counts.ravel()) for codes in np.indices(counts.shape))
-            return JointCounts(self.n_classes, truth, predicted[None], np.ones(truth.size), grouping=grouping)
+            return JointCounts(self.n_classes, truth, predicted[None], np.ones(truth.size), grouping=grouping), 0
         weights, predictions = samples.weights, samples.predicted[None]
-        return combine(samples.truth, predictions, self.n_classes, weights=weights, grouping=grouping)
+        return combine(samples.truth, predictions, self.n_classes, weights=weights, grouping=grouping), 0
 
     @cached_property
     def scored(self) -> tuple[RunData, ...]:

@@ -188,8 +188,8 @@ def _share(setup: Setup, value: LinearRuns, counts: Array, joint: JointCounts | 
     return MatrixDraws(own, [make_estimand(accuracy.key, runs.labels, None)], [value.values[:, None]])
 
 
-# Entries of the matrices without each of the groups; beyond, one group has little weight, and derivatives say the same.
-_MOST_LEFT_OUT = 1 << 23
+# Entries of the matrices without each of the groups; beyond, one group has little weight, and derivatives are faster.
+_MOST_LEFT_OUT = 1 << 21
 
 
 def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...]:
@@ -220,7 +220,7 @@ def _added_by_groups(held: GroupedCounts, values: Array, functional: Callable[[T
     if held.n_groups * held.n_classes**2 > _MOST_LEFT_OUT:
         slopes = cell_slopes(held.matrix(), functional).reshape(values.size, -1)
         return np.stack([sums_by_code(held.codes, row[held.cell] * held.times, held.n_groups) for row in slopes])
-    left = np.concatenate([np.reshape(functional(Table(some)), (len(some), -1)) for some in held.left_out()])
+    left = np.reshape(functional(Table(held.left_out())), (held.n_groups, -1))
     moved = np.where(np.abs(values - left) <= _ROUNDING * np.abs(values), 0.0, values - left)
     # Of the groups that a value is about at all.
     count = np.count_nonzero(moved, axis=0)
