@@ -114,6 +114,11 @@ class EvaluationRecord(MatrixInput):
         return float(self.facts.get("rows", self.n_samples) if self.is_weighted else self.n_samples)
 
     @property
+    def n_counted(self) -> float | None:
+        """Samples that came, whatever they weigh; None of a matrix of rates, or of weights without their samples."""
+        return self.n_rows if self.content is Content.counts or self.is_weighted else None
+
+    @property
     def n_classes(self) -> int:
         """K."""
         return len(self.labels)

@@ -92,8 +92,10 @@ def about(samples: float) -> str:
 
 
 def whole(number: float) -> str:
-    """Write a number of things with commas; weights have three decimals at most."""
+    """Write a number of things with commas; weights have three decimals at most, unless these would read as none."""
     text = rounded(number)
+    if number and not Decimal(text):
+        return significant(number, 2)
     return f"{Decimal(text):,f}".rstrip("0").rstrip(".")
 
 

@@ -447,12 +447,12 @@ def check_gate(
 
 
 def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
-    counted = record.content is Content.counts or record.is_weighted
-    enough = counted and record.n_rows >= minimum
+    counted = record.n_counted
+    enough = counted is not None and counted >= minimum
     return SamplesResult(
         rule=MinimumSamples(minimum_samples=minimum),
         verdict=Verdict.PASS if enough else Verdict.INCONCLUSIVE,
-        value=record.n_rows if counted else None,
+        value=counted,
         needed_samples=None if enough else minimum,
         message=f"{minimum} samples are asked for" + ("" if enough else ", and there are fewer") + ".",
     )

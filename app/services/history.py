@@ -100,12 +100,16 @@ class HistoryValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryItem:
-    """One evaluation of a series."""
+    """One evaluation of a series.
+
+    Attributes:
+        n_samples: `null` of a matrix of rates, or of weights without their samples.
+    """
 
     evaluation: UUID
     version: str | None
     created_at: datetime
-    n_samples: float
+    n_samples: float | None
     metrics: Mapping[str, HistoryValue]
 
 
@@ -354,7 +358,7 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryPage
             evaluation=record.id,
             version=record.model.version,
             created_at=record.created_at,
-            n_samples=record.n_rows,
+            n_samples=record.n_counted,
             metrics={metric: of_metric[place] for metric, of_metric in values.items()},
         )
         for place, record in enumerate(map(whole.record, shown))

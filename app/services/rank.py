@@ -80,6 +80,7 @@ class LeaderboardLine:
         separable_from_best: Is it worse than the first? With the level of the board no such claim about any two of its
             runs is false. `null`: cannot be said.
         may_be_best: Is it one of those among which the best run is, with the level of the board?
+        n_samples: `null` of a matrix of rates, or of weights without their samples.
         group: Runs of one group cannot be told apart from the best of it, by the same claims; 1 is the first.
         reason: Why there is no value or no interval.
     """
@@ -88,7 +89,7 @@ class LeaderboardLine:
     evaluation: EvaluationName
     model: ModelRef
     created_at: datetime
-    n_samples: float
+    n_samples: float | None
     value: float | None
     low: float | None = None
     high: float | None = None
@@ -202,7 +203,7 @@ def rank_candidates(
                 evaluation=EvaluationName.of(record),
                 model=record.model,
                 created_at=record.created_at,
-                n_samples=float(record.n_samples),
+                n_samples=record.n_counted,
                 value=value,
                 reason=reason,
             )

@@ -55,6 +55,9 @@ def test_classes_called_by_numbers_are_classes() -> None:
     answer["input"] |= {"labels": ["0", "1"], "positive": "1"}
     wanted = "4 of 10 of class 1 are missed, 10 of 100 of class 0 are taken for it"
     assert said(headings.of_matrix(answer)) == wanted
+    answer = report([[9, 1, 0], [2, 5, 3], [0, 0, 10]])
+    answer["input"]["labels"] = ["0", "1", "two"]
+    assert said(headings.of_matrix(answer)) == "Class 1 is taken for two in 3 of its 5 misses"
 
 
 def test_what_moves_most() -> None:

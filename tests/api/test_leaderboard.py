@@ -187,6 +187,20 @@ def test_weights_have_values_and_no_intervals(client: httpx.Client) -> None:
     assert second["low"] is not None
 
 
+def test_rates_and_weights_do_not_tell_how_many_samples_there_are(client: httpx.Client) -> None:
+    name = uuid4().hex
+    create(client, run("m", name, [[0.4, 0.1], [0.1, 0.4]], "1", normalized=True))
+    create(client, run("m", name, [[9.5, 0.5], [0.5, 9.5]], "2"))
+    assert [one["n_samples"] for one in leaderboard(client, name)["items"]] == [None, None]
+    texts = [
+        client.get(where, params={"dataset": name}, headers={"Accept": "text/plain"}).text
+        for where in ("/v1/leaderboard", "/v1/models/m/history")
+    ]
+    assert [text for text in texts if "samples each" in text] == []
+    create(client, run("m", name, [[90, 10], [10, 90]], "3"))
+    assert client.get("/v1/models/m/history", params={"dataset": name}).json()["items"][-1]["n_samples"] == 200
+
+
 def test_what_does_not_compare_is_said(client: httpx.Client) -> None:
     name = uuid4().hex
     create(client, run("balanced", name, [[90, 10], [10, 90]]))

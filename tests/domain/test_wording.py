@@ -205,6 +205,7 @@ def test_p_values_have_no_exponent() -> None:
 
 def test_numbers_of_things() -> None:
     assert [whole(one) for one in (0, 122.0, 42777, 83.5, 1234.25)] == ["0", "122", "42,777", "83.5", "1,234.25"]
+    assert [whole(one) for one in (4.2e-7, 0.0004)] == ["4.2e-07", "0.0004"]
     assert [about(one) for one in (7, 100, 712, 23385)] == ["7", "100", "720", "24,000"]
     assert [numbered(one) for one in (1, 2000)] == ["1 sample", "2,000 samples"]
 

@@ -96,6 +96,14 @@ def test_one_case_found_is_singular() -> None:
     assert "found in 1 of 30 cases (3 %)" in found_in([[300, 0], [29, 1]])["accuracy_overstates"].message
 
 
+def test_a_hidden_class_in_words() -> None:
+    """A class called by a number is no number, and a share that is a bound is no only."""
+    numbered = found_in([[900, 0], [28, 12]], ["0", "1"])["accuracy_overstates"].message
+    assert "because class 1 is only 4 % of the data." in numbered
+    rare = found_in([[9999996, 0], [1, 3]])["accuracy_overstates"].message
+    assert "it is >0.99999, because B is less than 0.001 % of the data." in rare
+
+
 def test_few_cases_of_a_hidden_class_are_said_with_it() -> None:
     few = found_in([[300, 0], [28, 1]])["accuracy_overstates"].message
     low, high = (ends[0] for ends in wilson(np.array([1.0]), np.array([29.0])))

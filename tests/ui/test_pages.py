@@ -268,6 +268,11 @@ def test_names_are_data(web: httpx.Client, world: World, pages: Mapping[str, Pag
         assert name in page.text
     isolated = [one for one, _ in page.elements].count("bdi")
     assert isolated > len(NAMES)
+    leftward = NAMES[-2]
+    compared = re.findall(r"<(?:p|h1)[ >].*?</(?:p|h1)>", web.get(world.pages()["compared hostile"]).text)
+    beside_numbers = [one for one in compared if leftward in one]
+    assert len(beside_numbers) > 2
+    assert [one for one in beside_numbers if one.count(leftward) != one.count(f"<bdi>{leftward}</bdi>")] == []
     filtered = check_page(web.get("/ui", params={"model": NAMES[0]}))
     assert any(link.endswith(world.runs["hostile"]) for link in links(filtered))
 
@@ -277,6 +282,9 @@ def test_what_there_is_not_is_said(web: httpx.Client) -> None:
         page = check_page(web.get(path), 404)
         assert "Nothing at this address" in page.text
     assert check_page(web.get("/ui/metrics/h_men"), 404).text.count("h_mean")
+    assert "; did you mean h_mean? " in check_page(web.get("/ui?dataset=hartwig&metric=h_men"), 422).text
+    missing = " ".join(check_page(web.get("/ui/history"), 422).text.split())
+    assert re.search(r"Dataset: expected this parameter, it is missing\. Model: expected this parameter", missing)
 
 
 def test_a_leaderboard_is_by_what_its_runs_have(web: httpx.Client) -> None:
@@ -392,6 +400,8 @@ def test_the_simulator_has_the_numbers_of_projections(web: httpx.Client, world: 
     assert f"Missed per 1,000 {1 - recall['value']:.2f} of 1.0 cases" in text
     assert re.search(rf"Expected cost per 1,000 {cost:.0f}(\.\d)? " if cost > 100 else rf"{cost:.1f} ", text)
     assert "Metrics that move, at fixed shares" in text
+    # Where others keep their proportions, no share of one class makes four equally frequent.
+    assert ("equal prevalence" in text) == (run == "two")
     for wrong in ("share=0.7", "cost_fp=0", "class=nobody", "threshold=nan", "threshold=1e999"):
         check_page(web.get(f"{path}/simulator?{wrong}"), 422)
     check_page(web.get(f"/ui/evaluations/{world.runs['clusters']}/simulator"), 422)
@@ -492,10 +502,18 @@ def test_a_dataset_whose_runs_have_no_value_has_no_best_run(web: httpx.Client) -
 def test_misses_of_a_class_are_held_against_those_of_as_many_cases() -> None:
     runs = {"new": [[11, 9], [1, 9]], "old": [[8, 2], [3, 7]]}
     read = {name: {"input": {"confusion_matrix": matrix, "labels": ["x", "y"]}} for name, matrix in runs.items()}
+    for one in read.values():
+        one["input"]["content"] = "counts"
     newest, before = (
         {"model": {"name": name, "version": None}, "value": 0.5, "evaluation": {"id": name}} for name in runs
     )
     assert _changed("accuracy", newest, before, read).endswith("; of 10 y it misses 1 instead of 3.")
+    for one in read.values():
+        one["input"]["labels"] = ["0", "1"]
+    assert _changed("accuracy", newest, before, read).endswith("; of 10 of class 1 it misses 1 instead of 3.")
+    for one in read.values():
+        one["input"]["content"] = "rates"
+    assert "misses" not in _changed("accuracy", newest, before, read)
 
 
 def test_pages_keep_room_for_the_figures_that_come(pages: Mapping[str, Page]) -> None:

@@ -73,6 +73,14 @@ def test_a_page_asks_for_a_key_and_is_shown_then(browser: httpx.Client, reader: 
     check_page(browser.get(path), 401)
 
 
+def test_the_address_of_a_refused_form_leads_to_the_pages(browser: httpx.Client) -> None:
+    """Whoever mistyped a key and asks for the address again is asked for a key, and not told of methods."""
+    assert sign_in(browser, "pv_mistyped").status_code == 401
+    asked = browser.get("/ui/sign-in", follow_redirects=True)
+    assert asked.url.path == "/ui"
+    check_page(asked, 401)
+
+
 def test_requests_to_copy_go_to_this_service_with_a_key(browser: httpx.Client, reader: KeyMade, url: str) -> None:
     sign_in(browser, reader.key)
     text = check_page(browser.get("/ui/gates")).text

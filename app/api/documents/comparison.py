@@ -105,6 +105,22 @@ def _result(answer: Json) -> tuple[str, ...]:
     return tuple(parts)
 
 
+def disagreements(answer: Json) -> list[Json]:
+    """Return the metrics that prefer different runs where each side has a difference beyond chance."""
+
+    def settled(name: str, pair: Sequence[str]) -> bool:
+        return any(
+            one["verdict"] in ("better", "worse") and {one["a"], one["b"]} == {*pair}
+            for one in answer["metrics"][name]["differences"]
+        )
+
+    return [
+        one
+        for one in answer["disagreements"]
+        if all(any(settled(name, one["prefer"]) for name in side["metrics"]) for side in one["prefers"])
+    ]
+
+
 def best_said(answer: Json, key: str, task: str | None = None) -> str:
     """Return which run is the best by a metric, and which may be as good; else by how much it is ahead."""
     metric, called = answer["metrics"][key], run_names(answer["evaluations"])
@@ -173,7 +189,7 @@ def _of_runs(answer: Json) -> Document:
     baseline = next((name for run, name in zip(runs, names, strict=True) if run["id"] == answer.get("baseline_id")), "")
     role = " (baseline)" if pair and answer.get("baseline_id") == runs[1]["id"] else ""
     paired = f"{'Paired' if design['paired'] else 'Not paired'}: {design['reason']}."
-    said = [*(answer.get("findings") or ()), *([] if pair else answer["disagreements"][:_MOST_DISAGREEMENTS])]
+    said = [*(answer.get("findings") or ()), *([] if pair else disagreements(answer)[:_MOST_DISAGREEMENTS])]
     against = f"to the baseline {baseline}" if baseline else "to the best"
     headline = next(iter(answer["metrics"]))
     method = sentence(design["multiplicity"]["method"])

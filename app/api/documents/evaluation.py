@@ -154,10 +154,11 @@ def facts_of(answer: Json) -> Iterator[tuple[str, Cell]]:
     if given.get("n_samples") is not None:
         of = f" of {whole(given['slice']['of'])}" if "slice" in given else ""
         yield "", f"{whole(given['n_samples'])}{of} {unit}" if of else numbered(given["n_samples"], unit)
-    if given.get("clusters"):
-        yield "", numbered(len(given["clusters"]), "clusters")
-    if has_classes(answer):
+    clusters = given.get("clusters") or ()
+    if has_classes(answer) or (clusters and given["labels"]):
         yield "", f"{whole(given['n_classes'])} {class_word(answer, given['n_classes'])}"
+    if clusters:
+        yield "", numbered(len(clusters), "clusters")
     if given.get("positive") is not None:
         yield "", ("positive: ", Name(given["positive"]))
     yield "kind", given["kind"].replace("_", " ")

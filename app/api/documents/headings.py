@@ -57,7 +57,14 @@ def of_matrix(answer: Json) -> Words:
     missed = n - counts[actual][actual]
     of = f"{whole(count)} of its {whole(missed)} misses" if count < missed else f"all of its {whole(missed)} misses"
     found = "its only miss" if missed == 1 else of
-    return (Name(labels[actual]), " is taken for ", Name(labels[taken]), f" in {found}")
+    before = class_before(labels[actual]).capitalize()
+    return (
+        before,
+        Name(labels[actual]),
+        f" is taken for {class_before(labels[taken])}",
+        Name(labels[taken]),
+        f" in {found}",
+    )
 
 
 def of_classes(answer: Json) -> Words:

@@ -26,8 +26,8 @@ from app.api.documents.document import (
     Table,
     Words,
 )
-from app.api.documents.reading import interval_words, naming
-from app.domain.wording import PAGE, PLAIN, dataset_name, p_value, percent, printable, whole, written_day
+from app.api.documents.reading import counted, interval_words, naming, units_of
+from app.domain.wording import PAGE, PLAIN, dataset_name, numbered, p_value, percent, printable, whole, written_day
 
 # Level of the limits of a history, and the share of series without a change of which any is claimed.
 LEVEL, _ALPHA = 0.95, 0.05
@@ -39,7 +39,9 @@ _NOTHING: Final = 1e-12
 _SPLIT: Final = (
     "Each change is split exactly into class prevalence and how each class is recognised; the parts add up. "
 )
-_TOGETHER: Final = "All evaluations from the change before up to the claim are taken together."
+_TOGETHER: Final = (
+    "“Before” takes all evaluations since the previous change together, “after” all up to the one that showed this one."
+)
 _METHOD: Final = (
     "What is expected holds over the whole series and not at each point: of 100 series without a change at most 5 "
     "would show any, however often they are looked at."
@@ -81,8 +83,9 @@ def _facts(answer: Json) -> Iterator[str]:
     items = answer["items"]
     yield f"{whole(len(items))} evaluation{'' if len(items) == 1 else 's'}"
     sizes = {item["n_samples"] for item in items}
-    if len(sizes) == 1:
-        yield f"{whole(sizes.pop())} samples each"
+    if len(sizes) == 1 and None not in sizes:
+        said = numbered(sizes.pop(), units_of(next(iter(items[0]["metrics"]))))
+        yield said if len(items) == 1 else f"{said} each"
     if items:
         first, last = (day(items[place]) for place in (0, -1))
         yield first if first == last else f"{first} to {last}"
@@ -101,7 +104,7 @@ def _message(change: Json) -> Words:
 def _said(answer: Json) -> Words:
     changes = answer["changes"]
     if len(answer["items"]) == 1:
-        return "One evaluation, which is held against none before it."
+        return "One evaluation, and none before it to hold it against."
     if not changes:
         looked = (one["expected"] is not None for item in answer["items"] for one in item["metrics"].values())
         return "Nothing changed beyond chance." if any(looked) else "No change is claimed: there are no two values."
@@ -172,7 +175,7 @@ def _table(items: Sequence[Json], changes: Sequence[Json], metrics: Sequence[str
         [
             Link(day(item), f"ui/evaluations/{item['evaluation']}"),
             (Name(printable(item["version"] or "")),),
-            whole(item["n_samples"]),
+            counted(item["n_samples"]),
             *(cell for metric in metrics for cell in _value(item["metrics"][metric])),
             said.get(item["evaluation"], ""),
         ]

@@ -20,7 +20,7 @@ from app.api.documents.document import (
     Table,
 )
 from app.api.documents.reading import counted, interval_words, moves_with_prevalence, units_of
-from app.domain.wording import dataset_name, percent, run_name, sentence, whole
+from app.domain.wording import dataset_name, numbered, percent, run_name, sentence
 
 _HEADS: Final = ("rank", "model", "version", "value", "low", "high", "n_samples", "evaluation_id", "reason")
 
@@ -99,8 +99,9 @@ def _size(answer: Json) -> list[str]:
         return ["no evaluations"]
     sizes = {item["n_samples"] for item in items}
     parts = [f"{len(items)} {'model' if len(items) == 1 else 'models'}"]
-    if len(sizes) == 1:
-        parts.append(f"{whole(sizes.pop())} {units_of(answer['metric'])} each")
+    if len(sizes) == 1 and None not in sizes:
+        said = numbered(sizes.pop(), units_of(answer["metric"]))
+        parts.append(said if len(items) == 1 else f"{said} each")
     if answer["design"].get("paired"):
         parts.append("paired")
     return parts

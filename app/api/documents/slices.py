@@ -91,8 +91,8 @@ def slices_document(answer: Json) -> Document:
             *([Section("ranges", "Ranges", [_ranges(answer)])] if answer["ranges"] else []),
         ],
         method=[
-            "p is adjusted over all slices and metrics, to hold the false discovery rate; that of a search holds the "
-            "chance of any false find."
+            "p is adjusted over all slices and metrics (false discovery rate), that of a search for the chance of any "
+            "false find."
         ],
         records=(_HEADS, _records(slices)),
     )

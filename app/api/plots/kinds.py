@@ -9,7 +9,7 @@ from app.api.plots.look import Figure, Look, Spec
 from app.api.plots.marks import ROW_HEIGHT, apart, called, sentences
 from app.api.plots.matrices import WITH_SHARES, cell, coloured_by_share, grid, ink_on_share
 from app.api.plots.registry import FigureData, Needs, figure
-from app.domain.catalogue import spoken, titled
+from app.domain.catalogue import spoken
 from app.domain.errors import NoFigure
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.sets import Sets
@@ -126,11 +126,16 @@ def _spread(given: FigureData, kind: str, one: str, many: str) -> Figure:
     if not spreads:
         raise NoFigure(f"expected {many} with a value, and none has one")
     return Figure(
-        title=sentence(f"{' and '.join(spoken(spread.metric) for spread in spreads)} of each {one}"),
+        title=sentence(f"{' and '.join(_of_one(spread) for spread in spreads)} of each {one}"),
         subtitle=(given.heading, "line: median; shaded: the middle half"),
         text=sentences(*(_in_words(spread, many) for spread in spreads)),
         body=marks.side_by_side([_panel(given.look, spread, many) for spread in spreads], below=True, spacing=16),
     )
+
+
+def _of_one(spread: UnitSpread) -> str:
+    """Return what a metric is called for one query or item, of which it is no average yet."""
+    return spoken(spread.metric).removesuffix(" averaged over samples")
 
 
 def _in_words(spread: UnitSpread, many: str) -> str:
@@ -138,7 +143,7 @@ def _in_words(spread: UnitSpread, many: str) -> str:
     without = f" {whole(spread.without)} {many} have no value." if spread.without else ""
     none, all_ = (whole(one) if one else "none" for one in (spread.lowest, spread.highest))
     return (
-        f"{titled(spread.metric)} of {whole(spread.known)} {many}: the median is {number(median)}, the "
+        f"{sentence(_of_one(spread))} of {whole(spread.known)} {many}: the median is {number(median)}, the "
         f"middle half lies between {number(lower)} and {number(upper)}; it is 0 for {none} of them and 1 for {all_}."
         f"{without}"
     )
@@ -146,7 +151,7 @@ def _in_words(spread: UnitSpread, many: str) -> str:
 
 def _panel(look: Look, spread: UnitSpread, many: str) -> Spec:
     lower, median, upper = spread.quartiles
-    x = marks.rate("from", titled(spread.metric))
+    x = marks.rate("from", sentence(_of_one(spread)))
     y = marks.quantity("count", many, domain=(0.0, 1.05 * max(spread.counts)), tickCount=3, tickMinStep=1)
     middle, half = [{"from": lower, "to": upper}], {**marks.span(x, "x", "from", "to"), **marks.FULL_HEIGHT}
     layers = [

@@ -381,6 +381,8 @@ STEPS: Final = 25
 LOWEST_SHARE, HIGHEST_SHARE = 0.01, 0.99
 # Of the axis that the name of a line takes.
 _NAME_WIDTH: Final = 0.2
+# The share of either of two classes that are equally frequent.
+_HALF: Final = 0.5
 _SHARES: Final = [0, 0.25, 0.5, 0.75, 1]
 
 
@@ -404,10 +406,10 @@ def prevalence(given: FigureData) -> Figure:
     if not rows:
         raise NoFigure("there is nothing to be shown: no metric has a value at these shares of the class")
     sweep = given.run.sweep["sweep"]
-    marked: list[Row] = [
-        {"x": sweep["observed"], "said": "this data"},
-        {"x": sweep["equal"], "said": "equal prevalence"},
-    ]
+    marked: list[Row] = [{"x": sweep["observed"], "said": "this data"}]
+    if sweep["equal"] == _HALF:
+        # Of more classes the others are not made equal.
+        marked.append({"x": _HALF, "said": "equal prevalence"})
     limited = [row for row in rows if row["low"] is not None and row["high"] is not None]
     ends = {**marks.span(marks.field("low"), "y", "low", "high"), "color": marks.by_run(lines, given.look)}
     low = min([0.0, *(row["low"] for row in limited), *(row["y"] for row in rows)])
@@ -436,16 +438,11 @@ def prevalence(given: FigureData) -> Figure:
 
 
 def _marks(marked: list[Row]) -> list[Spec]:
-    """Mark this data, and equal shares of all classes; the names stand at the foot, since most lines are near
-    the top.
-    """
-    left, right = sorted(marked, key=lambda one: float(one["x"]))
-    named: list[Row] = [{**left, "align": "left"}, {**right, "align": "left"}]
-    if right["x"] - left["x"] < _NAME_WIDTH:
+    """Mark shares; the names stand at the foot, since most lines are near the top."""
+    named: list[Row] = [{**one, "align": "left"} for one in sorted(marked, key=lambda one: float(one["x"]))]
+    if named[-1]["x"] - named[0]["x"] < _NAME_WIDTH and len(named) > 1:
         # The name at the left would be crossed by the other line.
-        aside = left["x"] > _NAME_WIDTH
-        named[0] |= {"align": "right"} if aside else {"x": right["x"], "said": f"{left['said']}, {right['said']}"}
-        named = named if aside else named[:1]
+        named[0]["align"] = "right"
     text = {"style": "note", "baseline": "bottom", "dy": -3}
     foot = {"y": {"value": "height"}}
     return [

@@ -123,8 +123,18 @@ def templates(*packages: str) -> Environment:
         bytecode_cache=Compiled(str(Path(cache_from_source(__file__)).parent)),
     )
     made.filters["day"], made.filters["date"] = _day, lambda moment: _day(moment).split(",")[0]
+    made.filters["isolated"] = isolated
     made.filters["signs"], made.filters["spot"] = with_signs, lambda end: f"{100 * end:.2f}%"
     return made
+
+
+_LEFTWARDS: Final = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
+_LEFTWARD: Final = re.compile(f"[{_LEFTWARDS}](?:[{_LEFTWARDS}\\d _.-]*[{_LEFTWARDS}])?")
+
+
+def isolated(text: str) -> Markup:
+    """Return a sentence in which names that are written from right to left do not move the numbers beside them."""
+    return Markup(_LEFTWARD.sub(r"<bdi>\g<0></bdi>", str(escape(text))))  # noqa: S704 - it is escaped
 
 
 def _day(moment: str | datetime) -> str:

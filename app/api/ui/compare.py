@@ -11,7 +11,14 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.deps import UseContext
-from app.api.documents.comparison import best_said, comparison_document, may_be_as_good, other_way_round, turned
+from app.api.documents.comparison import (
+    best_said,
+    comparison_document,
+    disagreements,
+    may_be_as_good,
+    other_way_round,
+    turned,
+)
 from app.api.documents.document import Json, Table, fitting
 from app.api.documents.reading import class_word, ends_of, in_names, naming, overall, recalls_of
 from app.api.plots.registry import as_answered
@@ -100,7 +107,7 @@ class _Compared:
         """Return the page."""
         answer, design, pair = self._answer, self._answer["design"], len(self._order) == _PAIR
         datasets = list(dict.fromkeys(dataset_name(one["dataset"], version=True) for one in self._reports))
-        said = [*(answer.get("findings") or ()), *answer["disagreements"][:_DISAGREEMENTS]]
+        said = [*(answer.get("findings") or ()), *disagreements(answer)[:_DISAGREEMENTS]]
         axis = sorted({self._start, round((self._start + 1.0) / 2, 2), 1.0})
         verdicts = [self._difference(key, *each)["verdict"] for key in self._metrics for each in self._pairs]
         rows = {key: self._row(key) for key in self._metrics}

@@ -38,10 +38,12 @@ from app.domain.decisions import CheckFilter
 from app.domain.errors import InvalidExpression, OutOfReach
 from app.domain.evaluation import DatasetRef
 from app.domain.findings import Finding
+from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import KINDS
 from app.domain.named_metrics import ACCURACY, BALANCED, HEADLINE, RANKED
 from app.domain.wording import (
     PAGE,
+    class_before,
     dataset_name,
     names,
     printable,
@@ -269,15 +271,16 @@ def _changed(name: str, newest: Json, before: Json, read: Mapping[str, Json]) ->
     said = f"{sentence(name)} of {new} is {PAGE.value(newest['value'])}, that of {old} {PAGE.value(before['value'])}"
     one, other = (read[line["evaluation"]["id"]]["input"] for line in (newest, before))
     matrices = one.get("confusion_matrix"), other.get("confusion_matrix")
-    if None in matrices or one["labels"] != other["labels"]:
+    if None in matrices or one["content"] != Content.counts or one["labels"] != other["labels"]:
         return f"{said}."
     counts = [[(sum(row) - row[place], sum(row)) for place, row in enumerate(matrix)] for matrix in matrices]
     moved = [now[0] - was[0] if now[1] == was[1] else 0 for now, was in zip(*counts, strict=True)]
     place = max(range(len(moved)), key=lambda each: abs(moved[each]))
     if not moved[place]:
         return f"{said}."
-    (now, n), (was, _) = counts[0][place], counts[1][place]
-    return f"{said}; of {whole(n)} {printable(one['labels'][place])} it misses {whole(now)} instead of {whole(was)}."
+    (now, n), (was, _), label = counts[0][place], counts[1][place], one["labels"][place]
+    cases = f"{whole(n)} {'of class ' if class_before(label) else ''}{printable(label)}"
+    return f"{said}; of {cases} it misses {whole(now)} instead of {whole(was)}."
 
 
 # Where the first and the last of a trend stand, in per cent of its width, and its height in pixels.

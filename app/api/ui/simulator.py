@@ -33,7 +33,7 @@ from app.services.project.simulator import Simulated
 router = page_routes()
 _LOWEST, _HIGHEST = 1e-4, 0.5
 _DRAWS: Final = 500
-# Of the tables, beside this data and equal shares.
+# Of the tables, beside this data.
 _SHARES: Final = (1e-4, 1e-3, 5e-3, 0.02, 0.1, 0.5)
 _COST: Final = Query(gt=0, le=1e6)
 # Cases that numbers of alerts are of, and the least of them that does not read as none.
@@ -160,14 +160,17 @@ def _many(part: float) -> str:
 
 async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, Any]:
     """Return the usual metrics at some shares of the class, with their limits, or why there are none."""
-    sweep = Sweep(label=label, start=_LOWEST, end=_HIGHEST, steps=2, at=(*_SHARES[1:-1], *Marked))
+    sweep = Sweep(label=label, start=_LOWEST, end=_HIGHEST, steps=2, at=(*_SHARES[1:-1], Marked.OBSERVED))
     scenario = Scenario(metrics=SWEPT, sweep=sweep, draws=_DRAWS)
     try:
         projected = await context.services.what_if.project(context.project, identifier, scenario, None)
     except OutOfReach as error:
         return {"reason": f"{sentence(error.detail)}."}
     found = as_answered(projected)
-    named = {found["sweep"]["observed"]: "this data", found["sweep"]["equal"]: "equal prevalence"}
+    named = {found["sweep"]["observed"]: "this data"}
+    if found["sweep"]["equal"] == _HIGHEST:
+        # Of more than two classes the others keep their proportions, whatever share one has.
+        named.setdefault(_HIGHEST, "equal prevalence")
     metrics = {key: one for key, one in found["metrics"].items() if moves_with_prevalence(key)}
     return {
         "reason": "",

@@ -1,6 +1,6 @@
 """The frame of all pages: addresses, rendering, refusals, and signing in with a key."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
@@ -23,7 +23,7 @@ from app.domain.catalogue import spoken
 from app.domain.errors import Unauthenticated
 from app.domain.members import rfc3339
 from app.domain.operations import Scope
-from app.domain.wording import dataset_name, percent, printable, run_name, run_title
+from app.domain.wording import dataset_name, percent, printable, run_name, run_title, sentence
 from app.services.evaluate.reports import warm_up
 from app.services.present import actor
 
@@ -262,8 +262,15 @@ def refused(request: Request, problem: Problem) -> Response:
     else:
         status, identifier = problem.status.value, request_id(request)
         shown = {"title": title, "problem": problem, "status": status, "request_id": identifier}
-        page = write("refused.html", web, page=shown)
+        page = write("refused.html", web, page={**shown, "reasons": [*_reasons(problem)]})
     return respond(page, problem.status, problem.headers)
+
+
+def _reasons(problem: Problem) -> Iterator[str]:
+    """Yield what is wrong in sentences, each of which names its place."""
+    further = (f"{one.parameter}: {one.detail}" if one.parameter else one.detail for one in problem.errors[1:])
+    for one in (problem.detail, *further):
+        yield sentence(one) if one.endswith("?") else f"{sentence(one)}."
 
 
 _LONGEST_FORM: Final = 8192
@@ -302,6 +309,11 @@ def _bearer(key: str | None) -> str | None:
     return f"Bearer {key}" if key else None
 
 
+async def first_page(_: Request) -> Response:
+    """Lead to the first page, which asks for a key where one is needed."""
+    return RedirectResponse("../ui", HTTPStatus.SEE_OTHER)
+
+
 async def sign_out(_: Request) -> Response:
     """Forget the key."""
     answer = RedirectResponse("../ui", HTTPStatus.SEE_OTHER)
@@ -331,6 +343,7 @@ def _own_page(after: str) -> str:
 
 
 def install_forms(app: FastAPI) -> None:
-    """Take the forms of signing in and out."""
+    """Take the forms of signing in and out; a form that was refused leaves its address in the browser."""
+    app.add_route("/ui/sign-in", first_page, methods=["GET"], include_in_schema=False)
     app.add_route("/ui/sign-in", sign_in, methods=["POST"], include_in_schema=False)
     app.add_route("/ui/sign-out", sign_out, methods=["POST"], include_in_schema=False)

@@ -145,7 +145,7 @@ def test_labels_are_called_labels(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "title"), [(CLUSTERS, "Classes by clusters"), (SETS, "Jaccard index averaged over samples and F1")]
+    ("source", "title"), [(CLUSTERS, "Classes by clusters"), (SETS, "Jaccard index and F1 of each item")]
 )
 def test_figures_stand_on_the_page(client: httpx.Client, source: Json, title: str) -> None:
     assert title in client.get(f"/v1/evaluations/{keep(client, source)}/report").text

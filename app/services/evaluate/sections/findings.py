@@ -15,6 +15,7 @@ from app.domain.report import Value
 from app.domain.wording import (
     MOST_NAMED,
     PLAIN,
+    class_before,
     classes,
     name,
     names,
@@ -232,8 +233,10 @@ def _hidden_classes(matrix: _Margins, k: int, recall: float, accuracy: float, co
     found = _found(matrix, k, recall)
     if count > 1:
         return f"Accuracy {number(accuracy)} hides {count} weak classes. The weakest, {label}, is found in {found}."
-    small = part * len(matrix.labels) < 1.0
-    because = f"{label} is only {share(part)} of the data" if small else "the other classes outweigh it"
+    size = share(part)
+    only = "" if size.startswith("less") else "only "
+    small = f"{class_before(matrix.labels[k])}{label} is {only}{size} of the data"
+    because = small if part * len(matrix.labels) < 1.0 else "the other classes outweigh it"
     return f"Class {label} is found in {found}. Accuracy hides this: it is {number(accuracy)}, because {because}."
 
 
