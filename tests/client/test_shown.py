@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,10 @@ import pytest
 from prevail.results.answer import Answer
 from prevail.results.decisions import Check, Comparison, History, Leaderboard, Tournament
 from prevail.results.evaluation import Evaluation, Value
+from prevail.results.html import table_html
 from prevail.results.listing import Facts, Listing
 from prevail.results.slicing import Slices
+from prevail.results.words import rule_text
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
@@ -106,6 +109,42 @@ def test_what_matters_stands_first() -> None:
     rule = {"metric": "accuracy", "not_worse_than": "baseline", "margin": 0.01, "bound": "lower", "level": 0.95}
     gates = Listing([{"name": "g", "rules": [{"metric": "h_mean", "min": 0.8}, rule]}]).summary()
     assert gates.endswith("h_mean >= 0.8; accuracy not worse than baseline, margin 0.01")
+
+
+def test_what_evaluations_are_made_of_has_its_name() -> None:
+    for kind, content, count, said in (
+        ("predictions", "counts", 2000, "2,000 samples"),
+        ("ranking", "counts", 60, "60 queries"),
+        ("sets", "counts", 120, "120 items"),
+        ("confusion_matrix", "weights", 50.02, "50.020 in weight"),
+        ("confusion_matrix", "weights", 4.2e-07, "4.2e-07 in weight"),
+    ):
+        data = {"input": {"kind": kind, "content": content}, "headline": {"n_samples": count}}
+        assert Evaluation(data).title().endswith(f", {said}")
+
+
+def test_a_notebook_has_counts_and_no_endless_lines() -> None:
+    columns = [f"c{place}" for place in range(40)]
+    shown = table_html(columns, [[2000.0, None, 0.5, *range(37)], [3.0, "", 1.0, *range(37)]])
+    assert shown.count("<th ") == 20
+    assert "c1<" not in shown
+    assert [text for text in (">2,000<", ">3<", ">0.500<", ">1.000<", "to_pandas() has all") if text not in shown] == []
+    assert "to_pandas" not in table_html(columns[:3], [[2000.0, None, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"min": 0.8, "bound": "upper"}, "m not surely below 0.8"),
+        ({"max": 0.8, "bound": "value"}, "m <= 0.8, by its value alone"),
+        ({"not_worse_than": "baseline", "margin": 0.05, "bound": "upper"},
+         "m not surely worse than baseline, margin 0.05"),
+        ({"better_than": "baseline", "margin": 0, "bound": "lower"}, "m better than baseline, margin 0"),
+        ({"not_changed_since": "last_change", "bound": "lower"}, "m not changed since the last change"),
+    ],
+)  # fmt: skip
+def test_a_rule_that_fails_for_certain_only_reads_as_one(rule: dict[str, Any], said: str) -> None:
+    assert rule_text({"metric": "m", "level": 0.95, **rule}) == said
 
 
 def test_tables_are_those_that_one_would_draw(pv: prevail.Client) -> None:

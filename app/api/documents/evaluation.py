@@ -333,7 +333,7 @@ def _classes(answer: Json, interval: str) -> list[Section]:
         Column(one, Kind.NAME, cut=26),
         Column("n", Kind.NUMBER),
         Column(RECALL, Kind.DRAWN, style="strong"),
-        Column("Most often taken for", only=PAGE),
+        Column("Most often taken for", style="many", only=PAGE),
         Column(PRECISION, Kind.VALUE),
         Column("balanced", Kind.VALUE, only=PAGE, style="bal"),
         Column("F1", Kind.VALUE, only=PAGE),

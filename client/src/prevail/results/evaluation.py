@@ -13,6 +13,8 @@ from prevail.results.html import evaluation_html, limits_text, shown
 from prevail.results.words import visible
 
 TWIN: Final = "at_balanced_prevalence"
+# What is drawn, where it is no sample, by kind of input.
+_UNITS: Final = {"ranking": "queries", "sets": "items"}
 # What one asks of two classes beside the headline, in this order.
 _OF_TWO_CLASSES: Final = ("recall", "precision", "f1", "roc_auc", "average_precision")
 _PLAIN_LABEL: Final = re.compile(r"""[^\s(),"'@\\*][^\s(),"'@\\]*""")
@@ -212,8 +214,9 @@ class Evaluation(Answer):
 
     def title(self) -> str:
         """Model and data set, and how much it was judged on."""
-        count = self.headline.get("n_samples")
-        size = "" if count is None or not math.isfinite(count) else f", {count:,.0f} samples"
+        count, given = self.headline.get("n_samples"), self.data.get("input") or {}
+        unit = "in weight" if given.get("content") == "weights" else _UNITS.get(given.get("kind", ""), "samples")
+        size = "" if count is None or not math.isfinite(count) else f", {shown(count)} {unit}"
         return f"{self.name}{size}"
 
     def leading(self) -> dict[str, Value]:

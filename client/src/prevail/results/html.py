@@ -7,15 +7,21 @@ from typing import Any, Final
 
 _MOST_ROWS: Final = 60
 _LARGEST_MATRIX: Final = 30
+# Of the values of an evaluation, of which there are a hundred, a notebook shows the first.
+_MOST_COLUMNS: Final = 20
+# Whole numbers below it may be values.
+_LEAST_COUNT: Final = 2
 # What arithmetic leaves over.
 _NOISE: Final = 1e-12
 _CELL = "padding:2px 8px;text-align:{};border:none;white-space:nowrap"
 
 
 def shown(value: Any) -> str:
-    """A value in a cell: three decimals, and never 0 or 1 for what is not."""
+    """A value in a cell: three decimals, none of a count, and never 0 or 1 for what is not."""
     if value is None:
         return "-"
+    if isinstance(value, float) and value.is_integer() and abs(value) >= _LEAST_COUNT:
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, float):
         return escape(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
     text = f"{value:.3f}"
@@ -25,11 +31,14 @@ def shown(value: Any) -> str:
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
-    """A table; of a long one its beginning."""
+    """A table without its empty columns; of a long or a wide one its beginning."""
     kept = [*islice(rows, _MOST_ROWS + 1)]
-    head = "".join(f'<th style="{_CELL.format("left")}">{escape(name)}</th>' for name in columns)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in kept[:_MOST_ROWS])
-    more = "<p>and more: to_pandas() has all</p>" if len(kept) > _MOST_ROWS else ""
+    filled = [at for at in range(len(columns)) if not kept or any(row[at] not in (None, "") for row in kept)]
+    places = filled[:_MOST_COLUMNS]
+    head = "".join(f'<th style="{_CELL.format("left")}">{escape(columns[at])}</th>' for at in places)
+    body = "".join(f"<tr>{''.join(_cell(row[at]) for at in places)}</tr>" for row in kept[:_MOST_ROWS])
+    cut = len(kept) > _MOST_ROWS or len(filled) > _MOST_COLUMNS
+    more = "<p>and more: to_pandas() has all</p>" if cut else ""
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 

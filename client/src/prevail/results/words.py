@@ -5,8 +5,15 @@ from typing import Any, Final
 
 from prevail.results.html import shown
 
-_DEMANDS: Final = {"min": ">= {}", "max": "<= {}", "not_changed_since": "not changed since the last change"}
-_BY_RUN: Final = ("not_worse_than", "better_than", "equivalent_to")
+# In words, and as a guardrail (`bound: upper`), which fails for certain only.
+_DEMANDS: Final = {
+    "min": (">= {}", "not surely below {}"),
+    "max": ("<= {}", "not surely above {}"),
+    "not_changed_since": ("not changed since the {}",) * 2,
+    "not_worse_than": ("not worse than {}", "not surely worse than {}"),
+    "better_than": ("better than {}", "not surely not better than {}"),
+    "equivalent_to": ("the same as {}",) * 2,
+}
 _LONGEST_CELL: Final = 100
 # Of an object in a cell.
 _MOST_MEMBERS: Final = 3
@@ -18,17 +25,17 @@ def rule_text(rule: Mapping[str, Any]) -> str:
     """A rule in a few words, such as ``h_mean >= 0.8``."""
     if "minimum_samples" in rule:
         return f"at least {rule['minimum_samples']:,} samples"
-    metric = rule.get("metric", "")
+    bound, margin = rule.get("bound"), rule.get("margin")
+    asked = str(rule["metric"])
     for demand, words in _DEMANDS.items():
         if rule.get(demand) is not None:
-            return f"{metric} {words.format(rule[demand])}"
-    demand = next((one for one in _BY_RUN if rule.get(one)), "")
-    return f"{metric} {demand.replace('_', ' ')} {rule.get(demand, '')}, margin {rule.get('margin') or 0}"
+            asked += f" {words[bound == 'upper'].format(str(rule[demand]).replace('_', ' '))}"
+    return f"{asked}{'' if margin is None else f', margin {margin}'}{', by its value alone' * (bound == 'value')}"
 
 
 def is_rule(one: Mapping[str, Any]) -> bool:
     """Is it a rule of a gate?"""
-    return "metric" in one and any(demand in one for demand in (*_DEMANDS, *_BY_RUN))
+    return "metric" in one and any(demand in one for demand in _DEMANDS)
 
 
 def flattened(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
