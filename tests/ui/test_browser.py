@@ -170,6 +170,10 @@ def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
     after = recall.inner_text().split("recall")[1], precision.inner_text()
     assert before[0] == after[0]
     assert before[1] != after[1]
+    # Whoever has no mouse moves a setting by pressing a key once, not ten times.
+    page.locator("#simulator input[data-of=threshold]").focus()
+    page.keyboard.press("ArrowLeft")
+    assert float(page.locator("#simulator #threshold").input_value()) < 0.5
     assert violations(page) == []
     pages.check()
 

@@ -142,6 +142,11 @@ def test_compared_runs_are_those_of_a_comparison(web: httpx.Client, world: World
     value = PAGE.value(metric["values"][0])
     assert f"{best} is best by harmonic mean of the recalls, {value}, ahead of {other} by {ahead}." in text
     assert f"{best} less {other}" in text
+    # Metrics prefer different runs only where the differences are beyond chance.
+    assert " prefer " in text
+    rankings = web.get("/ui/compare", params={"run": [world.runs["ranking"], world.runs["ranking 2"]]}).text
+    assert "cannot tell (4)" in rankings
+    assert " prefer" not in rankings
     assert "D 100 69 best 16" in " ".join(text.split())
     of_two = check_page(web.get("/ui/compare", params={"run": [world.runs["two"], world.runs["unkept"]]})).text
     assert re.search(r"ill \d+ of \d+ (best )?\d+ of \d+ ", " ".join(of_two.split()))
@@ -155,6 +160,14 @@ def test_compared_runs_are_those_of_a_comparison(web: httpx.Client, world: World
     ):
         refused = check_page(web.get("/ui/compare", params={"run": [world.runs[one] for one in runs]}), 422)
         assert code in refused.text
+
+
+def test_runs_that_were_not_ticked_are_asked_for(web: httpx.Client, world: World) -> None:
+    """The form of the list leads here with whatever was ticked."""
+    some = [*world.runs.values()][:7]
+    for runs, said in (([], "none"), (some[:1], "1"), (some, "7")):
+        text = check_page(web.get("/ui/compare", params={"run": runs}), 422).text
+        assert f"Run: expected 2 to 6, got {said}: tick them in the list of runs." in text
 
 
 def test_a_check_says_why(pages: Mapping[str, Page]) -> None:

@@ -22,6 +22,7 @@ from app.api.documents.comparison import (
 from app.api.documents.document import Json, Table, fitting
 from app.api.documents.reading import class_word, ends_of, in_names, naming, overall, recalls_of
 from app.api.plots.registry import as_answered
+from app.api.problems import InvalidQuery
 from app.api.report import table_view
 from app.api.ui.web import Web, page_routes, respond, write
 from app.domain.catalogue import titled
@@ -51,9 +52,12 @@ _LANE: Final = 9
 async def show_compared(
     request: Request,
     context: UseContext,
-    run: Annotated[list[UUID], Query(min_length=_PAIR, max_length=MOST_RUNS)],
+    run: Annotated[list[UUID], Query(default_factory=list)],
 ) -> Response:
     """Compare two to six runs; nothing is saved."""
+    if not _PAIR <= len(run) <= MOST_RUNS:
+        detail = f"expected {_PAIR} to {MOST_RUNS}, got {len(run) or 'none'}: tick them in the list of runs"
+        raise InvalidQuery.at("run", "wrong_length", detail)
     reports: Any = as_answered(await context.services.evaluations.read_matrices(context.project, run))
     of_classes = _of_classes(reports)
     new = NewComparison(
