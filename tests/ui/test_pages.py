@@ -581,8 +581,13 @@ def test_edited_rules_are_tried(web: httpx.Client, world: World) -> None:
         marked.append(count)
     assert marked[1]
     refused = check_page(web.get("/ui/gates/promotion", params={"rules": '[{"metric": "h_men", "min": 0.4}]'}), 422)
-    assert "h_mean" in refused.text
-    check_page(web.get("/ui/gates/promotion", params={"rules": "[1"}), 400)
+    assert "There is no metric or function 'h_men'; did you mean h_mean?" in refused.text
+    # What was typed stays, to be mended.
+    assert '"h_men"' in refused.text
+    broken = check_page(web.get("/ui/gates/promotion", params={"rules": '[{"metric"'}), 400)
+    assert "Expected rules as JSON: unexpected end of data: line 1 column 11" in broken.text
+    assert "Which rule blocks" in broken.text
+    check_page(web.get("/ui/gates/promotion", params={"rules": '[{"metric": "mcc", "min": 0, "min": 1}]'}), 422)
     assert web.get("/v1/gates/promotion").json()["version"] == saved["version"]
 
 

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from http import HTTPStatus
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -11,18 +12,20 @@ import orjson
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from app.api.bodies.parsing import parse_body
+from app.api.bodies.parsing import parse_body, refuse_repeated_members
 from app.api.cursors import Cursor, read_page
 from app.api.deps import Context, UseContext
 from app.api.documents.check import as_decided, axis_of, check_document, estimate_of, limits_of, rule_said
 from app.api.documents.document import Json
 from app.api.plots.registry import as_answered
+from app.api.problems import UnreadableBody, refusal_of
 from app.api.report import tick, view
-from app.api.ui.web import Web, page_routes, render
+from app.api.ui.web import Web, page_routes, reasons_of, render
 from app.api.v1.gates import tried
 from app.api.v1.requests.decisions import TrialRequest
 from app.api.v1.requests.fields import SOUGHT, GateName
 from app.domain.decisions import CheckFilter
+from app.domain.errors import DomainError
 from app.domain.rules import Demand
 from app.domain.wording import PAGE, dataset_name, printable, run_name, run_title
 
@@ -31,6 +34,7 @@ _ON_A_PAGE: Final = 25
 # Evaluations that edited rules are tried on.
 _TRIED: Final = 20
 _LONGEST_RULES: Final = 8000
+_OF_THE_FORM: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 @router.get("/gates")
@@ -63,6 +67,15 @@ async def show_gate(
     if not applies and found.items:
         applies = {"dataset": as_answered(found.items[0])["evaluation"]["dataset"]}
     about = {name: one for name in ("model", "dataset") if (one := applies.get(name)) is not None}
+    trial, wrong, status = None, list[str](), HTTPStatus.OK
+    try:
+        trial = None if rules is None else await _trial(context, answers[0], about, rules, baseline)
+    except DomainError as error:
+        problem = refusal_of(error)
+        if problem.status not in _OF_THE_FORM:
+            raise
+        # What was typed stays in the form.
+        wrong, status = [*reasons_of(problem)], problem.status
     page = {
         "title": name,
         "edit": {
@@ -71,8 +84,9 @@ async def show_gate(
             "baseline": baseline or next((one.baseline["id"] for one in found.items if one.baseline), ""),
             "on": dataset_name(about.get("dataset")),
             "most": _TRIED,
+            "wrong": wrong,
         },
-        "trial": None if rules is None else await _trial(context, answers[0], about, rules, baseline),
+        "trial": trial,
         "gate": versions[0],
         "earlier": versions[1:],
         # Runs have the names that they had when they were checked.
@@ -88,7 +102,7 @@ async def show_gate(
         "first": cursor is None,
         "history": _history(await context.services.gates.history(context.project, name, _IN_A_HISTORY)),
     }
-    return render(request, "gate.html", "gates", page=page)
+    return render(request, "gate.html", "gates", status, page=page)
 
 
 @router.get("/gates/{name}/checks/{identifier}")
@@ -203,8 +217,12 @@ async def _trial(context: Context, gate: Json, about: Json, edited: str, baselin
         "minimum_samples": gate.get("minimum_samples"),
         "baseline": baseline,
     }
-    # The rules first, so that places in them are nearly those of the form.
-    body = parse_body(b'{"rules":' + edited.encode() + b"," + orjson.dumps(others)[1:], TrialRequest)
+    refuse_repeated_members(edited.encode())
+    try:
+        rules = orjson.loads(edited)
+    except orjson.JSONDecodeError as error:
+        raise UnreadableBody.at("/rules", "invalid_json", f"expected rules as JSON: {error}") from None
+    body = parse_body(orjson.dumps({"rules": rules, **others}), TrialRequest)
     items = as_answered(await tried(context, body))["items"][::-1]
     known = [one for one in items if one["tried"]["verdict"] and one["saved"]["verdict"]]
     reasons = {one[rules].get("reason") for one in items if one not in known for rules in ("tried", "saved")}

@@ -262,11 +262,11 @@ def refused(request: Request, problem: Problem) -> Response:
     else:
         status, identifier = problem.status.value, request_id(request)
         shown = {"title": title, "problem": problem, "status": status, "request_id": identifier}
-        page = write("refused.html", web, page={**shown, "reasons": [*_reasons(problem)]})
+        page = write("refused.html", web, page={**shown, "reasons": [*reasons_of(problem)]})
     return respond(page, problem.status, problem.headers)
 
 
-def _reasons(problem: Problem) -> Iterator[str]:
+def reasons_of(problem: Problem) -> Iterator[str]:
     """Yield what is wrong in sentences, each of which names its place."""
     further = (f"{one.parameter}: {one.detail}" if one.parameter else one.detail for one in problem.errors[1:])
     for one in (problem.detail, *further):
