@@ -126,8 +126,8 @@ def test_weights(metric: Metric[Table], factor: float) -> None:
 def bare() -> Iterator[NDArray[np.int64]]:
     """Matrices of which some sums of cells are 0: one class predicted, or actual, or never right, or a few in use."""
     rng = np.random.default_rng(8)
-    for classes in (2, 3, 5, 6, 7):
-        for _ in range(3):
+    for classes in (2, 3, 5, 7):
+        for _ in range(2):
             one = np.zeros((classes, classes), np.int64)
             one[:, 1] = rng.integers(1, 30, classes)
             yield from (one, one.T.copy())

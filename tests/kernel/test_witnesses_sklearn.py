@@ -203,7 +203,7 @@ def compare(
     assert_close(metric, value_of(metric, counts, **parameters), want, absolute=CANCELLING, where=name)
 
 
-@each("name", matrices())
+@each("name", [name for name, counts in matrices().items() if len(counts) <= 12])
 def test_missing_classes(name: str) -> None:
     """NaN on request per class, 0 in the variant that counts them as 0, left out in the variant that does that."""
     counts = matrices()[name]

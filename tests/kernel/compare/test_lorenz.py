@@ -11,7 +11,7 @@ MEANS = (np.mean, gmean, hmean, np.min, lambda x: pmean(x, -5), lambda x: pmean(
 def test_all_means_agree_where_there_is_an_order() -> None:
     random = np.random.default_rng(4)
     seen: dict[int | None, int] = {}
-    for _ in range(600):
+    for _ in range(300):
         first, second = random.integers(1, 20, (2, 3)) / 20
         order = lorenz_order(first, second)
         seen[order] = seen.get(order, 0) + 1

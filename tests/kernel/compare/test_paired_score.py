@@ -116,14 +116,14 @@ def test_limits_p_and_probability_agree(seed: int, shift: float) -> None:
     surest = score.chance_above(0.0)
     np.testing.assert_allclose(2 * np.minimum(surest, 1 - surest), p, rtol=1e-6, atol=1e-12)
     last = np.full(len(KEYS), effects.difference), np.full(len(KEYS), effects.difference)
-    for level in (0.05, 0.5, 0.8, 0.9, 0.95, 0.975, 0.99, 0.999):
+    for level in (0.05, 0.5, 0.9, 0.95, 0.999):
         low, high = score.limits(level)
         np.testing.assert_array_equal((low > 0) | (high < 0), p < 1 - level)
         assert (low <= last[0] + 1e-12).all()
         assert (high >= last[1] - 1e-12).all()
         assert ((low <= effects.difference) & (effects.difference <= high)).all()
         last = low, high
-    steps = np.array([score.chance_above(at) for at in np.linspace(-0.4, 0.4, 41)])
+    steps = np.array([score.chance_above(at) for at in np.linspace(-0.4, 0.4, 17)])
     assert (np.diff(steps, axis=0) <= 1e-12).all()
 
 

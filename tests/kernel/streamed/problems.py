@@ -83,7 +83,7 @@ PROBLEMS = {
     "three classes tied": drawn(300, 3, 5, decimals=1),
     "three classes of float32": narrow(drawn(300, 3, 6)),
     "a class that does not occur": drawn(300, 3, 7)._replace(y=np.random.default_rng(8).integers(0, 2, 300)),
-    "ten classes": drawn(200, 10, 9),
+    "six classes": drawn(200, 6, 9),
     "one sample": drawn(1, 2, 10),
 }
 

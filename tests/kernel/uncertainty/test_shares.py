@@ -44,7 +44,7 @@ def test_three_classes_are_near_the_profile_likelihood() -> None:
     old = np.full(3, 1 / 3)
     ratios = calibrated(old, np.array([0.5, 0.3, 0.2]), 400, 2) / old
     shares = estimate_by_likelihood(ratios * old, old, tolerance=1e-14).shares
-    grid = np.linspace(0, 1, 401)
+    grid = np.linspace(0, 1, 201)
     first, second = np.meshgrid(grid, grid)
     inside = first + second <= 1
     everywhere = np.column_stack([first[inside], second[inside], np.maximum(1 - first[inside] - second[inside], 0)])

@@ -89,7 +89,7 @@ def test_every_metric_has_an_exact_definition() -> None:
 
 
 @each("key", EXACT)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(items=ITEMS)
 def test_against_exact_fractions(key: str, items: list[Item]) -> None:
     sizes = np.array([(len(a), len(b), len(a & b)) for a, b, _ in items], dtype=np.float64)
