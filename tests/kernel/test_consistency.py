@@ -326,6 +326,32 @@ def test_classes() -> None:
         check_classes([3, 0], [])
 
 
+# Each text is the score of some matrix with these row sums; the first, of [[18, 27, 37], [16, 37, 3], [11, 132, 12]].
+@pytest.mark.parametrize(
+    ("actual", "texts"),
+    [
+        ([82, 56, 155], {"macro_fnr": "0.68078472"}),
+        ([2485, 1911], {"balanced_accuracy_ovr@1": "0.55129900"}),
+        ([6372, 612], {"f_beta_negative@1": "0.89685012", "balanced_accuracy_ovr@1": "0.90498874"}),
+        ([4936, 6960, 8532, 2803], {"error_rate_ovr@0": "0.34617537"}),
+    ],
+)
+def test_many_digits_of_real_matrices_are_possible(actual: list[int], texts: dict[str, str]) -> None:
+    found = check_classes(actual, of_classes(texts))
+    assert found.consistent is True
+    assert found.example is not None
+    np.testing.assert_array_equal(found.example.sum(axis=1), actual)
+
+
+def test_counts_that_fit_up_to_rounding_are_no_example() -> None:
+    """Means over folds near 0.4093 are as near to each other as the solver can tell."""
+    found = check_folds(
+        [(1870, 615), (687, 510), (634, 446), (1647, 1573), (1766, 434)],
+        ranges({"micro_specificity": "0.409256317664"}),
+    )
+    assert (found.consistent, found.example, found.implied) == (None, None, {})
+
+
 LINEAR = linear_scores(3)
 
 
@@ -372,6 +398,14 @@ def test_implied_ranges_are_those_of_all_matrices() -> None:
     assert set(found.implied) == set(values)
     for name, ends in found.implied.items():
         assert ends == pytest.approx((values[name][fits].min(), values[name][fits].max())), name
+
+
+def test_implied_ranges_are_exact_where_values_are_close() -> None:
+    recalls = np.meshgrid(*(np.arange(size + 1) / size for size in (37, 41, 43)))
+    means = np.mean(recalls, axis=0)
+    fits = means[np.abs(means - 0.467) <= 0.0005]
+    found = check_classes([37, 41, 43], of_classes({"balanced_accuracy": "0.467"}))
+    assert found.implied["balanced_accuracy"] == pytest.approx((fits.min(), fits.max()), abs=1e-6)
 
 
 # The other library solves with PuLP as it was before its fourth version.

@@ -128,8 +128,8 @@ def value_of(weights: Weights, counts: Sequence[int]) -> Fraction:
     )
 
 
-# Ranges are widened by this, above the solver's own tolerance of 1e-6 on rows of size 1.
-_SLACK = 1e-7
+# Ranges are widened by the solver's own tolerance, as counts: the largest weight of a row is 1.
+_SLACK = 1e-6
 # Time limits in seconds: for the answer, and for each end of an implied range.
 _SECONDS, _SECONDS_EACH = 20.0, 2.0
 IMPLIED_OF_FOLDS = tuple(metric.key for metric in (accuracy, recall, specificity, balanced_accuracy))
@@ -140,8 +140,7 @@ class Feasibility:
     """Result of a search and, if it succeeded, an example of counts.
 
     Attributes:
-        consistent: Are there such counts? None: the solution found fits only up to rounding and there is no other, or
-            the solver ran out of time.
+        consistent: Are there such counts? None: those found fit only up to rounding, or the solver ran out of time.
         example: Counts that fit.
         implied: Smallest and largest value of further scores over all counts that fit, to within 1e-6.
     """
@@ -168,7 +167,9 @@ class Statement:
         top, bottom = score.top, score.bottom
         for end, sign in ((self.wanted.low, 1), (self.wanted.high, -1)):
             away = {p: sign * (top.get(p, 0) - end * bottom.get(p, 0)) for p in {*top, *bottom}}
-            yield _row(away, size, -_SLACK)
+            # With weights far below 1 the solver takes for impossible what is not.
+            largest = max((abs(weight) for p, weight in away.items() if p != CONSTANT), default=0) or 1
+            yield _row(_times(away, 1 / Fraction(largest)), size, -_SLACK)
         if score.is_quotient:
             yield _row(bottom, size, 1.0)
 
@@ -212,7 +213,7 @@ class Programme:
         counts = [int(count) for count in found]
         sums = all(sum(counts[position] for position in positions) == total for positions, total in self.equal)
         fits = sums and all(statement.holds(counts) for statement in self.statements)
-        return Feasibility(fits or None, found.reshape(shape), self._extremes(further))
+        return Feasibility(fits, found.reshape(shape), self._extremes(further)) if fits else Feasibility(None)
 
     def _extremes(self, scores: Mapping[str, LinearForm]) -> dict[str, tuple[float, float]]:
         """Smallest and largest value of linear scores by name; those that take too long are left out."""

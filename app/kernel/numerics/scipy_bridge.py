@@ -207,9 +207,9 @@ def find_integers(
 ) -> Array | None:
     """Integers x (V) with 0 <= x <= upper (V) and low (S) <= rows (S, V) x <= high (S); None when there are none.
 
-    With ``least`` (V), the x with the smallest product ``least`` x.
+    With ``least`` (V), an x whose product ``least`` x is the smallest, to a part in a million.
 
-    The solver allows a small violation, so verify a solution. An answer of None is exact.
+    The solver allows violations of 1e-6, so give it rows whose largest number is about 1, and verify a solution.
 
     Raises:
         TimeoutError: no answer within ``seconds``.
@@ -222,7 +222,7 @@ def find_integers(
         constraints=LinearConstraint(rows, low, high),
         integrality=np.ones(count),
         bounds=Bounds(np.zeros(count), upper),
-        options={"time_limit": seconds},
+        options={"time_limit": seconds, "mip_rel_gap": 1e-6},
     )
     if answer.status == 2:  # infeasible
         return None
