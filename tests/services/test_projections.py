@@ -122,6 +122,11 @@ def test_ranges_that_make_no_sense(ranges: dict[str, tuple[float, float]], point
     assert "highest" not in str(refused.value)
 
 
+def test_one_class_has_no_range_of_shares() -> None:
+    with pytest.raises(InvalidInput, match="expected samples of two classes or more"):
+        answer(record_of([[12, 8], [0, 0]]), metrics="recall@A", prevalence_range={"A": (0.0, 1.0)})
+
+
 def test_equal_shares_are_the_balanced_test_set() -> None:
     found = answer(record_of(THREE), metrics="accuracy recall@A", prevalence={"A": 1 / 3, "B": 1 / 3, "C": 1 / 3})
     low, value, high = single(found, "accuracy")

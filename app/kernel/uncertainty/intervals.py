@@ -362,8 +362,9 @@ def _moves_of_sum(moved: Array, variances: Array, bias: Array, number: int, leve
     apart = moved[1] - moved[0]
     # The limits of one side move a sum all the same way, up or down with the direction of its scale.
     way = np.sign(apart.dot(weights))
+    towards = np.array([-way, way])
     if number < _MANY:
-        return np.array([-way, way]) * _each_spread(moved, spread)
+        return towards * _each_spread(moved, spread)
     half, aside = np.abs(apart) / 2.0, (moved[0] + moved[1]) / 2.0
     squares, varies = half**2, half > 0.0
     lacking = np.where(varies, np.maximum(two_sided_z(level) ** 2 * variances - squares, 0.0), 0.0)
@@ -372,7 +373,8 @@ def _moves_of_sum(moved: Array, variances: Array, bias: Array, number: int, leve
     total = squares.dot(weights)[..., None]
     shares = squares / np.where(total > 0.0, total, 1.0)
     centre = (shares * (aside + bias) - bias).dot(weights)
-    moves: Array = centre + np.array([-way, way]) * _each_spread(np.sqrt(squares), spread)
+    # Errors that cancel leave less of the sum than of its skewness: limits hold what they are of all the same.
+    moves: Array = towards * np.maximum(_each_spread(np.sqrt(squares), spread) + towards * centre, 0.0)
     return moves
 
 

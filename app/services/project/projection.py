@@ -335,6 +335,8 @@ class NamedRanges:
         given = np.zeros(actual.size)
         given[self._codes] = high
         classes.refuse_shares_of_nothing(given > 0, pointer)
+        if np.count_nonzero(actual) < 2:
+            raise InvalidInput.at(pointer, "no_samples", "expected samples of two classes or more")
         others = actual.copy()
         others[self._codes] = 0.0
         if low.sum() > 1.0 + _ROUNDING:

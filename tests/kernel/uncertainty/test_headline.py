@@ -169,6 +169,16 @@ def test_mover_works_on_batches() -> None:
         np.testing.assert_allclose(ends[(..., *where)], single, rtol=1e-12)
 
 
+def test_limits_of_means_hold_the_means_where_errors_cancel() -> None:
+    """Three rates of a few samples each, whose sum varies a fifth as much as if they were independent."""
+    rates, sizes = np.array([1 / 3, 1 / 2, 1 / 3]), np.full(3, 4.0)
+    limits = wilson(rates * sizes, sizes)
+    ends = mean_limits(rates, *limits, sizes, spread=lambda moved: 0.2 * independent(moved))
+    for mean, value in zip(Mean, (7 / 18, 18 ** (-1 / 3), 3 / 8), strict=True):
+        low, high = ends[mean]
+        assert low <= value <= high, mean
+
+
 @pytest.mark.parametrize(
     "counts", [np.diag([10, 20, 30]), np.array([[0, 10], [10, 0]]), np.diag([50, 50]), np.diag([20] * 10)]
 )
