@@ -7,7 +7,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from app.domain.errors import InvalidExpression, InvalidInput, NoRule
+from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotComparable
 from app.domain.inputs.content import GROUPS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
@@ -92,6 +92,28 @@ def test_of_a_constraint_that_is_infinite_in_all_resamples_no_probability_is_kno
     assert [one.probability is None for one in found.constraints] == [True, False]
     assert found.constraints_probability is None
     assert found.note.endswith("is not known, as one is infinite in all resamples.")
+
+
+def test_what_is_expected_is_in_the_range_of_the_objective() -> None:
+    score = np.linspace(0.1, 0.6, 6)
+    source = source_of(np.array([1, 1, 0, 1, 0, 0]), np.stack([1.0 - score, score], axis=1))
+    found = rule(source, objective="h_mean", limits=(Limit("recall", 0.5, None),))
+    assert found.objective.value == 0.0
+    assert found.objective.corrected is not None
+    assert (found.objective.corrected.value, found.objective.corrected.optimism) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "question", [{"objective": "accuracy_p_value"}, {"limits": (Limit("accuracy_standard_error", None, 0.1),)}]
+)
+def test_nothing_is_decided_by_what_describes_the_sample(question: dict[str, Any]) -> None:
+    with pytest.raises(NotComparable, match="nothing can be decided by it"):
+        rule(**question)
+
+
+def test_class_weights_have_a_hundred_resamples_at_most() -> None:
+    with pytest.raises(InvalidInput, match="expected at most 100 for class weights"):
+        rule(source_of(*softmax_problem(30, 3, 1)), objective="accuracy", resamples=101)
 
 
 def test_what_is_infinite_is_not_corrected() -> None:

@@ -14,10 +14,18 @@ import numpy as np
 
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scale
-from app.kernel.metrics.expression import Combination, Expression, Measure, OverSlices, compute, value_over_slices
+from app.kernel.metrics.expression import (
+    Combination,
+    Expression,
+    Measure,
+    OverSlices,
+    bounds,
+    compute,
+    value_over_slices,
+)
 from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.rankings import Positions
-from app.kernel.uncertainty.draws import Shares
+from app.kernel.uncertainty.draws import Shares, within
 from app.kernel.uncertainty.simulation import RowPosterior
 
 # Matrices evaluated at once.
@@ -116,7 +124,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """Value of the best rule less the optimism of the search, over ``resamples`` of the data."""
+    """Value of the best rule less the optimism of the search, over ``resamples`` of the data, within its range."""
 
     value: float
     optimism: float
@@ -273,6 +281,8 @@ def search_again(
     excess, *of_constraints = np.transpose(gaps)
     optimism = _mean(excess)
     value = 0.368 * apparent + 0.632 * _mean(np.array(outside)) if outside else apparent - optimism
+    # Of a few samples less is left than the objective can be.
+    value = float(np.clip(value, *within(-np.inf, np.inf, bounds(wanted.objective.expression))))
     corrected = Corrected(value, apparent - value, method, len(rules), wanted.seed)
     return SearchedAgain(rules, corrected, np.array([_mean(one[np.isfinite(one)]) for one in of_constraints]))
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.domain.asked import ExpressionText, Limits, PointsAtMost, Seed
 from app.domain.division import divided
 from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotComparable
-from app.domain.expressions.expressions import parse
+from app.domain.expressions.expressions import parse, refuse_about_sample
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
@@ -168,7 +168,7 @@ class DecisionRule:
 
 # Most probabilities, times slices, for which a search for class weights is repeated in resamples: some seconds.
 MOST_RESAMPLED = 60_000
-_RESAMPLES, _WEIGHT_RESAMPLES = 100, 20
+_RESAMPLES, _WEIGHT_RESAMPLES, _MOST_WEIGHT_RESAMPLES = 100, 20, 100
 _STARTS, _FEW_STARTS = 8, 3
 # Numbers of classes for which a grid of weights is evaluated.
 _FEWEST_ON_SURFACE, _MOST_ON_SURFACE = 3, 4
@@ -217,7 +217,7 @@ class RuleQuestion:
         objective: A metric expression with one value, such as `h_mean`.
         limits: All must be met.
         correction: How to correct the value for having been searched: by searching again in resamples.
-        resamples: How many; 100 for a threshold, 20 for class weights.
+        resamples: How many; 100 for a threshold; 20 for class weights, which have 100 at most.
         seed: Seed of the resamples.
         max_points: Points of the curve at most.
         guarantee: Two classes: choose only among thresholds at which the constraints are met in the population with
@@ -265,8 +265,8 @@ def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuesti
 
     Raises:
         InvalidExpression: the objective or a limit is none, or has a value per class.
-        InvalidInput: a guarantee is asked for where none can be given.
-        NotComparable: the objective does not say what is better.
+        InvalidInput: a guarantee is asked for where none can be given, or more resamples than class weights can have.
+        NotComparable: the objective does not say what is better, or it or a limit is about the sample.
         NoRule: none keeps to the limits, or the input has scores of more than two classes.
     """
     if source.is_grouped:
@@ -397,12 +397,16 @@ class _Search:
         question, scores = self.question, scores_of(self.source)
         if not scores.are_probabilities:
             raise NoRule("class weights multiply probabilities, and the input holds scores that are no probabilities")
+        if question.resamples is not None and question.resamples > _MOST_WEIGHT_RESAMPLES:
+            raise InvalidInput.at(
+                "/resamples", "too_large", f"expected at most {_MOST_WEIGHT_RESAMPLES} for class weights"
+            )
         slices = max(one.size for one in self.wanted.placed)
         small = scores.n_samples * scores.n_classes * slices <= MOST_RESAMPLED
         wanted = replace(
             self.wanted,
             correction=question.correction if small else Correction.NONE,
-            resamples=min(question.resamples or _WEIGHT_RESAMPLES, 5 * _WEIGHT_RESAMPLES),
+            resamples=question.resamples or _WEIGHT_RESAMPLES,
         )
         starts, sweeps = (_STARTS, 20) if small else (_FEW_STARTS, 5)
         found = search_weights(scores, wanted, starts=starts, sweeps=sweeps)
@@ -519,6 +523,7 @@ def _scalar(text: str, source: MatrixInput, pointer: str) -> Expression:
         refuse_unknown_slices(expression, source)
         if is_list(expression):
             raise InvalidExpression(f"{text} has one value per class: name a class, or take the mean or the minimum")
+        refuse_about_sample(expression, text, pointer=pointer)
     except InvalidExpression as error:
         error.pointer = pointer
         raise
