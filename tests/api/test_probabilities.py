@@ -353,6 +353,11 @@ def test_folds(client: httpx.Client) -> None:
     assert client.get(f"/v1/evaluations/{answer['id']}").json() == answer
     mixed = {"kind": "folds", "folds": [make(classes=2), make(classes=2, threshold=0.3)]}
     assert refused(client, mixed)["code"] == "mixed_folds"
+    scores = {"kind": "scores", "y_true": [0, 1, 1]}
+    unlike = [{**scores, "scores": [0.1, 0.4, 0.9]}, {**scores, "scores": [-2.0, 0.4, 1.5]}]
+    fault = refused(client, {"kind": "folds", "folds": unlike})
+    assert (fault["pointer"], fault["code"]) == ("/input/folds", "mixed_folds")
+    assert "these folds would have thresholds that differ" in fault["detail"]
 
 
 def test_lists_are_sorted_by_metrics_of_probabilities(client: httpx.Client) -> None:

@@ -61,6 +61,15 @@ def test_nothing_gained_is_zero_without_a_sign() -> None:
     assert str(found.objective.gain) == "0.0"
 
 
+def test_folds_that_had_a_threshold_each_had_none_together() -> None:
+    """Theirs were right about all samples, as no single one is."""
+    y, score = np.array([0, 0, 1, 1] * 2), np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
+    folds = replace(source_of(y, np.stack([1.0 - score, score], axis=1)), facts={"threshold": [0.25, 0.65]})
+    found = rule(replace(folds, counts=np.diag([4, 4])), objective="accuracy")
+    assert (found.default_threshold, found.objective.value, found.objective.default) == (None, 0.75, 1.0)
+    assert found.objective.gain == -0.25
+
+
 def test_searches_in_resamples_choose_among_equal_rules_as_the_search_did() -> None:
     y = np.repeat([0, 1], [90, 10])
     score = np.where(y == 1, 0.8, 0.0) + np.linspace(0.0, 0.1, 100)

@@ -163,6 +163,13 @@ def _fold_facts(folds: Sequence[MatrixInput], places: str) -> dict[str, Any]:
     if thresholds:
         facts["threshold"] = thresholds[0] if len(set(thresholds)) == 1 else thresholds
     if any("threshold_assumed" in fold.facts for fold in folds):
+        if len(set(thresholds)) > 1:
+            raise InvalidInput.at(
+                places,
+                "mixed_folds",
+                "expected a threshold in every fold: without one scores are cut at 0.5 where all lie in [0, 1], else "
+                "at 0, and these folds would have thresholds that differ",
+            )
         facts["threshold_assumed"] = True
     return facts
 

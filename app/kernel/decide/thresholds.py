@@ -198,7 +198,6 @@ class ThresholdRule(FoundRule[int]):
     """
 
     threshold: float
-    default_threshold: float | None
     thresholds: Array
     objectives: Array
     feasible: Mask
@@ -327,7 +326,6 @@ def search_threshold(
         threshold=float(cuts.thresholds[chosen]),
         values=values[:, chosen],
         counts=cuts.counts[chosen],
-        default_threshold=default_threshold,
         thresholds=cuts.thresholds,
         objectives=values[0],
         feasible=allowed,

@@ -49,7 +49,7 @@ class RuleObjective:
     """The objective under the rule, and under the one that the evaluation was made with.
 
     Attributes:
-        gain: How much better the rule is; never negative without constraints.
+        gain: How much better the rule is; negative only under constraints, or where folds had a threshold each.
         corrected: The value less what the search itself contributed.
     """
 
@@ -140,6 +140,7 @@ class DecisionRule:
         rule: `argmax`: of weight times probability.
         threshold: Two classes: predict the positive one from here on.
         low: The middle 95 % of the thresholds found in resamples.
+        default_threshold: Of the run; `null` for scores without one, and for folds that had one each.
         weights: More classes: their geometric mean is 1.
         constraints_probability: Probability that the population meets all of the constraints; null where that is not
             known.
@@ -359,9 +360,10 @@ class _Search:
 
     def by_threshold(self) -> DecisionRule:
         question, source, scores = self.question, self.source, scores_of(self.source)
-        given = source.facts.get("threshold")
-        # Folds may have had a threshold each.
-        default = given if isinstance(given, int | float) else 0.5 if scores.are_probabilities else None
+        default = source.facts.get("threshold", 0.5 if scores.are_probabilities else None)
+        if isinstance(default, list):
+            # Folds that had a threshold each.
+            default = None
         found = search_threshold(
             scores,
             replace(self.wanted, resamples=question.resamples or _RESAMPLES),
@@ -376,7 +378,7 @@ class _Search:
             threshold=found.threshold,
             low=low,
             high=high,
-            default_threshold=found.default_threshold,
+            default_threshold=default,
             curve=self._curve(found),
         )
 
