@@ -53,6 +53,23 @@ def test_no_recall_of_the_weak_reaches_a_target_above_the_best() -> None:
     assert critical_recall(classes=3, weak=1, max_recall=0.7, target=0.7) == pytest.approx(0.7, rel=1e-15)
 
 
+@each(
+    ("max_recall", "target", "recall"), [(0.9, 0.2, 0.1125), (0.95, 0.38, 0.2375), (0.3, 0.2, 0.15), (0.95, 0.95, 0.95)]
+)
+def test_what_numbers_with_few_digits_need_is_no_rounding_beside_it(
+    max_recall: float, target: float, recall: float
+) -> None:
+    assert critical_recall(classes=2, weak=1, max_recall=max_recall, target=target) == recall
+    assert rounded_down(recall, 4) == recall
+
+
+@each(("others", "target"), [((0.6,), 0.75), ((0.25, 0.6), 0.45), ((0.7, 1.0), 0.875)])
+def test_a_recall_of_one_is_enough_for_what_it_leads_to(others: tuple[float, ...], target: float) -> None:
+    assert needed_recall(others, target) == 1.0
+    assert needed_recall(others, target + 1e-9) is None
+    assert needed_recall((*others, 1e-300), target) is None
+
+
 def test_a_class_never_found_leaves_nothing() -> None:
     assert h_mean_upper_bound(classes=5, weak=1, weak_recall=0.0, max_recall=1.0) == 0
     assert h_mean_upper_bound(classes=5, weak=1, weak_recall=0.0, max_recall=0.0) == 0

@@ -7,6 +7,19 @@ import numpy as np
 
 from app.kernel.numerics.arrays import Array, silently
 
+# Numbers of 16 digits lead to 1 as nearly as this.
+_NEARLY_ONE = 1 - Decimal("1e-15")
+
+
+def _written(value: float) -> Decimal:
+    """Number as it is written."""
+    return Decimal(repr(float(value)))
+
+
+def _read(value: Decimal) -> float:
+    """Number without what is rounding in the last digit of a double: 0.1125, and nothing below it."""
+    return float(f"{value:.15g}")
+
 
 def h_mean_upper_bound(*, classes: int, weak: int, weak_recall: float, max_recall: float) -> float:
     """Largest H when at least ``weak`` of K classes have recall <= ``weak_recall`` and none more than ``max_recall``.
@@ -26,7 +39,7 @@ def critical_recall(*, classes: int, weak: int, max_recall: float, target: float
     """
     if target > max_recall:
         return None
-    return weak / (classes / target - (classes - weak) / max_recall)
+    return _read(weak / (classes / _written(target) - (classes - weak) / _written(max_recall)))
 
 
 def needed_recall(others: Sequence[float], target: float) -> float | None:
@@ -36,8 +49,8 @@ def needed_recall(others: Sequence[float], target: float) -> float | None:
     """
     if 0.0 in others:
         return None
-    left = (len(others) + 1) / target - sum(1 / recall for recall in others)
-    return 1 / left if left >= 1 else None
+    left = (len(others) + 1) / _written(target) - sum(1 / _written(recall) for recall in others)
+    return _read(1 / left) if left >= _NEARLY_ONE else None
 
 
 def isocurve_a(level: float, fpr: Array) -> Array:
@@ -65,4 +78,4 @@ def rounded_down(value: float, decimals: int) -> float:
     """Value cut to a number of decimals: a critical recall rounded up would claim too much (4/39 = 0.10256 is not
     0.103).
     """
-    return float(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), ROUND_DOWN))
+    return float(_written(value).quantize(Decimal(1).scaleb(-decimals), ROUND_DOWN))
