@@ -234,11 +234,11 @@ class ReportedScores:
                 raise ValueError("expected total or search_up_to, not both")
             if max(p or 0, n or 0) >= self.total:
                 raise ValueError("expected a total that leaves samples of both classes")
-        if p is not None and n is not None and min(p, n) > _MOST_ITEMS:
-            raise ValueError(f"expected at most {_MOST_ITEMS} samples of the smaller class")
         pooled = self.aggregation is Aggregation.SCORE_OF_SUMS
         if pooled and self.folds is None:
             raise ValueError("expected aggregation with folds only")
+        if (p is not None and n is not None and _too_many(p, n)) or (pooled and _too_many(*_pooled(self.folds or ()))):
+            raise ValueError(f"expected at most {_MOST_ITEMS} samples of the smaller class")
         if self.metrics and not (known or pooled):
             raise ValueError("expected further metrics with p and n only")
 
@@ -397,7 +397,9 @@ def _of_folds(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
         others = _alternatives(
             scores, report.printed, fitting, ("truncated", "swapped_classes", "swapped_counts"), folds
         )
-        if count := feasible_matrices(*_pooled(folds), as_printed(_scores(report), report.printed)).count:
+        sums = _pooled(folds)
+        of_sums = as_printed(_scores(report), report.printed)
+        if not _too_many(*sums) and (count := feasible_matrices(*sums, of_sums).count):
             said = "scores were computed of the counts of all folds together"
             others.append(_alternative("score_of_sums", said, count))
     examples = []
@@ -475,6 +477,10 @@ def _of_pooled(report: ReportedScores, folds: Folds) -> ConsistencyAnswer:
 
 def _pooled(folds: Folds) -> tuple[int, int]:
     return sum(p for p, _ in folds), sum(n for _, n in folds)
+
+
+def _too_many(positives: int, negatives: int) -> bool:
+    return min(positives, negatives) > _MOST_ITEMS
 
 
 def _of_unknown_sizes(report: ReportedScores) -> ConsistencyAnswer:

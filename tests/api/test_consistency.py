@@ -179,6 +179,10 @@ def test_folds_taken_together(client: httpx.Client) -> None:
     other = check(client, folds=folds, scores={"recall": "0.4750"}, aggregation="score_of_sums")
     assert [reading["code"] for reading in other["alternatives"]] == ["mean_of_scores"]
     assert check(client, folds=folds, scores={"f1": "0.5000"}, aggregation="score_of_sums")["consistent"] is True
+    # Folds that have too many samples for it together are not looked at so.
+    many = [{"p": 1, "n": 10_000}, *[{"p": 10_000, "n": 10_000}] * 6]
+    large = check(client, folds=many, scores={"recall": "0.99995"})
+    assert [reading["code"] for reading in large["alternatives"]] == ["truncated"]
     swapped = check(client, folds=[{"p": 3, "n": 7}], scores={"recall": "0.7143", "specificity": "0.6667"})
     assert {"swapped_classes", "swapped_counts"} <= {reading["code"] for reading in swapped["alternatives"]}
 
@@ -198,6 +202,15 @@ def test_folds_taken_together(client: httpx.Client) -> None:
         ({"p": 10, "n": 9, "aggregation": "score_of_sums", "scores": {"recall": "0.5"}}, "invalid_request", ""),
         ({"p": 10, "n": 0, "scores": {"recall": "0.5"}}, "invalid_request", "/n"),
         ({"p": 60_000, "n": 60_000, "scores": {"recall": "0.5"}}, "invalid_request", ""),
+        (
+            {
+                "folds": [{"p": 10_000, "n": 10_000}] * 6,
+                "aggregation": "score_of_sums",
+                "scores": {"recall": "0.5"},
+            },
+            "invalid_request",
+            "",
+        ),
         ({"p": 10, "n": 10, "scores": {"recall": 0.5}}, "invalid_request", "/scores/recall"),
         ({"p": 10, "n": 10, "scores": {"recall": "high"}}, "invalid_request", "/scores/recall"),
         ({"p": 10, "n": 10, "scores": {"recall": "\u0660.\u0665"}}, "invalid_request", "/scores/recall"),
