@@ -345,16 +345,22 @@ class Reference:
 
     def is_of(self, record: EvaluationRecord) -> bool:
         """Return whether an evaluation matches all that is given."""
+        model = record.model
+        if model.version is not None and self.model == ModelRef(f"{model.name}:{model.version}"):
+            model = self.model
         return all(
             wanted is None or wanted == found
-            for mine, own in ((self.model, record.model), (self.dataset, record.dataset))
+            for mine, own in ((self.model, model), (self.dataset, record.dataset))
             if mine is not None
             for wanted, found in zip(astuple(mine), astuple(own), strict=True)
         ) and set(self.tags) <= set(record.tags.items())
 
     def within(self, place: "Reference") -> "Reference":
         """Return the reference narrowed by what another one says and it does not."""
-        return Reference(self.model or place.model, self.dataset or place.dataset, self.tags or place.tags)
+        tags = {**dict(place.tags), **dict(self.tags)}
+        return Reference(
+            _narrowed(self.model, place.model), _narrowed(self.dataset, place.dataset), tuple(tags.items())
+        )
 
     def __str__(self) -> str:
         """Return the reference in words, for messages."""
@@ -363,6 +369,16 @@ class Reference:
             named = (self.dataset.name, self.dataset.version, self.dataset.split)
             parts.append(f"dataset {' '.join(part for part in named if part)}")
         return ", ".join([*parts, *(f"tag {key}:{value}" for key, value in self.tags)])
+
+
+_Name = TypeVar("_Name", ModelRef, DatasetRef)
+
+
+def _narrowed(own: _Name | None, place: _Name | None) -> _Name | None:
+    if own is None or place is None or own.name != place.name:
+        return own or place
+    given = {one.name: getattr(own, one.name) for one in fields(own) if getattr(own, one.name) is not None}
+    return replace(place, **given)
 
 
 # How a run is named where one is asked for.

@@ -42,7 +42,7 @@ from app.services.estimands import Better, Estimand, make_estimand
 from app.services.estimates.estimate import Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
 from app.services.estimates.report_intervals import limit_findings
-from app.services.history import HistoryService, Watched
+from app.services.history import LEVEL, HistoryService, Watched
 from app.services.ports import EvaluationStore, GateStore
 from app.services.present import made_id
 from app.services.processes.compute import ComputePool
@@ -88,7 +88,7 @@ class RuleResult:
     Attributes:
         rule: As it was put.
         value: The metric, or candidate less baseline.
-        low: Lower limit, as a report or a comparison has it at the level of the rule.
+        low: Lower limit, as a report or a comparison has it at the level of the rule, or a history at its own.
         high: Upper limit.
         level: Level of the limits.
         decided_on: The limits that decided.
@@ -483,7 +483,7 @@ def _watched(rule: Rule, held: Watched) -> RuleResult:
         value=one.value,
         low=one.low,
         high=one.high,
-        level=rule.level,
+        level=LEVEL,
         decided_on=DecidedOn(low=low, high=high, level=rule.level, reason=_EXPECTED),
         method=None,
         needed_samples=None,
@@ -836,7 +836,7 @@ class GateService:
     ) -> TrialVerdict:
         try:
             _, found = await self._checked(project, definition, record.id, baseline)
-        except (GateIsForOtherData, IncomparableLabels, IncomparableRuns, InvalidExpression) as error:
+        except (GateIsForOtherData, IncomparableLabels, IncomparableRuns, InvalidExpression, OutOfReach) as error:
             return TrialVerdict(verdict=None, reason=error.detail)
         return TrialVerdict(verdict=found.verdict, results=found.results, findings=found.findings or None)
 
@@ -861,7 +861,11 @@ class GateService:
         estimands = rule_estimands(definition, aligned)
         runs = await self._paired(project, definition, estimands, aligned)
         levels = [(rule.metric, rule.level) for rule in definition.watched]
-        held = await self.history_of.held(project, aligned.records[0], levels) if levels else ()
+        try:
+            held = await self.history_of.held(project, aligned.records[0], levels) if levels else ()
+        except (IncomparableRuns, OutOfReach) as error:
+            error.pointer = pointers[0]
+            raise
         return aligned.records, await self.compute.run(partial(check_gate, definition, estimands, runs, held))
 
     async def read_check(self, project: str, name: str, identifier: UUID) -> Mapping[str, Any]:

@@ -310,6 +310,9 @@ def _judged(
     board = replace(board, design=LeaderboardDesign(level=query.level, alternative=side))
     if len(entrants) < 2:
         return board
+    if entrants[0].place > 0:
+        # Of the others none is ahead of a run of which nobody knows how far off it is.
+        return replace(board, notes=(*board.notes, _FIRST_UNKNOWN))
     seed = chosen_seed(query.seed, *(entrant.record.counts for entrant in entrants))
     try:
         comparison = _compared(entrants, better, kept, InferenceSettings(level=query.level, seed=seed))
@@ -329,6 +332,7 @@ def _judged(
     return replace(board, winner=_winner(better, entrants, scores, settings, beyond, seed))
 
 
+_FIRST_UNKNOWN = "which runs may be the best is not known: the first has no interval"
 _INDEPENDENT = (
     "runs are compared as if they were independent; on one test set this is cautious: with sample ids fewer may be the "
     "best"

@@ -468,6 +468,9 @@ def test_a_gate_is_for_the_data_that_it_names(client: httpx.Client, name: str) -
     # A reference looks among the data that the gate is for.
     found = client.post(f"/v1/gates/{name}/checks", json={"evaluation": {"model": {"name": "m"}}}).json()
     assert found["evaluation"]["id"] == mine
+    # Also where it says a part of that itself: the latest run of the data is one of another split.
+    found = client.post(f"/v1/gates/{name}/checks", json={"evaluation": {"dataset": {"name": data}}}).json()
+    assert found["evaluation"]["id"] == mine
     # The baseline may be another model, of the same data.
     put(client, name, {"metric": "accuracy", "not_worse_than": "baseline", "margin": 0.2}, status=200,
         applies_to={**place, "model": {"name": "m"}})  # fmt: skip
@@ -475,6 +478,24 @@ def test_a_gate_is_for_the_data_that_it_names(client: httpx.Client, name: str) -
     assert check(client, name, mine, champion)["verdict"] == "pass"
     for body in ({"evaluation": champion, "baseline": mine}, {"evaluation": mine, "baseline": other}):
         check_problem(client.post(f"/v1/gates/{name}/checks", json=body), 422, "gate_is_for_other_data")
+
+
+def test_a_gate_is_for_a_version_that_is_named_in_one_text(client: httpx.Client, name: str) -> None:
+    """As a reference names it, which is looked for among the tags of the gate too."""
+    model = uuid4().hex
+    for version, tags in (("1", {"stage": "old"}), ("1", {}), ("2", {})):
+        body = evaluation(model=model, input=matrix_input(matrix(50)), tags={**tags, "kind": "nightly"})
+        body["model"]["version"] = version
+        create(client, body)
+    place = {"model": {"name": f"{model}:1"}, "tags": {"stage": "old"}}
+    put(client, name, {"metric": "accuracy", "min": 0.8}, applies_to=place)
+    for asked in (f"{model}:1", {"tags": {"kind": "nightly"}}):
+        reply = client.post(f"/v1/gates/{name}/checks", json={"evaluation": asked})
+        assert reply.status_code == 201, reply.text
+        run = reply.json()["evaluation"]
+        assert (run["model"]["version"], run["tags"]["stage"]) == ("1", "old")
+    reply = client.post(f"/v1/gates/{name}/checks", json={"evaluation": f"{model}:2"})
+    check_problem(reply, 404, "not_found")
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,11 @@ def test_pages_have_the_changes_of_the_whole_series(client: httpx.Client, weeks:
         cursor = page["next_cursor"]
     assert cursor is None
     assert found == whole["items"]
+    # A page of one is no series of one.
+    where, asked = f"/v1/models/{name}/history", {"dataset": "weeks", "metric": "precision@1", "limit": 1}
+    text = client.get(where, params=asked, headers={"Accept": "text/plain"}).text
+    assert whole["changes"][0]["message"][:30] in text.partition("RESULT")[2].partition("\n\n")[0]
+    assert "1 evaluation, more follow" in text
     short = history(client, name, metric="precision@1", fields="evaluation,metrics")
     assert {*short["items"][0]} == {"evaluation", "metrics"}
     later = whole["items"][6]["created_at"]
@@ -331,6 +336,11 @@ def test_a_gate_fails_where_a_change_is_claimed(client: httpx.Client, weeks: tup
         assert decided == ({"low": None, "high": None} if expected is None else pytest.approx(expected))
         assert (change["message"] in result["message"]) is claimed
     assert held(client, {**rule, "metric": "recall@1"}, change["claimed_at"])["verdict"] == "pass"
+    # The limits are those of the history, whatever the level of the claims is.
+    (bold,) = held(client, {**rule, "level": 0.8}, kept[5])["results"]
+    value = answer["items"][5]["metrics"]["precision@1"]
+    assert (bold["low"], bold["high"], bold["level"]) == (value["low"], value["high"], 0.95)
+    assert bold["decided_on"]["level"] == 0.8
     # Two rules share the error, so that each needs more evidence: the same value, a wider band.
     gate = f"gate-{uuid4().hex[:10]}"
     client.put(f"/v1/gates/{gate}", json={"rules": [rule, {**rule, "metric": "recall@1"}]})
@@ -372,6 +382,11 @@ def test_windows_that_overlap_are_refused_and_one_test_set_is_not(client: httpx.
     (fault,) = check_problem(reply, 422, "invalid_query")["errors"]
     assert (fault["parameter"], fault["code"]) == ("dataset", "incomparable_runs")
     assert "overlap" in fault["detail"]
+    newest = client.get("/v1/evaluations/latest", params={"model": name}).json()["id"]
+    client.put(f"/v1/gates/{name}", json={"rules": [{"metric": "accuracy", "not_changed_since": "last_change"}]})
+    refused = client.post(f"/v1/gates/{name}/checks", json={"evaluation": newest})
+    (fault,) = check_problem(refused, 422, "incomparable_runs")["errors"]
+    assert fault["pointer"] == "/evaluation"
     # The integer 3 and the text "3" are the same id.
     for ids in ([[*range(100)]] * 3, [[*range(100)], [str(one) for one in range(100)]]):
         same = uuid4().hex

@@ -185,6 +185,19 @@ def test_weights_have_values_and_no_intervals(client: httpx.Client) -> None:
     first, second = leaderboard(client, name)["items"]
     assert (first["model"]["name"], first["low"], first["separable_from_best"]) == ("weights", None, None)
     assert second["low"] is not None
+    # Nobody else is the best of them, whatever is known of the others, and a check of the first says nothing of these.
+    create(client, run("other", name, [[89, 11], [11, 89]]))
+    board = leaderboard(client, name, metric="accuracy")
+    assert [(line["separable_from_best"], line["may_be_best"], line["group"]) for line in board["items"]] == [
+        (None, None, None)
+    ] * 3
+    assert (board["winner"], board["notes"]) == (
+        None,
+        ["which runs may be the best is not known: the first has no interval"],
+    )
+    client.put(f"/v1/gates/{name}", json={"rules": [{"metric": "accuracy", "min": 0.5}]})
+    checked = client.post(f"/v1/gates/{name}/checks", json={"evaluation": first["evaluation"]["id"]}).json()
+    assert "findings" not in checked
 
 
 def test_rates_and_weights_do_not_tell_how_many_samples_there_are(client: httpx.Client) -> None:

@@ -172,7 +172,7 @@ def estimate_of(one: Json) -> Estimate | str:
 
 
 def _table(results: Sequence[Json]) -> Table:
-    levels = {one["rule"]["level"] for one in results if "level" in one["rule"]}
+    levels = {one["level"] for one in results if "level" in one}
     columns = [Column("verdict"), Column("rule", Kind.NAME), Column("value", Kind.ESTIMATE), Column("")]
     rows: list[list[Cell]] = []
     for one in results:

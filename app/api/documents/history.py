@@ -82,6 +82,8 @@ def section_of_figures(answer: Json) -> Section:
 def _facts(answer: Json) -> Iterator[str]:
     items = answer["items"]
     yield f"{whole(len(items))} evaluation{'' if len(items) == 1 else 's'}"
+    if answer["next_cursor"] is not None:
+        yield "more follow"
     sizes = {item["n_samples"] for item in items}
     if len(sizes) == 1 and None not in sizes:
         said = numbered(sizes.pop(), units_of(next(iter(items[0]["metrics"]))))
@@ -102,12 +104,15 @@ def _message(change: Json) -> Words:
 
 
 def _said(answer: Json) -> Words:
-    changes = answer["changes"]
-    if len(answer["items"]) == 1:
-        return "One evaluation, and none before it to hold it against."
+    changes, items = answer["changes"], answer["items"]
     if not changes:
-        looked = (one["expected"] is not None for item in answer["items"] for one in item["metrics"].values())
-        return "Nothing changed beyond chance." if any(looked) else "No change is claimed: there are no two values."
+        if any(one["expected"] is not None for item in items for one in item["metrics"].values()):
+            return "Nothing changed beyond chance."
+        if answer["next_cursor"] is not None:
+            return "No change is claimed."
+        if len(items) == 1:
+            return "One evaluation, and none before it to hold it against."
+        return "No change is claimed: there are no two values."
     if len(changes) > _SAID:
         return (f"{len(changes)} changes. The first: ", *_message(changes[0]))
     return naming(" ".join(one["message"] for one in changes), (one["metric"] for one in changes))
