@@ -417,6 +417,16 @@ def test_columns_of_a_comparison_are_told_apart(models: tuple[Json, Json], heads
     assert line.split()[1:3] == heads
 
 
+def test_a_run_without_any_value_has_its_column() -> None:
+    body = copy.deepcopy(next(one for _, one in written("comparison") if len(one.get("evaluations", ())) == 2))
+    for metric in body["metrics"].values():
+        metric["values"][1] = None
+    for run, name in zip(body["evaluations"], ("oak", "elm"), strict=True):
+        run["model"] = {"name": name, "version": None}
+    heads = [line for line in write_text(COMPARISON.document(body), Style()).splitlines() if line.endswith("worse")]
+    assert heads[0].split()[1:3] == ["oak", "elm"]
+
+
 def test_long_names_of_runs_are_letters_above_columns() -> None:
     """Cut to six letters nobody knows them again."""
     body = copy.deepcopy(next(one for _, one in written("comparison") if len(one.get("evaluations", ())) == 2))

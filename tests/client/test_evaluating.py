@@ -325,7 +325,17 @@ def test_columns_of_files_that_are_not_named_have_our_names(pv: prevail.Client, 
 def test_the_table_is_the_csv_of_the_service(
     pv: prevail.Client, matrix: list[list[int]], labels: list[str], metrics: list[str]
 ) -> None:
-    found = pv.evaluate(matrix=matrix, labels=labels, metrics=metrics)
+    _check_table(pv.evaluate(matrix=matrix, labels=labels, metrics=metrics))
+
+
+def test_the_table_has_the_shares_of_decisions(pv: prevail.Client) -> None:
+    source = {"matrix": [[8, 1, 1], [0, 5, 0], [0, 0, 0]], "labels": ["A", "B", "C"], "decisions": ["A", "B", "ask"]}
+    found = pv.evaluate(input={"kind": "confusion_matrix", **source})
+    assert ("decision", "A", "ask", "share_of_class", 0.1) in [(*row[:5],) for row in found.rows()]
+    _check_table(found)
+
+
+def _check_table(found: prevail.Evaluation) -> None:
     lines = [*csv.reader(io.StringIO(found.text("text/csv")))]
     assert lines[0] == [*found.columns]
     ours = [["" if cell is None else cell for cell in row] for row in found.rows()]

@@ -161,7 +161,7 @@ def fitting(count: int, most: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of names and numbers; a column without content is not written.
+    """Rows of names and numbers; a column without content is not written, unless it is that of a run.
 
     Attributes:
         caption: The contents in words.
@@ -187,12 +187,15 @@ class Table:
     only: frozenset[Medium] = ALL
 
     def within(self, medium: Medium, most: int | None = None) -> tuple["Table", "Table"]:
-        """Return what a format has of it: the columns with content, and the first rows apart from the others."""
+        """Return what a format has of it: the columns with content and those of runs, which are told apart by them, and
+        the first rows apart from the others.
+        """
         rows = [row for group in self.groups for row in group.rows]
         kept = [
             place
             for place, column in enumerate(self.columns)
-            if medium in column.only and not all(_is_empty(row[place]) for row in rows)
+            if medium in column.only
+            and (isinstance(column.head, Link) or not all(_is_empty(row[place]) for row in rows))
         ]
         room = len(rows) if most is None else fitting(len(rows), most)
         first, others = list[Group](), list[Group]()

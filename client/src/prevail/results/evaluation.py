@@ -203,6 +203,10 @@ class Evaluation(Answer):
         for text, value in (self.data.get("requested") or {}).items():
             for label, one in value.items() if isinstance(value, Mapping) else [(None, value)]:
                 yield line("requested", label, "", text, one)
+        for label, shares in (self.data.get("decisions") or {}).get("share_of_class", {}).items():
+            for decision, one in shares.items():
+                reason = "no value" if one["value"] is None else None
+                yield "decision", label, decision, "share_of_class", one["value"], one["low"], one["high"], reason
 
     @property
     def name(self) -> str:
