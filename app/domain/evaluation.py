@@ -395,12 +395,7 @@ class Page(Generic[Item, Place]):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One line of a leaderboard: the latest evaluation of one model version.
+    """One line of a leaderboard: the latest evaluation of one model version."""
 
-    Attributes:
-        rank: 1 is best, equal values share a rank; None when the metric is undefined.
-    """
-
-    rank: int | None
     value: float | None
     evaluation: EvaluationSummary

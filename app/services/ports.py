@@ -167,7 +167,7 @@ class EvaluationStore(Protocol):
         higher_is_better: bool,
         where: tuple[ValueCondition, ...] = (),
     ) -> tuple[Standing, ...]:
-        """Rank the latest evaluation of each model version on a dataset; undefined values last, without a rank.
+        """Rank the latest evaluation of each model version on a dataset; undefined values last.
 
         A version or split of `dataset` that is None stands for all of them. A latest evaluation that does not satisfy
         `where` is left out; no older one takes its place.

@@ -43,7 +43,7 @@ from app.services.estimates.run_data import RunData, run_data, single_value
 from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
-from app.services.runs.comparison import Comparison, joint_adjustment, proper_scores
+from app.services.runs.comparison import Comparison, joint_adjustment, proper_scores, ranks_of
 from app.services.runs.matrix_draws import CommonPrevalence, InferenceSettings
 from app.services.runs.pairing import KeptSamples, is_scored, missing_outputs, read_labels, read_outputs
 
@@ -191,7 +191,7 @@ def rank_candidates(
     order = _best_first([value for value, _ in found], better)
     beyond = [*(value for place in order[query.limit :] if (value := found[place][0]) is not None), *beyond]
     order = order[: query.limit]
-    values = [found[place][0] for place in order]
+    ranks = ranks_of(better.score(np.array([found[place][0] for place in order], dtype=np.float64)))
     lines, entrants = list[LeaderboardLine](), list[_Entrant]()
     for line, place in enumerate(order):
         record, estimand, (value, reason) = records[place], estimands[place], found[place]
@@ -199,7 +199,7 @@ def rank_candidates(
             entrants.append(_Entrant(line, value, record, estimand, runs[place]))
         lines.append(
             LeaderboardLine(
-                rank=None if value is None else values.index(value) + 1,
+                rank=ranks[line],
                 evaluation=EvaluationName.of(record),
                 model=record.model,
                 created_at=record.created_at,

@@ -507,11 +507,7 @@ class PostgresEvaluationStore(PostgresInventory):
                 lists.select_leaderboard(scope, limit, slot=slot, higher_is_better=higher_is_better),
             )
             items = await self._summaries(connection, rows)
-            values = [row._mapping["value"] for row in rows]
-            return tuple(
-                Standing(None if value is None else values.index(value) + 1, value, item)
-                for value, item in zip(values, items, strict=True)
-            )
+            return tuple(Standing(row._mapping["value"], item) for row, item in zip(rows, items, strict=True))
 
     async def _summaries(self, connection: AsyncConnection, rows: Sequence[Row[Any]]) -> tuple[EvaluationSummary, ...]:
         keys = await self._names.keys_of(connection, rows)

@@ -128,7 +128,7 @@ class Memory:
             return (value is None, 0.0 if value is None else sign * value)
 
         return tuple(
-            Standing(None, one.values.get(metric), _summary(one)) for one in sorted(latest.values(), key=place)[:limit]
+            Standing(one.values.get(metric), _summary(one)) for one in sorted(latest.values(), key=place)[:limit]
         )
 
     async def read_labels(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:

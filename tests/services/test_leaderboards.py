@@ -116,6 +116,21 @@ def test_patients_are_told_apart_by_patients(bench: Bench) -> None:
     assert (second["separable_from_best"], second["may_be_best"]) == (True, False)
 
 
+def test_values_that_differ_by_the_last_bit_of_a_sum_share_a_rank(bench: Bench) -> None:
+    """0.1 + 0.2 + 0.3 in one order of the classes is not 0.3 + 0.2 + 0.1."""
+    rows = [[1, 4, 5], [4, 2, 4], [3, 4, 3]]
+    bench.keep(matrix(rows, labels=["a", "b", "c"]), "one")
+    bench.keep(matrix([row[::-1] for row in rows[::-1]], labels=["c", "b", "a"]), "same")
+    bench.keep(matrix([[1, 4, 5], [4, 2, 4], [4, 4, 2]], labels=["a", "b", "c"]), "worse")
+    items = bench.rank("balanced_accuracy")["items"]
+    assert items[0]["value"] != items[1]["value"] == pytest.approx(items[0]["value"])
+    assert [line["rank"] for line in items] == [1, 1, 3]
+    # On both sides of the ideal, equally far.
+    for model, rows in (("over", [[8, 2], [0, 10]]), ("under", [[10, 0], [2, 8]])):
+        bench.keep(matrix(rows, labels=["a", "b"], positive="b"), model, "sides")
+    assert [line["rank"] for line in bench.rank("automatic_manual_difference@b", "sides")["items"]] == [1, 1]
+
+
 def test_groups_are_told_apart_from_the_first_of_the_group_before(bench: Bench) -> None:
     for model, wrong in (("a", 25), ("b", 100), ("c", 104)):
         bench.keep(matrix([[500 - wrong, wrong], [wrong, 500 - wrong]]), model)

@@ -226,7 +226,7 @@ async def test_leaderboard_leaves_out_what_does_not_satisfy_the_conditions(
     assert not await store.leaderboard(project, DATASETS[0], "accuracy", limit=9, higher_is_better=True, where=unknown)
 
 
-async def test_leaderboard_ranks_the_latest_of_each_model_version(
+async def test_leaderboard_has_the_latest_of_each_model_version_in_order(
     store: PostgresEvaluationStore, project: str, records: list[EvaluationRecord]
 ) -> None:
     datasets = [*DATASETS, DatasetRef("d", "1"), DatasetRef("unknown")]
@@ -234,14 +234,14 @@ async def test_leaderboard_ranks_the_latest_of_each_model_version(
         expected = standings(records, dataset, metric, higher)
         for limit in (2, 20):
             board = await store.leaderboard(project, dataset, metric, limit=limit, higher_is_better=higher)
-            found = [(one.rank, one.evaluation.id, one.value, one.evaluation.metrics.get(metric)) for one in board]
-            assert found == [(rank, one.id, value, value) for rank, one, value in expected[:limit]], (dataset, metric)
+            found = [(one.evaluation.id, one.value, one.evaluation.metrics.get(metric)) for one in board]
+            assert found == [(one.id, value, value) for one, value in expected[:limit]], (dataset, metric)
 
 
 def standings(
     records: list[EvaluationRecord], dataset: DatasetRef, metric: str, higher: bool
-) -> list[tuple[int | None, EvaluationRecord, float | None]]:
-    """The specification of a leaderboard: rank, evaluation and value of the latest of each version of a model."""
+) -> list[tuple[EvaluationRecord, float | None]]:
+    """The specification of a leaderboard: evaluation and value of the latest of each version of a model."""
     latest: dict[ModelRef, EvaluationRecord] = {}
     for record in records:
         if all(getattr(dataset, name) in (None, getattr(record.dataset, name)) for name in DatasetRef.__slots__):
@@ -252,10 +252,4 @@ def standings(
         value = record.values.get(metric)
         return (value is None, 0.0 if value is None else sign * value, -record.id.int)
 
-    ordered = sorted(latest.values(), key=place)
-    defined = [value for record in ordered if (value := record.values.get(metric)) is not None]
-    return [
-        (None if value is None else 1 + sum(sign * other < sign * value for other in defined), record, value)
-        for record in ordered
-        for value in [record.values.get(metric)]
-    ]
+    return [(record, record.values.get(metric)) for record in sorted(latest.values(), key=place)]

@@ -53,7 +53,13 @@ from app.services.compare.pairs import (
 from app.services.estimands import Better
 from app.services.processes.worker import progressed
 from app.services.runs.causes import causes_of, kind_of_causes, said_causes
-from app.services.runs.comparison import ComparedValue, Comparison, improper_preferences, joint_adjustment
+from app.services.runs.comparison import (
+    ComparedValue,
+    Comparison,
+    improper_preferences,
+    joint_adjustment,
+    ranks_of,
+)
 from app.services.runs.differences import Test
 from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
 from app.services.runs.pairing import PairingMode
@@ -332,11 +338,6 @@ def _metric(comparison: Comparison, value: ComparedValue, pairs: Sequence[Compar
         observed_values=comparison.observed(value.estimand)[:, value.place].tolist() if moved else None,
         omnibus=comparison.omnibus(value.estimand, value.place),
     )
-
-
-def ranks_of(scores: Array) -> list[int | None]:
-    """Ranks (R) from 1 for the highest, equal scores sharing one; None without a score."""
-    return [None if np.isnan(score) else int((scores > score).sum()) + 1 for score in scores.tolist()]
 
 
 def _ranking(comparison: Comparison, value: ComparedValue) -> Ranking:

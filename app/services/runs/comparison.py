@@ -67,6 +67,11 @@ class ComparedValue:
         return bool(self.scores[one] > self.scores[other] + _ROUNDING)
 
 
+def ranks_of(scores: Array) -> list[int | None]:
+    """Ranks (R) from 1 for the highest, equal scores sharing one; None without a score."""
+    return [None if np.isnan(score) else int((scores > score + _ROUNDING).sum()) + 1 for score in scores.tolist()]
+
+
 def improper_preferences(comparison: "Comparison") -> tuple[Finding, ...]:
     """A finding for every improper score that prefers a run which a proper score finds worse."""
     runs = comparison.runs
