@@ -501,7 +501,7 @@ def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleRes
     verdict = combine([one.verdict for one in found])
     # The class that decides: the worst verdict, and among equals the one nearest to failing.
     worst = [one for one in found if one.verdict is verdict]
-    decisive = min(worst, key=lambda one: -inf if isnan(one.reported.value) else sign * one.reported.value)
+    decisive = min(worst, key=lambda one: -inf if isnan(one.reported.value) else _held(rule, one.reported, sign))
     result = _result(rule, decisive, chances, sign)
     if not estimand.is_list:
         return result
@@ -548,8 +548,7 @@ def _one_judged(rule: Rule, reported: RuleEstimate, surer: RuleEstimate, sign: f
         surely = _verdict(rule, surer, sign)
         unsure = rule.bound is Bound.LOWER and surely is not Verdict.FAIL
         return _Judged(reported, surer, surely, unsure=unsure, settling=surer)
-    held = -abs(reported.value) if rule.demand is Demand.EQUIVALENT else sign * reported.value
-    wrong = held < _floor(rule)
+    wrong = _held(rule, reported, sign) < _floor(rule)
     return _Judged(reported, reported, verdict, unsure=False, settling=surer if wrong else reported)
 
 
@@ -568,6 +567,11 @@ def _verdict(rule: Rule, limits: ValueWithLimits, sign: float) -> Verdict:
     sides = [interval, interval.mirrored()] if rule.demand is Demand.EQUIVALENT else [interval]
     strictly = rule.demand.needs_baseline
     return combine([verdict_of(side, _floor(rule), rule.bound, strictly=strictly) for side in sides])
+
+
+def _held(rule: Rule, one: RuleEstimate, sign: float) -> float:
+    """A value in the unit of what is better the higher it is."""
+    return -abs(one.value) if rule.demand is Demand.EQUIVALENT else sign * one.value
 
 
 def _floor(rule: Rule) -> float:

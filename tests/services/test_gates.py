@@ -110,6 +110,13 @@ def test_a_failure_takes_as_many_samples_as_its_mirror_image(bench: Bench) -> No
     assert ahead["needed_samples"] == behind["needed_samples"]
 
 
+def test_of_classes_that_are_equivalent_the_one_that_differs_most_decides(bench: Bench) -> None:
+    record, baseline = bench.keep(matrix([[900, 100], [60, 940]])), bench.keep(matrix([[910, 90], [100, 900]]), "b")
+    (found,) = bench.check([rule("recall@*", equivalent_to="baseline", margin=0.2)], record, baseline)["results"]
+    assert [one["verdict"] for one in found["each"].values()] == ["pass", "pass"]
+    assert (found["decided_by"], found["value"]) == ("recall@1", pytest.approx(0.04))
+
+
 def test_what_is_weighted_is_compared_as_it_is(bench: Bench) -> None:
     record, baseline = bench.keep(matrix([[9.5, 0.5], [0.5, 9.5]])), bench.keep(matrix([[30, 10], [10, 30]]), "b")
     value, lower = bench.check(
