@@ -98,14 +98,11 @@ async def tag_change(request: Request, answer: Response) -> None:
 async def _current_tag(request: Request) -> str | None:
     """The tag of what is at the address of a request; None when nothing is."""
     services = request.scope["state"].get(CARRIED_OUT_BY) or request.app.state.services
-    scope = {
-        **request.scope,
-        "method": "GET",
-        "query_string": b"",
-        "headers": [],
-        # Whoever may change it may know its tag.
-        "state": {**request.scope["state"], CARRIED_OUT_BY: services},
-    }
+    # Whoever may change it may know its tag.
+    state = {**request.scope["state"], CARRIED_OUT_BY: services}
+    # The answer to the change may be written otherwise.
+    state.pop("view", None)
+    scope = {**request.scope, "method": "GET", "query_string": b"", "headers": [], "state": state}
     started: list[Message] = []
 
     async def nothing() -> Message:

@@ -145,6 +145,20 @@ def test_changes_are_held_against_what_is_there(client: httpx.Client) -> None:
     check_problem(client.delete(path, headers={"If-Match": "*"}), 412, "precondition_failed")
 
 
+@pytest.mark.parametrize(
+    "written",
+    [{"headers": {"Accept": "text/csv"}}, {"headers": {"Prefer": "return=minimal"}}, {"params": "fields=tags"}],
+)
+def test_the_tag_of_a_change_is_good_for_the_next_however_the_answer_is_written(
+    client: httpx.Client, written: dict[str, Any]
+) -> None:
+    path = f"/v1/evaluations/{create(client, evaluation())['id']}"
+    changed = client.patch(path, json={"tags": {"a": "1"}}, **written)
+    assert changed.headers["etag"] == client.get(path).headers["etag"]
+    again = client.patch(path, json={"tags": {"a": "2"}}, headers={"If-Match": changed.headers["etag"]})
+    assert again.status_code == 200
+
+
 def test_a_gate_is_made_only_where_there_is_none(client: httpx.Client) -> None:
     rules, new = {"rules": [{"metric": "h_mean", "min": 0.5}]}, {"If-None-Match": "*"}
     assert client.put("/v1/gates/once", json=rules, headers=new).status_code == 201
