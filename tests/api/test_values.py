@@ -136,7 +136,9 @@ def test_batches_and_lists_have_them(client: httpx.Client) -> None:
     kinds = dict(zip(by_id, KINDS, strict=True))
     for item in listed["items"]:
         own, kind = by_id[item["id"]], kinds[item["id"]]
-        assert {name: own[name]["value"] for name in own} == {name: item["values"][name]["value"] for name in own}, kind
+        assert {name: own[name]["value"] for name in own} == {
+            name: one["value"] for name, one in item["values"].items()
+        }, kind
         if kind in ("matrix", "two classes", "rates", "undefined"):
             assert item["values"] == own
         else:
@@ -155,6 +157,29 @@ def test_batches_and_lists_have_them(client: httpx.Client) -> None:
     found = client.get("/v1/evaluations", params={**asked, "dataset": "values of lists"}).json()["items"]
     one = next(item for item in found if kinds[item["id"]] == "matrix")
     assert list(one["values"]) == ["accuracy", "recall@A", "recall@B", "recall@C", "recall@D"]
+
+
+def test_what_does_not_apply_takes_nothing_else_out_of_a_list(client: httpx.Client) -> None:
+    """Neither a metric of other inputs, nor a class that one evaluation lacks; what is none at all is refused."""
+    ids = {create(client, evaluation(input=KINDS[kind], dataset="mixed"))["id"]: kind for kind in KINDS}
+    asked = {
+        "fields": "id,values",
+        "dataset": "mixed",
+        "metrics": ["log_loss", "recall@2", "ndcg_at_k(k=10)", "accuracy", "nope@2"],
+    }
+    (fault,) = check_problem(client.get("/v1/evaluations", params=asked), 422, "invalid_query")["errors"]
+    assert (fault["code"], fault["parameter"]) == ("unknown_metric", "metrics")
+    asked["metrics"] = asked["metrics"][:-1]
+    found = {ids[one["id"]]: one["values"] for one in client.get("/v1/evaluations", params=asked).json()["items"]}
+    for kind in ("undefined", "groups", "weighted", "probabilities"):
+        assert found[kind]["accuracy"]["value"] is not None, kind
+        assert found[kind]["recall@2"]["value"] is not None, kind
+        assert "ndcg_at_k needs queries" in found[kind]["ndcg_at_k(k=10)"]["reason"], kind
+    assert "log_loss needs probabilities" in found["groups"]["log_loss"]["reason"]
+    assert "no class '2'" in found["two classes"]["recall@2"]["reason"]
+    assert found["two classes"]["accuracy"]["low"] is not None
+    assert "samples are not read" in found["weighted"]["recall@2"]["reason"]
+    assert found["ranking"]["ndcg_at_k(k=10)"]["value"] is not None
 
 
 FAULTS: list[tuple[dict[str, Any], str, str]] = [

@@ -52,7 +52,7 @@ from app.services.evaluate.reports import (
 )
 from app.services.evaluate.reports import evaluate as report_of
 from app.services.evaluate.sections.matrix import batch_values, findings_of
-from app.services.evaluate.values import listed_values, shown_values, with_chosen
+from app.services.evaluate.values import listed_values, refuse_unknown, shown_values, with_chosen
 from app.services.idempotency import Mark, keep_under
 from app.services.ports import EvaluationStore
 from app.services.present import made_id, tally
@@ -499,7 +499,12 @@ class EvaluationService:
     async def with_values(
         self, project: str, items: Sequence[EvaluationSummary], chosen: tuple[str, ...]
     ) -> list[EvaluationSummary]:
-        """Evaluations of a list with the values of each, with limits as far as these follow from its matrix."""
+        """Evaluations of a list with the values of each, with limits as far as these follow from its matrix.
+
+        Raises:
+            InvalidExpression, InvalidExpressions: one is none of any evaluation.
+        """
+        refuse_unknown(chosen)
         values = await self._of_each(project, items, partial(listed_values, chosen=chosen))
         return [replace(item, values=values.get(item.id)) for item in items]
 

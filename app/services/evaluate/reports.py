@@ -7,7 +7,7 @@ store.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from app.domain.errors import all_understood
 from app.domain.expressions.expressions import render
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import WEIGHTS_FACT, Content
-from app.domain.inputs.kinds import UNIT_KINDS
+from app.domain.inputs.kinds import UNIT_KINDS, inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.members import numbers
@@ -42,7 +42,7 @@ from app.domain.report import (
     no_metrics,
 )
 from app.domain.slices import refuse_unknown_slices
-from app.kernel.metrics.card import AnyMetric, Scope, Task
+from app.kernel.metrics.card import Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.combinations import GPS
@@ -85,12 +85,12 @@ def headline_of(summary: InputSummary, whole: Section, keys: Sequence[str] = HEA
     }
 
 
-def headline_names(reported: Iterable[AnyMetric], task: Task, shown: Collection[str]) -> list[str]:
-    """Return the names of the leading values among those shown; of a metric at several cutoffs, the one at its default
-    or at the last.
+def leading_names(source: MatrixInput, task: Task, shown: Collection[str]) -> list[str]:
+    """Return the names of the leading values of an input among those shown; of a metric at several cutoffs, the one at
+    its default or at the last.
     """
-    found = []
-    for metric in reported:
+    found = list[str]()
+    for metric in catalogue().reported_of(task, inputs_of(source)).of_scope(Scope.OVERALL):
         if not metric.card.inference.leads(task):
             continue
         usual = render(Measure(metric, metric.card.defaults, None), ())
@@ -243,10 +243,9 @@ def build_report(question: Question, of_matrix: Section | None, of_samples: Mapp
     kind = None if source.task is None else UNIT_KINDS[source.task]
     summary = InputSummary.of(source, whole.per_class, None if kind is None else kind.shown(source))
     leading: Sequence[str] = HEADLINE
-    if kind is not None and source.task is not None:
-        reported = catalogue().reported_of(source.task, kind.inputs(source)).of_scope(Scope.OVERALL)
+    if source.task is not None:
         shown = whole.metrics["prevalence_insensitive"].keys() | whole.metrics["prevalence_sensitive"]
-        leading = headline_names(reported, source.task, [name for name in whole.values if name in shown])
+        leading = leading_names(source, source.task, [name for name in whole.values if name in shown])
     headline = headline_of(summary, whole, leading)
     said = {name: getattr(whole, name) for name in _SHARED}
     return Report(input=summary, headline=headline, **said, of_samples=of_samples, **details)

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Literal
 
 from app.domain.errors import DomainError, all_understood
 from app.domain.evaluation import BalancedValue, EvaluationRecord, ShownValue
-from app.domain.expressions.expressions import render
+from app.domain.expressions.expressions import parse_for_any_classes, render
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, Options, Retain
 from app.domain.report import Group, GroupedMetrics, Report, Value
+from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import (
     Expression,
     Measure,
@@ -20,7 +22,7 @@ from app.kernel.metrics.expression import (
     of_probabilities,
 )
 from app.services.evaluate.questions import Question, ask
-from app.services.evaluate.reports import report_alone, why_without_limits
+from app.services.evaluate.reports import leading_names, report_alone, why_without_limits
 from app.services.stored import stored_request
 
 # Where the parameter of the address that chooses values stands in a fault: it is no place in the body.
@@ -61,20 +63,46 @@ def shown_values(
     return dict(found for text, expression in wanted for found in table.rows(text, expression))
 
 
+def refuse_unknown(chosen: Sequence[str]) -> None:
+    """Refuse chosen expressions that make no sense of any evaluation.
+
+    Raises:
+        InvalidExpression, InvalidExpressions: as `with_chosen`.
+    """
+    all_understood(chosen, partial(parse_for_any_classes, inputs=frozenset(Inputs)), lambda _: PARAMETER)
+
+
 def listed_values(record: EvaluationRecord, chosen: Sequence[str]) -> dict[str, ShownValue]:
-    """Return the values of an evaluation in a list: what follows from its matrix with limits, the others as stored."""
+    """Return the values of an evaluation in a list: what follows from its matrix, with limits unless these take groups
+    or weights, the others as stored.
+    """
     source, options = stored_request(record)
-    plain = replace(options, metrics=() if chosen else options.metrics, intervals=IntervalChoice.HEADLINE)
-    try:
-        question = ask(source, with_chosen(source, plain, chosen))
-    except DomainError as error:
-        # Of a list, one evaluation may lack a class that others have.
-        return {name: ShownValue(reason=error.detail) for name in chosen}
+    limited = not (source.is_grouped or source.is_weighted)
+    intervals = IntervalChoice.HEADLINE if limited else IntervalChoice.NONE
+    plain = replace(options, metrics=() if chosen else options.metrics, intervals=intervals)
+    known, refused = list[str](), dict[str, ShownValue]()
+    for text in dict.fromkeys(chosen):
+        try:
+            ask(source, replace(plain, metrics=(text,)))
+            known.append(text)
+        except DomainError as error:
+            # Of a list, one evaluation may lack a class that others have.
+            refused[text] = ShownValue(reason=error.detail)
+    if chosen and not known:
+        return refused
+    question = ask(source, replace(plain, metrics=(*plain.metrics, *known)))
     missing = NOT_KEPT if options.retain is Retain.NONE else NOT_READ
-    if source.task is not None or source.is_grouped or source.is_weighted:
-        return dict(_as_stored(record, question, chosen, missing))
-    found = shown_values(report_alone(question, {}), question, chosen, missing)
-    return {name: one if one.value is not None else _stored(name, record, one) for name, one in found.items()}
+    if source.task is not None:
+        leading = leading_names(source, source.task, record.values)
+        names = known or (*leading, *question.options.metrics)
+        return dict(_as_stored(record, question, names, missing)) | refused
+    found = shown_values(report_alone(question, {}), question, known, missing)
+    for name, one in found.items():
+        if one.value is None:
+            found[name] = _stored(name, record, one)
+        elif not limited:
+            found[name] = replace(one, reason=missing)
+    return found | refused
 
 
 def _stored(name: str, record: EvaluationRecord, shown: ShownValue) -> ShownValue:
@@ -83,9 +111,8 @@ def _stored(name: str, record: EvaluationRecord, shown: ShownValue) -> ShownValu
 
 
 def _as_stored(
-    record: EvaluationRecord, question: Question, chosen: Sequence[str], missing: str
+    record: EvaluationRecord, question: Question, names: Sequence[str], missing: str
 ) -> Iterator[tuple[str, ShownValue]]:
-    names = chosen or record.values
     expressions = ask(question.source, Options(metrics=tuple(names))).expressions
     for text, expression in zip(names, expressions, strict=True):
         name = render(expression, record.labels)
