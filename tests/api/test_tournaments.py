@@ -101,6 +101,8 @@ def test_runs_that_differ_by_the_order_of_classes_share_their_ranks(client: http
         answer = judge(client, metric=metric, models=models, datasets=datasets)
         assert answer["average_ranks"] == [1.5, 1.5]
         assert answer["pairwise"][0]["wilcoxon"]["zeros"] == 5
+        text = client.get(f"/v1/comparisons/{answer['id']}", headers={"Accept": "text/plain"}).text
+        assert f"{models[0]} and {models[1]} share the best average rank" in " ".join(text.split())
 
 
 def test_the_latest_evaluation_counts(client: httpx.Client) -> None:

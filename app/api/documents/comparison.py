@@ -417,12 +417,18 @@ def _records(answer: Json) -> Iterator[Sequence[str | float | None]]:
 # --- models across datasets ------------------------------------------------------------------------------------------
 
 
+def best_ranked(names: Sequence[str], ranks: Sequence[float]) -> str:
+    """Say which models have the best average rank."""
+    first = [name for name, rank in zip(names, ranks, strict=True) if rank == min(ranks)]
+    return f"{listed_names(first)} {'has' if len(first) == 1 else 'share'} the best average rank"
+
+
 def _of_models(answer: Json) -> Document:
     names = [run_name(model) for model in answer["models"]]
     ranks: list[float] = answer["average_ranks"]
     order = sorted(range(len(names)), key=ranks.__getitem__)
     data, friedman = f"{len(answer['datasets'])} datasets", answer["friedman"]["p_value"]
-    best = f"{names[order[0]]} has the best average rank, {number(round(ranks[order[0]], 2))} over {data}."
+    best = f"{best_ranked(names, ranks)}, {number(round(ranks[order[0]], 2))} over {data}."
     tested = "" if friedman is None else f" Friedman's test of equal ranks: {p_said(friedman)}."
     columns = [Column("model", Kind.NAME, cut=50), Column("average rank", Kind.NUMBER), Column("may be as good")]
     rows: list[list[Cell]] = []

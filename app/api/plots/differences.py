@@ -10,6 +10,7 @@ from app.api.documents.comparison import (
     LITTLE_WORSE,
     OPEN,
     WORSE,
+    best_ranked,
     in_order,
     is_of_class,
     most_telling,
@@ -204,8 +205,8 @@ def critical_difference(given: FigureData) -> Figure:
             f"difference, {number(critical)}",
         ),
         text=sentences(
-            f"{names[order[0]]} has the best average rank, {number(ranks[order[0]])} over {len(answer['datasets'])} "
-            f"datasets, and {names[order[-1]]} the worst, {number(ranks[order[-1]])}.",
+            f"{best_ranked(names, ranks)}, {number(ranks[order[0]])} over {len(answer['datasets'])} datasets"
+            + (f", and {names[order[-1]]} the worst, {number(ranks[order[-1]])}." if max(ranks) > min(ranks) else "."),
             f"The critical difference is {number(critical)}.",
             *(f"Not told apart: {listed_names([names[one] for one in clique])}." for clique in bars[:6]),
         ),
