@@ -773,25 +773,24 @@ class GateService:
         """Say how much of a value is owed to the run being the best of those on its data, by the first rule on a value
         that is stored with runs.
         """
-        rule = next((one for one in definition.rules if one.demand in (Demand.MIN, Demand.MAX)), None)
-        if rule is None:
-            return []
-        query = LeaderboardQuery(dataset=record.dataset, metric=rule.metric, level=rule.level)
-        try:
-            # Of all runs but the best nothing else is computed.
-            if await self.boards.leader(project, query) != record.id:
+        values = [one for one in definition.rules if one.demand in (Demand.MIN, Demand.MAX)]
+        for query in (LeaderboardQuery(dataset=record.dataset, metric=one.metric, level=one.level) for one in values):
+            try:
+                leader = await self.boards.leader(project, query)
+                if leader is None:
+                    continue
+                # Of all runs but the best nothing else is computed.
+                luck = (await self.boards.rank(project, query)).winner if leader == record.id else None
+            except (OutOfReach, IncomparableRuns, InvalidExpression):
+                # What ranks no runs chose none of them.
+                continue
+            if luck is None:
                 return []
-            board = await self.boards.rank(project, query)
-        except (NotComparable, OutOfReach, IncomparableRuns, InvalidExpression):
-            # What ranks no runs chose none of them.
-            return []
-        luck = board.winner
-        if luck is None:
-            return []
-        said = f"{rule.metric}: {luck.message}"
-        told = ("among", "corrected_value", "expected_optimism", "low", "high", "fresh_low", "fresh_high")
-        facts = {name: getattr(luck, name) for name in told}
-        return [Finding.note("best_of_many", said, metric=rule.metric, level=rule.level, **facts)]
+            said = f"{query.metric}: {luck.message}"
+            told = ("among", "corrected_value", "expected_optimism", "low", "high", "fresh_low", "fresh_high")
+            facts = {name: getattr(luck, name) for name in told}
+            return [Finding.note("best_of_many", said, metric=query.metric, level=query.level, **facts)]
+        return []
 
     async def trial(
         self,

@@ -226,5 +226,9 @@ def test_the_best_of_many_is_told_what_to_expect_of_it_on_new_samples() -> None:
     assert set(told) >= {"among", "corrected_value", "expected_optimism", "low", "fresh_low", "fresh_high"}
     assert told == {name: board["winner"][name] for name in told}
     assert told["low"] < told["corrected_value"] < board["winner"]["value"]
+    # What is not stored with runs, and what ranks none, is passed over.
+    assert bench.check([rule("min(recall@*)", min=0.5), rule("recall@*", min=0.5), *asked], runs[first])[
+        "findings"
+    ] == [found]
     assert "findings" not in bench.check(asked, runs[first - 1])
     assert "findings" not in bench.check(asked, bench.keep(matrix([[9, 1], [1, 9]]), dataset="other"))
