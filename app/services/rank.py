@@ -310,9 +310,6 @@ def _judged(
     board = replace(board, design=LeaderboardDesign(level=query.level, alternative=side))
     if len(entrants) < 2:
         return board
-    if entrants[0].place > 0:
-        # Of the others none is ahead of a run of which nobody knows how far off it is.
-        return replace(board, notes=(*board.notes, _FIRST_UNKNOWN))
     seed = chosen_seed(query.seed, *(entrant.record.counts for entrant in entrants))
     try:
         comparison = _compared(entrants, better, kept, InferenceSettings(level=query.level, seed=seed))
@@ -332,7 +329,6 @@ def _judged(
     return replace(board, winner=_winner(better, entrants, scores, settings, beyond, seed))
 
 
-_FIRST_UNKNOWN = "which runs may be the best is not known: the first has no interval"
 _INDEPENDENT = (
     "runs are compared as if they were independent; on one test set this is cautious: with sample ids fewer may be the "
     "best"
@@ -345,7 +341,7 @@ def _compared(
     """Return all differences of the runs as they are.
 
     Raises:
-        IncomparableRuns: they have different classes, or groups that do not fit.
+        IncomparableRuns: they have different classes, or groups that do not fit, or the first is none of them.
         NotComparable: the metric is best somewhere in its range.
     """
     if better.better is Better.NEAREST:
@@ -362,6 +358,9 @@ def _compared(
     }
     if len(meant) > 1:
         raise IncomparableRuns("they do not have the same classes")
+    if entrants[0].place > 0:
+        # Of the others none is ahead of a run of which nobody knows how far off it is.
+        raise IncomparableRuns("the first has no interval")
     runs = Runs.align(records).pair(kept)
     estimands = [entrants[0].estimand]
     pairs = [*combinations(range(len(entrants)), 2)]
