@@ -449,12 +449,13 @@ def check_gate(
 def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
     counted = record.n_counted
     enough = counted is not None and counted >= minimum
+    lacking = ", and there are fewer" if counted is not None else ", and how many there are is not known"
     return SamplesResult(
         rule=MinimumSamples(minimum_samples=minimum),
         verdict=Verdict.PASS if enough else Verdict.INCONCLUSIVE,
         value=counted,
         needed_samples=None if enough else minimum,
-        message=f"{minimum} samples are asked for" + ("" if enough else ", and there are fewer") + ".",
+        message=f"{minimum} samples are asked for{'' if enough else lacking}.",
     )
 
 

@@ -308,6 +308,11 @@ def test_too_few_samples(client: httpx.Client, name: str) -> None:
     found = check(client, name, keep(client, matrix(51)))
     assert found["verdict"] == "inconclusive"
     assert found["results"][1]["needed_samples"] == 2000
+    assert found["results"][1]["message"] == "2000 samples are asked for, and there are fewer."
+    weights = check(client, name, keep(client, [[1999.5, 0.5], [0.5, 1999.5]]))["results"][1]
+    assert (weights["value"], weights["message"]) == (
+        None, "2000 samples are asked for, and how many there are is not known.",
+    )  # fmt: skip
     assert check(client, name, keep(client, matrix(51, 2000)))["verdict"] == "pass"
 
 
