@@ -48,6 +48,10 @@ LEVEL = 0.95
 _UNKNOWN = "Which evaluations share samples is not known without sample_ids: they are taken as independent."
 _MERGED = "What was merged of evaluations of the series is left out: no sample counts twice."
 _SAME_SAMPLES = "The evaluations share their samples: what these add to all of them is taken into account."
+_OTHER_TASKS = (
+    "the evaluations are of several tasks, and {} is not the same in each: take a later created_after, and for each "
+    "task a dataset of its own"
+)
 _NOT_KNOWN = "the evaluations share samples, and by how much these move all values of the metric is not known"
 # Samples times evaluations that are looked at together.
 _MOST_SHARED = 1 << 25
@@ -248,25 +252,33 @@ class HistoryService:
         return found
 
     async def _samples(self, project: str, whole: "Series", metrics: Sequence[str]) -> KeptSamples:
-        known = [single_value(metric, part.first) for metric in metrics for part in whole.parts]
-        needing = [
-            (one.scored, one.text) for one in known if isinstance(one, Estimand) if one.scored or one.is_of_slices
-        ]
-        places = whole.places_of(
-            [bool(needing) or one.first.is_weighted or not one.first.counts_independent for one in whole.parts]
-        )
-        if len(places) > _MOST_ALONE:
+        needs = [list[tuple[bool, str]]() for _ in whole.parts]
+        for metric in metrics:
+            tasks = set()
+            for place in np.unique(whole.part).tolist():
+                first = whole.parts[place].first
+                if isinstance(one := single_value(metric, first), Estimand):
+                    tasks.add(first.task)
+                    needs[place] += [(one.scored, one.text)] if one.scored or one.is_of_slices else []
+            if len(tasks) > 1:
+                raise IncomparableRuns(_OTHER_TASKS.format(metric), pointer="metric")
+        parts = [(bool(own), part.first) for own, part in zip(needs, whole.parts, strict=True)]
+        judged = whole.places_of([some for some, _ in parts])
+        others = whole.places_of([not some and (one.is_weighted or not one.counts_independent) for some, one in parts])
+        if len(judged) + len(others) > _MOST_ALONE:
             raise _too_many(_MOST_ALONE, "evaluations whose samples are looked at one by one")
-        if not needing:
-            # Whether others share samples is seen as long as these are few.
-            named = whole.places_of([any(KINDS[one.first.kind].all_columns()) for one in whole.parts])
-            places = named if len(named) <= _MOST_ALONE else places
-        records = [whole.record(place) for place in places]
-        if not needing:
-            return await read_labels(self.store, project, records)
-        scored, metric = max(needing)
+        # Whether others share samples is seen as long as these are few.
+        named = whole.places_of([not some and any(KINDS[one.kind].all_columns()) for some, one in parts])
+        if len(judged) + len(named) <= _MOST_ALONE:
+            others = named
+        kept = await read_labels(self.store, project, [whole.record(place) for place in others])
+        if not judged:
+            return kept
+        scored, metric = max(one for own in needs for one in own)
+        records = [whole.record(place) for place in judged]
         pointers = ["metric"] * len(records)
-        return await read_outputs(self.store, project, records, metric, scored=scored, pointers=pointers)
+        read = await read_outputs(self.store, project, records, metric, scored=scored, pointers=pointers)
+        return KeptSamples({**kept.samples, **read.samples})
 
 
 def _too_many(most: int, what: str) -> OutOfReach:

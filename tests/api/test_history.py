@@ -101,6 +101,27 @@ def test_a_series_is_of_all_versions_kinds_and_orders_of_classes(client: httpx.C
     assert [one["evaluation"] for one in some] == [kept[1]]
 
 
+def test_evaluations_of_several_tasks_are_a_series_of_metrics_that_only_one_has(client: httpx.Client) -> None:
+    name = uuid4().hex
+    queries = {
+        "kind": "ranking",
+        "query_ids": [1, 1, 2, 2, 3, 3],
+        "relevance": [1, 0, 0, 1, 1, 0],
+        "scores": [2, 1] * 3,
+    }
+    sets = {"kind": "multilabel", "y_true": [["a"], ["b"], ["a", "b"]] * 9, "y_pred": [["a"], ["a", "b"], ["b"]] * 9}
+    for source in (matrix_input(EARLIER, labels=["a", "b"]), queries, sets):
+        create(client, evaluation(model=name, dataset="weeks", input=source))
+    found = [one["metrics"]["ndcg_at_k(k=10)"] for one in history(client, name, metric="ndcg_at_k(k=10)")["items"]]
+    assert [one["value"] is None for one in found] == [True, False, True]
+    assert found[1]["low"] < found[1]["value"] < found[1]["high"]
+    assert [bool(one.get("reason")) for one in found] == [True, False, True]
+    reply = client.get(f"/v1/models/{name}/history", params={"dataset": "weeks", "metric": "h_mean"})
+    (fault,) = check_problem(reply, 422, "invalid_query")["errors"]
+    assert (fault["parameter"], fault["code"]) == ("metric", "incomparable_runs")
+    assert "several tasks, and h_mean is not the same in each" in fault["detail"]
+
+
 def test_pages_have_the_changes_of_the_whole_series(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
     name, kept = weeks
     whole = history(client, name, metric="precision@1")
