@@ -84,6 +84,17 @@ def test_what_depends_on_the_number_of_samples_is_not_brought_to_another_prevale
     assert None not in bench.compare(same, "adjusted_rand", draws=200)["metrics"]["adjusted_rand"]["values"]
 
 
+def test_groups_are_not_brought_to_the_prevalence_of_a_run_that_lacks_a_class(bench: Bench) -> None:
+    truth = np.repeat([0, 1], [20, 30])
+    grouped = bench.keep(labelled(truth, np.roll(truth, 3), groups=np.arange(50) // 3), "grouped")
+    lacking = bench.keep(matrix([[0, 0], [3, 7]]), "lacking")
+    for runs in ([grouped, lacking], [lacking, grouped]):
+        found = bench.compare(runs, "accuracy", "recall@1")["metrics"]
+        assert (found["accuracy"]["prevalence"], found["accuracy"]["values"]) == ("incomparable", [None, None])
+        assert "cannot be compared" in found["accuracy"]["differences"][0]["reason"]
+        assert found["recall@1"]["differences"][0]["low"] is not None
+
+
 def test_the_more_cells_the_fewer_draws_but_not_below_those_that_are_of_use(bench: Bench) -> None:
     """Four runs of 35 classes have 4,900 cells, two of 220 have 96,800, two of 230 have 105,800."""
     for classes, runs, draws in ((10, 4, 4000), (35, 4, 2040), (220, 2, 200), (230, 2, 0)):

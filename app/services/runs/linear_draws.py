@@ -197,7 +197,11 @@ def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...
     runs, shares = setup.runs, setup.prevalence.shares if setup.prevalence.moves(estimand) else None
 
     def at_shares(table: Table) -> Array:
-        return estimand.functional(table if shares is None else Table(project(table.counts, shares)))
+        if shares is None:
+            return estimand.functional(table)
+        if not setup.prevalence.reaches(estimand):
+            return np.nan * estimand.functional(table)
+        return estimand.functional(Table(project(table.counts, shares)))
 
     parts: list[list[Linearisation]] = []
     groupings = []
