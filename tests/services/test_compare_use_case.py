@@ -93,6 +93,12 @@ def test_groups_are_not_brought_to_the_prevalence_of_a_run_that_lacks_a_class(be
         assert (found["accuracy"]["prevalence"], found["accuracy"]["values"]) == ("incomparable", [None, None])
         assert "cannot be compared" in found["accuracy"]["differences"][0]["reason"]
         assert found["recall@1"]["differences"][0]["low"] is not None
+    # A class in one group is lacking without that.
+    one = bench.keep(labelled(truth, np.roll(truth, 3), groups=np.where(truth == 0, 0, np.arange(50) // 3)), "one")
+    found = bench.compare([one, bench.keep(matrix([[30, 10], [5, 15]]))], "accuracy")["metrics"]["accuracy"]
+    assert (found["prevalence"], found["differences"][0]["low"]) == ("reprojected", None)
+    assert "in one group" in found["differences"][0]["reason"]
+    assert found["differences"][0]["difference"] == pytest.approx(found["values"][0] - 0.75)
 
 
 def test_the_more_cells_the_fewer_draws_but_not_below_those_that_are_of_use(bench: Bench) -> None:

@@ -465,6 +465,20 @@ def test_a_slice_takes_part_in_a_comparison_where_all_runs_have_it() -> None:
     )
 
 
+@pytest.mark.parametrize("ids", [IDS, None])
+@pytest.mark.parametrize("text", ["min(recall@D, by=site)", "range(recall@D, by=site)", "mean(recall@D, by=site)"])
+def test_runs_without_a_common_slice_have_no_difference(text: str, ids: NDArray[Any] | None) -> None:
+    known = attributes_of(CLINIC)
+    assert CLINIC.samples is not None
+    elsewhere = {**known, "site": np.char.add("not ", known["site"])}
+    other = classified(CLINIC.samples.truth, CLINIC.samples.predicted, elsewhere)
+    comparison = compared(runs_of(CLINIC, other, ids=ids), text)
+    ((test,),) = comparison.differences(0)
+    assert np.isnan(comparison.values[0]).all()
+    assert test.reason == "too few slices have enough samples and a value"
+    assert np.isnan(test.low)
+
+
 def test_gates_hold_a_run_to_its_worst_slice() -> None:
     rules = [
         {"metric": "min(recall@D, by=site)", "min": 0.5, "bound": "lower", "level": 0.95},

@@ -302,7 +302,7 @@ class SliceDifferences(Resampling):
     """
 
     def __init__(self, setup: Setup, estimand: Estimand, compared: Callable[[Runs, Estimand], Comparison]) -> None:
-        self._independent = True
+        self._independent, self._n_runs = True, len(setup.runs)
         inside = estimands_in(estimand, estimand.expression, setup.runs.labels)
         if isinstance(estimand.expression, OverSlices):
             self._over: OverSlices | Combination = estimand.expression
@@ -326,7 +326,7 @@ class SliceDifferences(Resampling):
         if isinstance(self._over, Combination):
             return self._over.card.compute(np.concatenate(values, axis=1), **self._over.parameters)[:, None]
         known = [one[:, 0] for one in values if np.isfinite(one).all()]
-        return value_over_slices(self._over, np.array(known).reshape(len(known), -1).T.reshape(-1, len(known)))[:, None]
+        return value_over_slices(self._over, np.array(known).reshape(len(known), self._n_runs).T)[:, None]
 
     @property
     def notes(self) -> list[str]:
@@ -366,7 +366,7 @@ class SliceDifferences(Resampling):
                 picked_of(self.estimands[0], self._over, limits, settings, independent=self._independent)
                 for limits in of_each
             ]
-            if self.runs.pairing.paired:
+            if self.runs.pairing.paired and known:
                 paired = self._paired(self._over, known, [limits(settings) for limits in of_each], level)
         gaps = [self.gaps(index, pair) for pair in self.setup.pairs]
         return [[one] for one in self.by_own_limits(own, gaps, level, paired)]

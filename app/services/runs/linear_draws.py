@@ -13,7 +13,7 @@ from app.domain.inputs.kinds import UNIT_KINDS
 from app.kernel.compare.linear import Linear, LinearRuns, StreamedRuns, hits_of, join_runs, linearised
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.rankings import cochran_q
-from app.kernel.matrix.prevalence import project
+from app.kernel.matrix.prevalence import class_factors
 from app.kernel.matrix.table import Table, confusion_counts
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Measure, measures
@@ -199,9 +199,11 @@ def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...
     def at_shares(table: Table) -> Array:
         if shares is None:
             return estimand.functional(table)
-        if not setup.prevalence.reaches(estimand):
-            return np.nan * estimand.functional(table)
-        return estimand.functional(Table(project(table.counts, shares)))
+        # A class without samples, and be it without one of the groups, is not to be brought to a share.
+        actual = table.counts.sum(axis=-1)
+        reached = ((shares == 0.0) | (actual > 0.0)).all(axis=-1)
+        values = estimand.functional(Table(table.counts * class_factors(actual, shares)[..., None]))
+        return np.where(reached.reshape(reached.shape + (1,) * (values.ndim - reached.ndim)), values, np.nan)
 
     parts: list[list[Linearisation]] = []
     groupings = []
