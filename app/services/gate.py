@@ -88,7 +88,7 @@ class RuleResult:
     Attributes:
         rule: As it was put.
         value: The metric, or candidate less baseline.
-        low: Lower limit, as a report or a comparison has it at the level of the rule, or a history at its own.
+        low: Lower limit, as a report or a comparison has it at the level of the rule.
         high: Upper limit.
         level: Level of the limits.
         decided_on: The limits that decided.
