@@ -203,6 +203,9 @@ class Evaluation(Answer):
         for text, value in (self.data.get("requested") or {}).items():
             for label, one in value.items() if isinstance(value, Mapping) else [(None, value)]:
                 yield line("requested", label, "", text, one)
+        yield from self._shares_of_decisions()
+
+    def _shares_of_decisions(self) -> Iterator[Sequence[Any]]:
         for label, shares in (self.data.get("decisions") or {}).get("share_of_class", {}).items():
             for decision, one in shares.items():
                 reason = "no value" if one["value"] is None else None
