@@ -8,16 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics.arrays import Array
-
 # Counts as floats, or as integers where their products need all digits.
 Amounts = NDArray[Any]
 
-# Length of the runs of points that are tested against a coarse hull together.
-STRETCH = 64
 _ROUNDS = 40
 _FEW = 256
-_SLACK = 1e-12
 
 
 def upper_hull(tp: Amounts, fp: Amounts) -> tuple[Amounts, Amounts]:
@@ -52,18 +47,3 @@ def _chain(tp: Amounts, fp: Amounts) -> tuple[Amounts, Amounts]:
         hull.append((y, x))
     vertices = np.array(hull, dtype=tp.dtype)
     return vertices[:, 0], vertices[:, 1]
-
-
-def outside(tp: Amounts, fp: Amounts, hull: tuple[Array, Array]) -> tuple[Amounts, Amounts]:
-    """Points, in order, that a hull of other points of the same curve does not cover."""
-    runs = tp.size // STRETCH
-    whole = runs * STRETCH
-    y, x = tp[:whole].reshape(runs, STRETCH), fp[:whole].reshape(runs, STRETCH)
-    # A hull is concave: over a run it lies on or above its chord, and points below the chord are covered.
-    left, right = x[:, :1], x[:, -1:]
-    floor, ceiling = np.interp(left, hull[1], hull[0]), np.interp(right, hull[1], hull[0])
-    # Twice the area of the triangle of chord and point, not negative where the point may be outside.
-    side = (y - floor) * (right - left) - (x - left) * (ceiling - floor)
-    kept = np.flatnonzero(side >= -_SLACK * float(hull[0][-1]) * float(hull[1][-1]))
-    kept = np.concatenate([kept, np.arange(whole, tp.size)])
-    return tp.take(kept), fp.take(kept)

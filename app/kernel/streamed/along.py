@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from app.kernel.numerics.arrays import Array, Mask
-from app.kernel.numerics.hull import STRETCH, outside, upper_hull
+from app.kernel.numerics.hull import upper_hull
 from app.kernel.samples.rankings import DistinctCuts, Positions, precision_at
 from app.kernel.samples.scores import Side
 from app.kernel.streamed.rows import Table
@@ -293,14 +293,9 @@ class Along:
         return sums[1:], sums[:-1]
 
     def _add_to_hull(self, tp: Array, fp: Array) -> None:
-        def inserted(some: slice | None) -> Iterator[Array]:
-            new = (tp, fp) if some is None else (tp[some], fp[some])
-            for side, more in zip(self.hull, new, strict=True):
-                yield np.concatenate([side[:-1], np.minimum(more, side[-1]), side[-1:]])
-
-        coarse = upper_hull(*inserted(slice(None, None, STRETCH)))
-        tp, fp = outside(tp, fp, coarse)
-        self.hull = upper_hull(*inserted(None))
+        both = zip(self.hull, (tp, fp), strict=True)
+        sides = [np.concatenate([side[:-1], np.minimum(more, side[-1]), side[-1:]]) for side, more in both]
+        self.hull = upper_hull(*sides)
 
     @property
     def _totals(self) -> list[float]:
