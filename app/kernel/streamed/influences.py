@@ -14,7 +14,7 @@ from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores, key_of_rows
 from app.kernel.streamed.moments import ClassMoments, Moments
 from app.kernel.streamed.rows import NotStreamed, Table, side_by_side
-from app.kernel.uncertainty.influence import Influences, Linearisation
+from app.kernel.uncertainty.influence import ROUNDING_OF_SUMS, Influences, Linearisation
 
 if TYPE_CHECKING:
     from app.kernel.streamed.scores import StreamedScores
@@ -155,7 +155,10 @@ class Read(NamedTuple):
         if sums.n_groups:
             concerned = (part.influence.reshape(len(moments.sides), -1) != 0.0).any(axis=1)
             influence = sums.in_groups(self.places, part.influence[None])[0]
-            about = sums.sizes.reshape(sums.n_groups, -1) @ concerned
+            sizes = sums.sizes.reshape(sums.n_groups, -1)
+            # Of groups that are all alike the sums are 0 but for rounding, as `by_groups` has it.
+            lost = ROUNDING_OF_SUMS * np.sqrt(sizes.sum(axis=1) * spread)
+            influence, about = np.where(np.abs(influence) <= lost, 0.0, influence), sizes @ concerned
             influence, about = (np.where(spread == 0.0, 0.0, one) for one in (influence, about))
         return replace(part, influence=influence, about=about, n_samples=n_samples)
 

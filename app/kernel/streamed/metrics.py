@@ -18,7 +18,7 @@ from app.kernel.streamed.cells import cells_of, simulated_by_chance
 from app.kernel.streamed.influences import Leaf, RunInfluences
 from app.kernel.streamed.rows import NotStreamed
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
-from app.kernel.uncertainty.influence import Influences, Linearisation
+from app.kernel.uncertainty.influence import ROUNDING_OF_SUMS, Influences, Linearisation
 
 _LINES = (calibration.calibration_intercept, calibration.calibration_slope)
 
@@ -33,8 +33,10 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
     moved = scores.fit(code, CLIP, sloped=sloped).moved
     influence, about = np.full(max(n_groups, 1), np.nan), np.ones(n_groups) if scores.grouped else None
     if moved is not None and scores.grouped:
-        table = moved.sums("g", x="x", n="1")
-        influence, about = (sums_by_code(table["g"].astype(np.intp), table[name], n_groups) for name in "xn")
+        table = moved.sums("g", x="x", size="abs(x)", n="1")
+        # As `by_groups` has it.
+        sums = np.where(np.abs(table["x"]) <= ROUNDING_OF_SUMS * table["size"], 0.0, table["x"])
+        influence, about = (sums_by_code(table["g"].astype(np.intp), one, n_groups) for one in (sums, table["n"]))
     elif moved is not None:
         influence = np.sqrt(moved.sums(x="x * x")["x"])
     freedom = max(scores.n_samples - 1.0 - sloped, 1.0)

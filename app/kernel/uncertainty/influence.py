@@ -176,8 +176,8 @@ class Influences(WeightedSamples):
         return Linearisation.of(metric, value, found.of_samples, worth=worth, **known)
 
 
-# Of what is added up, relative to its terms.
-_ROUNDING = 1e-13
+# Relative to the terms that are added up.
+ROUNDING_OF_SUMS = 1e-13
 
 
 def limits(
@@ -273,7 +273,7 @@ def by_groups(linear: Linearisation, grouping: Grouping, about: Array | None = N
         sums = sums_by_code(grouping.codes, linear.influence, grouping.n_groups)
         # Of groups that are all alike the sums are 0 but for rounding, and no variance is known.
         sizes = sums_by_code(grouping.codes, np.abs(linear.influence), grouping.n_groups)
-        sums = np.where(np.abs(sums) <= _ROUNDING * sizes, 0.0, sums)
+        sums = np.where(np.abs(sums) <= ROUNDING_OF_SUMS * sizes, 0.0, sums)
     if about is None:
         about = samples_about(linear, grouping)
     concerned = np.count_nonzero(about)

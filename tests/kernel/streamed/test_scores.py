@@ -116,6 +116,19 @@ def test_groups_add_what_their_samples_do(engine: OpenEngine, classes: int, weig
     assert count > 15
 
 
+def test_groups_that_are_all_alike_have_no_variance(engine: OpenEngine) -> None:
+    once = drawn(120, 3, 12)
+    y, rows = np.tile(once.y, 5), np.tile(once.rows, (5, 1))
+    groups = np.repeat(np.arange(5), 120)
+    found, grouping = streamed(engine, Problem(y, rows, rows), None, groups), Grouping.of(groups)
+    variances = {
+        name: (by_groups(first, grouping).variance, by_groups(second, grouping).variance)
+        for name, first, second in lines_of(found, Influences(Scores(y, rows)))
+    }
+    assert len(variances) > 15
+    assert {name: both for name, both in variances.items() if any(both)} == {}
+
+
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 def test_cells_of_groups_hold_what_the_samples_weigh(engine: OpenEngine, weighted: bool) -> None:
     problem = drawn(600, 2, 12)
