@@ -1,6 +1,6 @@
 """Runs of more samples than memory holds, paired: what pairing all of them in memory says, whatever is read when."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.classified import Predictions
 from app.domain.inputs.matrices import MatrixInput
+from app.services.compare.comparisons import compare
 from app.services.compare.elsewhere import Rereading, pair_streamed
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples, Pairing, PairingMode
 from app.services.stored import unkept_record
 from tests.engine import ENGINE
+from tests.services import paired_models
 from tests.services.referenced import Parts
 
 ROWS = 900
@@ -169,3 +171,16 @@ def test_an_id_that_comes_twice_is_found_in_any_run(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="got 'x' more than once") as raised:
             pair_streamed(reading, Runs.align(records), KeptSamples(), 0.5)
         assert raised.value.faults[0].pointer == f"/evaluations/{place}"
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "brier_score"])
+def test_weights_and_groups_that_say_nothing_are_left_aside(tmp_path: Path, metric: str) -> None:
+    """Samples that weigh the same, each a group of its own, are those without weights and groups."""
+    runs = [
+        one._replace(weights=np.full(paired_models.ROWS, 0.1), groups=np.arange(paired_models.ROWS))
+        for one in paired_models.models(2)
+    ]
+    asked, kept = paired_models.asked_of(runs, [metric], paired_tests=True)
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    assert expected.design.resampling.n_groups is None
+    paired_models.check_close(asdict(paired_models.streamed(asked, runs, tmp_path)), asdict(expected))

@@ -28,7 +28,14 @@ from app.kernel.uncertainty.draws import Alternative as Alternative
 from app.services.compare.answers import ComparedMetric, ComparedSlice, KeptAnswers, RunComparison
 from app.services.compare.comparison_answer import NewComparison as NewComparison
 from app.services.compare.comparison_answer import compared_metrics, comparison_answer
-from app.services.compare.elsewhere import Rereading, can_be_paired, lies_elsewhere, pair_streamed, streamed_queries
+from app.services.compare.elsewhere import (
+    Rereading,
+    can_be_paired,
+    each_alone,
+    lies_elsewhere,
+    pair_streamed,
+    streamed_queries,
+)
 from app.services.compare.pairs import CostQuestion as CostQuestion
 from app.services.compare.pairs import check_costs
 from app.services.estimands import Better, Estimand, parse_estimands, pointer_to, require_comparable, usual_metrics
@@ -242,7 +249,8 @@ def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading,
         found = streamed_queries(reading, asked.runs, kept, [estimand.expression for estimand in asked.estimands])
     if found is not None:
         return compare(asked, found, identifier=identifier)
-    if asked.scored is not None and any(record.is_grouped for record in asked.runs.records):
+    grouped = any(record.is_grouped and not each_alone(record) for record in asked.runs.records)
+    if asked.scored is not None and grouped:
         raise IncomparableRuns(
             f"{asked.scored} needs the probabilities of samples that come in groups (group_ids), and these are more "
             "than memory holds",
@@ -297,8 +305,8 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
     new, estimands = asked.new, asked.estimands
     if runs is None:
         runs = asked.runs.pair(kept, new.paired, minimum_matched=new.minimum_matched)
-    if new.paired is PairingMode.TRUE and not runs.pairing.paired:
-        raise unpaired(runs.pairing.reason.partition(";")[0])
+    if new.paired is PairingMode.TRUE and runs.pairing.unpaired is not None:
+        raise unpaired(runs.pairing.unpaired)
     for estimand in (one for one in estimands if one.is_of_slices):
         runs.refuse_unknown_slices(estimand.expression, pointer_to("/metrics", new.metrics, estimand.text))
     lacking = runs.lacking_weights

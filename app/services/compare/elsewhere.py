@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import DataNotAllowed, Fault, IncomparableRuns, InvalidInput, TooLarge
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import GROUPS_FACT
 from app.domain.inputs.kinds import in_class_order
 from app.domain.inputs.labels import shown
 from app.domain.inputs.ranking import RELEVANT_FROM, Ranking
@@ -28,7 +29,7 @@ from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.groups import Grouping
 from app.services.ports import Engine, OpenEngine, SamplesElsewhere
 from app.services.processes.worker import as_step, each_as_step
-from app.services.runs.aligned import Runs
+from app.services.runs.aligned import Runs, without_design
 from app.services.runs.pairing import (
     GROUPED_OTHERWISE,
     ONE_GROUP,
@@ -173,9 +174,12 @@ def pair_streamed(
     steps = len(runs) + 1
     with reading.engine.opened(reading.folder) as engine:
         rows: list[Rows] = []
+        records: list[EvaluationRecord] = []
         for place in range(len(runs)):
             with as_step(place, steps), of_run(place):
                 rows.append(_with_ids(engine, _batches(reading, runs, kept, place, scored=bool(expressions))))
+                records.append(_canonical(runs.records[place], rows[place], place))
+        runs = replace(runs, records=tuple(records))
         with as_step(len(runs), steps):
             if len({one.names[_ID] for one in rows}) > 1:
                 # The integer 3 and the text "3" are the same id.
@@ -223,6 +227,21 @@ def _with_ids(engine: OpenEngine, batches: Iterator[pa.RecordBatch]) -> Rows:
             f"expected ids that differ in the column `sample_id`, got {shown(str(min(again[_ID])))} more than once",
         )
     return rows
+
+
+def each_alone(record: EvaluationRecord) -> bool:
+    """Is each sample of a run of classes a group of its own?"""
+    return record.facts.get(GROUPS_FACT) == record.n_rows
+
+
+def _canonical(record: EvaluationRecord, rows: Rows, place: int) -> EvaluationRecord:
+    """A run without weights and groups of its samples that say nothing, as ``Runs.pair`` has it."""
+    weight, alike = f"{WEIGHT}_{place}", None
+    if weight in rows.names:
+        ends = rows.totals((), {}, {"least": weight, "most": f"-{weight}"})
+        least, most = float(ends["least"][0]), -float(ends["most"][0])
+        alike = least if least == most > 0.0 else None
+    return without_design(record, weight=alike, alone=each_alone(record))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -344,16 +344,27 @@ class Runs:
 
 def _canonical(record: EvaluationRecord) -> EvaluationRecord:
     """A run without weights and groups of its samples that say nothing."""
-    samples, lost = record.samples, set[str]()
+    samples = record.samples
     if samples is None:
         return record
-    if samples.groups is not None and np.unique(samples.groups).size == samples.groups.size:
-        samples, lost = replace(samples, groups=None), {GROUPS_FACT}
+    alone = samples.groups is not None and np.unique(samples.groups).size == samples.groups.size
     weights = samples.weights if record.is_weighted else None
-    if weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all():
-        samples, lost = replace(samples, weights=None), {*lost, WEIGHTS_FACT, "rows"}
-        counts = np.rint(record.counts / weights[0]).astype(np.int64)
+    alike = weights is not None and weights.size > 0 and weights[0] > 0 and (weights == weights[0]).all()
+    return without_design(record, weight=float(weights[0]) if alike else None, alone=alone)
+
+
+def without_design(record: EvaluationRecord, *, weight: float | None, alone: bool) -> EvaluationRecord:
+    """A run without weights where all of its samples have this one, and without groups where each is ``alone`` in
+    one.
+    """
+    samples, lost = record.samples, {GROUPS_FACT} if alone else set()
+    if weight is not None:
+        lost |= {WEIGHTS_FACT, "rows"}
+        counts = np.rint(record.counts / weight).astype(np.int64)
         record = replace(record, content=Content.counts, counts=counts)
+    if samples is not None:
+        weights, groups = None if weight is not None else samples.weights, None if alone else samples.groups
+        samples = replace(samples, weights=weights, groups=groups)
     facts = {name: fact for name, fact in record.facts.items() if name not in lost}
     return replace(record, samples=samples, facts=facts)
 

@@ -54,6 +54,7 @@ class Pairing:
         joint: The joint counts of paired runs.
         rows: For each of them the places of the common samples, in one order.
         n_common: How many these are, whatever they weigh; None if it is not known.
+        unpaired: Why runs that were to be paired are not.
         grouping: Groups of the common samples, or why these cannot be used; None where the samples are independent.
     """
 
@@ -63,6 +64,7 @@ class Pairing:
     rows: tuple[NDArray[np.intp], ...] | None = None
     n_common: int | None = None
     grouping: Grouping | IncomparableRuns | None = None
+    unpaired: str | None = None
 
     @property
     def paired(self) -> bool:
@@ -95,8 +97,9 @@ def pair(
             f"{found}. Dataset and class counts are the same, so it is one test set, but which predictions belong "
             "together is unknown: p-values are given as the range that the unknown pairing allows, and intervals and "
             "probabilities hold whatever it is",
+            unpaired=found,
         )
-    return Pairing(PairingDesign.INDEPENDENT, f"{found}; taken as runs on different samples")
+    return Pairing(PairingDesign.INDEPENDENT, f"{found}; taken as runs on different samples", unpaired=found)
 
 
 def _joined(records: Sequence[EvaluationRecord], runs: Sequence[RunData], minimum: float) -> Pairing | str:
