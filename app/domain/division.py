@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, OutOfReach, in_pointer
 from app.domain.expressions.conditions import Condition, Slice
@@ -94,7 +95,8 @@ def columns_of(source: MatrixInput, names: Sequence[str], bins: Mapping[str, Seq
             )
     # Of a name that comes twice there is one column.
     chosen = {name: attribute_named(known, name, f"/by/{place}") for place, name in enumerate(names or known)}
-    return [_column(name, one, bins.get(name)) for name, one in chosen.items()]
+    times = None if source.samples is None or source.samples.tally is None else source.samples.tally.times
+    return [_column(name, one, bins.get(name), times) for name, one in chosen.items()]
 
 
 def gathered(
@@ -169,15 +171,20 @@ def _condition(name: str, value: Any) -> str:
     return f"{name} from {low}" if high is None else f"{name} {low} to {high}"
 
 
-def _column(name: str, attribute: Attribute, bins: Sequence[float] | int | None) -> Column:
-    """A column of the values, or of bins of numbers: those asked for, or quarters where there are many."""
+def _column(
+    name: str, attribute: Attribute, bins: Sequence[float] | int | None, times: NDArray[np.int64] | None
+) -> Column:
+    """A column of the values, or of bins of numbers: those asked for, or quarters where there are many. Each entry
+    stands for ``times`` (n) samples, None is 1 each.
+    """
     if bins is None and not (attribute.is_number and len(attribute.values) > _MANY_NUMBERS):
         return Column(name, attribute.codes, attribute.values)
     numbers = np.array([np.nan if one is None else one for one in attribute.values], dtype=np.float64)
     if isinstance(bins, Sequence):
         edges = np.array(bins, dtype=np.float64)
     else:
-        edges = _parted(numbers[attribute.codes], bins or _QUARTERS)
+        sizes = np.bincount(attribute.codes, times, minlength=numbers.size).astype(np.int64)
+        edges = _parted(numbers, sizes, bins or _QUARTERS)
         if not edges.size:
             return Column(name, attribute.codes, attribute.values)
     places = np.where(np.isnan(numbers), edges.size + 1, np.searchsorted(edges, numbers, side="right"))
@@ -186,15 +193,16 @@ def _column(name: str, attribute: Attribute, bins: Sequence[float] | int | None)
     return Column(name, places[attribute.codes], [*values, None])
 
 
-def _parted(numbers: Array, parts: int) -> Array:
-    """Return where parts with equally many samples begin, but the first one, of numbers (n), NaN where a sample has
-    none; nothing where all are equal.
+def _parted(numbers: Array, sizes: NDArray[np.int64], parts: int) -> Array:
+    """Return where parts with equally many samples begin, but the first one, of different numbers (V) that so many
+    samples (V) have, NaN where a sample has none; nothing where all are equal.
     """
-    there = numbers[~np.isnan(numbers)]
-    above: Array = there[there > there.min(initial=np.inf)]
-    if not above.size:
-        return above
-    found = np.unique(np.quantile(there, np.linspace(0.0, 1.0, parts + 1)[1:-1], method="inverted_cdf"))
+    there = np.flatnonzero(~np.isnan(numbers) & (sizes > 0))
+    order = there[np.argsort(numbers[there])]
+    rising, until = numbers[order], np.cumsum(sizes[order])
+    if rising.size < 2:
+        return rising[:0]
+    found = np.unique(rising[np.searchsorted(until * parts, np.arange(1, parts) * until[-1])])
     # No sample lies below the smallest, which may have most of them.
-    edges: Array = found[found > there.min()]
-    return edges if edges.size else above.min(keepdims=True)
+    edges: Array = found[found > rising[0]]
+    return edges if edges.size else rising[1:2]

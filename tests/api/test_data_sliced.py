@@ -105,6 +105,24 @@ def test_an_evaluation_of_named_data_reads_it_again(client: httpx.Client, folder
     check_problem(other, 409, "no_samples_kept")
 
 
+def test_rows_with_labels_elsewhere_and_of_several_models_have_slices(client: httpx.Client, folder: Path) -> None:
+    """Some have no site; an evaluation does not read it, and their slices do."""
+    rows = TABLES["few"].append_column("id", pa.array(range(FEW)))
+    pq.write_table(rows.drop_columns(["label"]), folder / "rows.parquet")
+    pq.write_table(rows.select(["id", "label"]), folder / "labels.parquet")
+    labels = {"data": {"uri": str(folder / "labels.parquet"), "columns": {"y_true": "label"}}, "on": "id"}
+    columns = {"y_pred": "guess", "attributes": ATTRIBUTES}
+    joined = keep(client, named(folder / "rows.parquet", columns, joined=labels)).json()
+    source = named(folder / "few.parquet", {"y_true": "label", "attributes": ATTRIBUTES})
+    models = {"own": {"columns": {"y_pred": "guess"}}}
+    body = {"models": models, "dataset": {"name": "models"}, "input": source}
+    several = result(client, client.post("/v1/evaluations", json=body).json()).json()["items"]
+    whole = client.post("/v1/slices", json={"input": sent(TABLES["few"]), **ASKED, "by": ["site", "age"]}).json()
+    for kept in (result(client, joined).json(), *several):
+        found = sliced(client, f"/v1/evaluations/{kept['id']}/slices", by=["site", "age"])
+        assert [*differences({**whole, "evaluation_id": kept["id"]}, found)] == []
+
+
 @pytest.mark.parametrize("besides", [{}, {"sample_weight": "w"}])
 def test_what_was_merged_of_named_data_reads_all_parts_again(
     client: httpx.Client, folder: Path, besides: dict[str, str]

@@ -716,3 +716,23 @@ def test_limits_of_a_difference_stay_within_the_range_of_differences() -> None:
     found = of(judged(source, by=("site",), metrics=("h_mean",), minimum_samples=1), "h_mean", site="x").difference
     assert (found.value, found.low) == (-0.5, -1.0)
     assert found.high <= 1.0
+
+
+def test_bins_have_equally_many_samples_however_many_an_entry_stands_for() -> None:
+    random = np.random.default_rng(11)
+    ages, times = random.permutation(40).astype(float), random.integers(1, 9, 40)
+    entries = Predictions(
+        y_true=[0, 1] * 20,
+        y_pred=[0, 1, 1, 0] * 10,
+        attributes={"age": ages.tolist()},
+        tally=Tally(times.astype(np.int64)),
+    ).read("/input")
+    whole = Predictions(
+        y_true=np.repeat([0, 1] * 20, times),
+        y_pred=np.repeat([0, 1, 1, 0] * 10, times),
+        attributes={"age": np.repeat(ages, times).tolist()},
+    ).read("/input")
+    for source in (entries, whole):
+        parts, _ = divided(source, "age", 1)
+        ends = [one.where["age"]["from"] for one in parts][1:]
+        assert ends == np.quantile(np.repeat(ages, times), [0.25, 0.5, 0.75], method="inverted_cdf").tolist()

@@ -198,7 +198,7 @@ class _Copied:
             with of_reference(LABELS):
                 beside = replace(asked, reference=labels.data, digest=asked.labels_digest)
                 there = _opened(source, beside, labels.on[1:])
-            joined = Joined(here, there, labels.on)
+            joined = Joined(here, there, labels.on, frozenset(reference.attributes.values()))
             for data, name, where in ((here, labels.on[0], _DATA), (there, labels.on[1], LABELS)):
                 if name not in data.schema.names:
                     raise InvalidInput.at(where, "missing_column", f"expected a column {name!r} of ids, there is none")
@@ -275,7 +275,8 @@ class Reading:
             made = []
             for place, (named, columns) in enumerate(zip(found.named, asked.columns_by_model, strict=True)):
                 facts = found.facts(asked.reference, columns, labels)
-                beside = asked.reference.attributes
+                # The columns that are read now, and no others, are in the file.
+                beside = asked.reference.attributes if asked.sliced else {}
                 reference = DataReference(asked.reference.uri, DataFormat.PARQUET, named, attributes=beside)
                 copy = Copy(listing, texts & {*found.columns[0]}, facts)
                 request = {**asked.request, "model": as_json(asked.models[place][0])} if asked.models else asked.request
@@ -419,7 +420,8 @@ def _of_column(fault: Fault, members: Container[str], before: int | None) -> Fau
     member, _, place = fault.pointer.removeprefix("/input/").partition("/")
     if member == "attributes":
         name, _, row = place.partition("/")
-        return Fault(f"{_ATTRIBUTES}/{name}", fault.code, f"{f'row {row}: ' if row else ''}{fault.detail}")
+        told = f"row {row}: " if row and before is not None else ""
+        return Fault(f"{_ATTRIBUTES}/{name}", fault.code, f"{told}{fault.detail}")
     if member not in members:
         return fault
     row = place.partition("/")[0]

@@ -28,12 +28,15 @@ _GROUP_ROWS: Final = 1 << 17
 class Joined:
     """Rows of some files with columns of others, which have one row for each id, by a column of ids here and there.
 
-    ``there`` is None where nothing is joined.
+    Attributes:
+        there: None where nothing is joined.
+        gaps: Columns of the rows in which values may be missing.
     """
 
     here: Dataset
     there: Dataset | None = None
     on: tuple[str, str] = ("", "")
+    gaps: frozenset[str] = frozenset()
 
     def whole(self) -> Dataset:
         """Columns of both, without any row."""
@@ -87,9 +90,10 @@ class Joined:
         def side(ids: _Ids, place: str, ours: Mapping[str, str]) -> Batches:
             labels, numbers = ([ours[name] for name in one if name in ours] for one in columns)
             chosen = {name: ours[name] for name in kinds if name in ours}
-            fields = [(short[name], kinds[name]) for name in chosen]
+            # Numbers that are missing would come back as NaN.
+            fields = [(short[name], pa.large_string() if name in self.gaps else kinds[name]) for name in chosen]
             schema = pa.schema([(ID, ids.kind), (place, pa.int64()), *fields])
-            return schema, _rows(ids, (labels, numbers), [*chosen.values()], schema)
+            return schema, _rows(ids, (labels, numbers), [*chosen.values()], schema, self.gaps)
 
         samples = side(ids, PLACE, {name: name for name in self.here.schema.names})
         schema, rows = side(others, LABEL_PLACE, {self._own(name): name for name in there.schema.names})
@@ -127,11 +131,13 @@ class _Ids:
         return found.cast(self.kind) if isinstance(found, pa.Array) else pa.array(found, self.kind)
 
 
-def _rows(ids: _Ids, columns: Columns, chosen: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _rows(
+    ids: _Ids, columns: Columns, chosen: Sequence[str], schema: pa.Schema, gaps: frozenset[str]
+) -> Iterator[pa.RecordBatch]:
     """Ids, places and columns of all rows."""
     before, (labels, numbers) = 0, columns
     for batch in ids.data.batches(([*labels, ids.name], numbers)):
-        for name in batch.schema.names:
+        for name in (name for name in batch.schema.names if name == ids.name or name not in gaps):
             refuse_missing(pa.chunked_array([batch.column(name)]), name, before)
         places = pa.array(np.arange(before, before + batch.num_rows))
         before += batch.num_rows
