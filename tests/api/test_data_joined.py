@@ -243,7 +243,7 @@ def test_what_can_be_seen_at_once_is_refused_at_once(client: httpx.Client, folde
         (own, joined(folder / "none", label), f"{there}/uri", "no_such_data"),
         (own, joined(place, label, filter="x ="), f"{there}/filter", "invalid_filter"),
         (own, joined(place, label, filter="x = 1"), f"{there}/filter", "missing_column"),
-        (own, joined(place, {"y_true": "no"}), "/input/data/columns", "missing_column"),
+        (own, joined(place, {"y_true": "no"}), f"{there}/columns", "missing_column"),
         ({"y_pred": "guess", "y_true": "guess"}, joined(place, label), f"{there}/columns", "duplicate_column"),
         (None, joined(place, label), "/input/data/columns", "missing"),
     ]

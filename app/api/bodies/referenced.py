@@ -202,6 +202,7 @@ class _Copied:
             for data, name, where in ((here, labels.on[0], _DATA), (there, labels.on[1], LABELS)):
                 if name not in data.schema.names:
                     raise InvalidInput.at(where, "missing_column", f"expected a column {name!r} of ids, there is none")
+            _check_there(there)
             others = joined.named(there.columns or {})
         whole = joined.whole()
         named: list[Mapped] = []
@@ -387,6 +388,15 @@ class NamedRows:
 
     def _picked(self, file: TableFile, *, ids: bool = True) -> dict[str, Any]:
         return _columns(self.asked, self.data.columns, file, ids=ids)
+
+
+def _check_there(labels: Dataset) -> None:
+    """Raises InvalidInput: a column to join is not in the files of the labels."""
+    for theirs in (labels.columns or {}).values():
+        for name in [theirs] if isinstance(theirs, str) else theirs:
+            if name not in labels.schema.names:
+                detail = f"expected a column {name!r}, there are only {listed(labels.schema.names)}"
+                raise InvalidInput.at(f"{LABELS}/columns", "missing_column", detail)
 
 
 def _check_unchanged(source: DataSource, reference: DataReference, data: Dataset) -> None:
