@@ -348,9 +348,10 @@ def _canonical(record: EvaluationRecord) -> EvaluationRecord:
     if samples is None:
         return record
     alone = samples.groups is not None and np.unique(samples.groups).size == samples.groups.size
-    weights = samples.weights if record.is_weighted else None
-    alike = weights is not None and weights.size > 0 and weights[0] > 0 and (weights == weights[0]).all()
-    return without_design(record, weight=float(weights[0]) if alike else None, alone=alone)
+    weights, weight = samples.weights if record.is_weighted else None, None
+    if weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all():
+        weight = float(weights[0])
+    return without_design(record, weight=weight, alone=alone)
 
 
 def without_design(record: EvaluationRecord, *, weight: float | None, alone: bool) -> EvaluationRecord:
