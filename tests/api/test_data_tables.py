@@ -184,12 +184,14 @@ def test_a_column_of_several_values_that_does_not_fit_is_refused(client: httpx.C
         assert detail in problem["errors"][0]["detail"]
 
 
-def test_names_of_folders_are_columns(client: httpx.Client, folder: Path) -> None:
-    root = folder / "hive"
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_names_of_folders_are_columns(client: httpx.Client, folder: Path, form: str) -> None:
+    root = folder / f"hive-{form}"
     for part in range(4):
         place = root / f"day=2026-01-0{part + 1}" / f"part={part}" / "town=a%2Fb"
         place.mkdir(parents=True)
-        pq.write_table(TABLE.drop_columns(["day"]).slice(100 * part, 100), place / "rows.parquet")
+        rows = TABLE.drop_columns(["day"]).slice(100 * part, 100)
+        (pq.write_table if form == "parquet" else pyarrow.feather.write_feather)(rows, str(place / f"rows.{form}"))
     found = later(client, named(root, filter="day >= '2026-01-02' and part < 3 and town = 'a/b'"))
     assert found["input"]["data"]["rows"] == 200
     grouped = later(client, named(root, {**PREDICTIONS, "group_id": "day"}))
@@ -197,7 +199,7 @@ def test_names_of_folders_are_columns(client: httpx.Client, folder: Path) -> Non
     assert refused(client, named(root, filter="part = 'x'")) == ("/input/data/filter", "wrong_type")
     # Without names of columns they are for the filter only.
     plain = TABLE.select(["label", "guess"]).rename_columns(["y_true", "y_pred"])
-    (folder / "days" / "day=1").mkdir(parents=True)
+    (folder / "days" / "day=1").mkdir(parents=True, exist_ok=True)
     pq.write_table(plain, folder / "days" / "day=1" / "rows.parquet")
     assert later(client, named(folder / "days", None, filter="day = 1"))["input"]["n_samples"] == ROWS
 
