@@ -56,7 +56,7 @@ def refuse_kind(record: EvaluationRecord, what: str) -> None:
         NotForKind: the evaluation is of another kind.
     """
     if record.task is not None:
-        raise NotForKind(f"there is no such thing as {what} of {record.kind}")
+        raise NotForKind(f"there is no such thing as {what} of {record.task}")
 
 
 def unkept_record(source: MatrixInput) -> EvaluationRecord:
