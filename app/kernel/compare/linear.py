@@ -86,6 +86,8 @@ def _combined(value: float, influence: Array, parts: Sequence[Linearisation]) ->
         _hull([part.bounds for part in parts]),
         freedom=float(np.min([part.freedom for part in parts])),
         worth=parts[0].worth,
+        weights=parts[0].weights,
+        classes=tuple(classes for part in parts for classes in part.classes),
     )
 
 
@@ -216,7 +218,7 @@ def join_runs(
         if paired:
             about = [np.max(about, axis=0)] * len(parts)
         parts = [by_groups(*each) for each in zip(parts, groupings, about, strict=True)]
-    numeric = any(part.method is LinearMethod.JACKKNIFE for part in parts)
+    numeric = bool(groupings) or any(part.method is LinearMethod.JACKKNIFE for part in parts)
     influences = tuple(part.influence for part in parts) if numeric else ()
     if paired:
         together = np.stack([part.influence for part in parts])

@@ -249,6 +249,10 @@ class InfluenceForm:
     of_rows: OfRows | None = None
     area: Area | None = None
 
+    def is_of_classes(self, found: Influence) -> bool:
+        """True if each class counts by its own samples, however many they are."""
+        return found.strata is Strata.BY_CLASS or (self.area is not None and self.area.of is not AreaOf.ENTRIES)
+
     @property
     def is_share(self) -> bool:
         """True if it is a share of the samples, with the limits of a proportion."""

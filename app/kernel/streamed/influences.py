@@ -155,10 +155,9 @@ class Read(NamedTuple):
         if sums.n_groups:
             concerned = (part.influence.reshape(len(moments.sides), -1) != 0.0).any(axis=1)
             influence = sums.in_groups(self.places, part.influence[None])[0]
-            sizes = sums.sizes.reshape(sums.n_groups, -1)
             # Of groups that are all alike the sums are 0 but for rounding, as `by_groups` has it.
-            lost = ROUNDING_OF_SUMS * np.sqrt(sizes.sum(axis=1) * spread)
-            influence, about = np.where(np.abs(influence) <= lost, 0.0, influence), sizes @ concerned
+            lost = ROUNDING_OF_SUMS * np.sqrt(sums.counts.sum() * spread)
+            influence, about = np.where(np.abs(influence) <= lost, 0.0, influence), sums.held(part.classes, concerned)
             influence, about = (np.where(spread == 0.0, 0.0, one) for one in (influence, about))
         return replace(part, influence=influence, about=about, n_samples=n_samples)
 
@@ -200,4 +199,8 @@ class RunInfluences(Influences):
             coefficients[:] = np.nan
         card, worth = leaf.metric.card, self.scores.worth
         found = made.value, coefficients.ravel(), card.inference.scale, known.strata, known.method, card.range
-        return Linearisation(*found, made.freedom, known.sizes, worth)
+        classes: tuple[Array, ...] = ()
+        if leaf.form.is_of_classes(known) and len(moments.sides) > 1:
+            codes = np.arange(len(moments.sides))
+            classes = (codes if leaf.of is None else codes == leaf.of,)
+        return Linearisation(*found, made.freedom, known.sizes, worth, classes=classes)

@@ -245,11 +245,11 @@ class LabelGroups:
 
     Attributes:
         sizes: Samples (G) of each group.
-        used: Those (G) of a weight above 0.
+        weights: (G) what they weigh.
     """
 
-    def __init__(self, moments: LabelMoments, n_values: int, sizes: Array, used: Array) -> None:
-        self.sizes, self.used, self._n_labels = sizes, used, moments.n_labels
+    def __init__(self, moments: LabelMoments, n_values: int, sizes: Array, weights: Array) -> None:
+        self.sizes, self.weights, self._n_labels = sizes, weights, moments.n_labels
         self.rates = DesignedSums(moments.n_labels, moments.whole.used / moments.whole.weight)
         self.products = Products(moments.used.size + n_values)
 
@@ -377,7 +377,7 @@ class StreamedLabelInfluences(LabelInfluences):
         spread, about = squares, None
         if self.groups is not None:
             spread = self.groups.products.about_mean(slope, self.moments.used.size - 1 + place) if squares else 0.0
-            about = self.groups.used if squares else 0.0 * self.groups.used
+            about = self.groups.weights[None] * float(squares > 0)
         influence = np.sqrt([spread * known / (known - 1.0)]) / total if known > 1 else np.array([np.nan])
         found = self._of_mean(metric, means.mean(metric.key), influence, known, self._worth)
         return replace(found, about=about, design_effect=means.moments.design_effect(squares, plain))
@@ -389,7 +389,7 @@ class StreamedLabelInfluences(LabelInfluences):
     def of_tables(self, expression: Expression) -> Linearisation | None:
         """An expression of the tables of the labels, with the samples of each group where there are some."""
         found = super().of_tables(expression)
-        return found if found is None or self.groups is None else replace(found, about=self.groups.used)
+        return found if found is None or self.groups is None else replace(found, about=self.groups.weights[None])
 
     def _design(self, by_cell: Array) -> float | None:
         squares, plain = (one.squares(by_cell) for one in (self.moments.centred, self.moments.plain))

@@ -31,12 +31,13 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
         return None
     sloped, n_groups = metric is calibration.calibration_slope, scores.n_groups
     moved = scores.fit(code, CLIP, sloped=sloped).moved
-    influence, about = np.full(max(n_groups, 1), np.nan), np.ones(n_groups) if scores.grouped else None
+    influence, about = np.full(max(n_groups, 1), np.nan), np.ones((1, n_groups)) if scores.grouped else None
     if moved is not None and scores.grouped:
         table = moved.sums("g", x="x", size="abs(x)", n="1")
         # As `by_groups` has it.
         sums = np.where(np.abs(table["x"]) <= ROUNDING_OF_SUMS * table["size"], 0.0, table["x"])
-        influence, about = (sums_by_code(table["g"].astype(np.intp), one, n_groups) for one in (sums, table["n"]))
+        influence, held = (sums_by_code(table["g"].astype(np.intp), one, n_groups) for one in (sums, table["n"]))
+        about = held[None]
     elif moved is not None:
         influence = np.sqrt(moved.sums(x="x * x")["x"])
     freedom = max(scores.n_samples - 1.0 - sloped, 1.0)
@@ -180,5 +181,5 @@ def _known(scores: StreamedScores, metric: Metric[Scores], value: float, error: 
         card.range,
         worth=scores.worth,
         n_samples=scores.n_samples,
-        about=np.zeros(1) if scores.grouped else None,
+        about=np.zeros((1, 1)) if scores.grouped else None,
     )

@@ -10,6 +10,7 @@ from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.influence import ClassSums
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Side
+from app.kernel.uncertainty.groups import Grouping
 
 
 class ClassMoments(NamedTuple):
@@ -90,8 +91,8 @@ class Moments:
         self.n_groups = n_groups
         self._from_zero = np.array(classless or [False] * n_values)
         if n_groups:
-            # Numbers and weights of samples of each class in each group, and sums of values.
-            self.sizes, self._weights = np.zeros((2, n_groups * n_classes))
+            # Weights of samples of each class in each group, and sums of values.
+            self._weights = np.zeros(n_groups * n_classes)
             self._of_groups = [np.zeros(n_groups * (1 if one else n_classes)) for one in self._from_zero]
 
     def add(self, code: int, values: Array, weights: Array, groups: Codes | None = None) -> None:
@@ -110,7 +111,6 @@ class Moments:
         self._sums[code] += weighed.sum(axis=1)
         if groups is not None:
             at = groups * self.counts.size + code
-            np.add.at(self.sizes, at, 1.0)
             np.add.at(self._weights, at, weights)
             for sums, row, alone in zip(self._of_groups, weighed, self._from_zero, strict=True):
                 np.add.at(sums, groups if alone else at, row)
@@ -159,6 +159,13 @@ class Moments:
         leaning[np.isnan(crossed).any(axis=2)] = np.nan
         each = zip(self._masses.tolist(), self._squares.tolist(), self.counts.astype(np.int64).tolist(), strict=True)
         return ClassMoments([Side(*one) for one in each], means, away, crossed, leaning, overall)
+
+    def held(self, classes: tuple[Array, ...], concerned: Mask) -> Array:
+        """Weight (S, G) of the samples of some classes (K) in each group, by strata of these classes."""
+        size = self.counts.size
+        grouping = Grouping(np.repeat(np.arange(self.n_groups), size), self.n_groups)
+        kinds = tuple(np.tile(one, self.n_groups) for one in classes)
+        return grouping.held(kinds, self._weights * np.tile(concerned, self.n_groups))
 
     def in_groups(self, places: Sequence[int], coefficients: Array) -> Array:
         """Influences (R, G) of groups, from coefficients (R, K (V + 1)) as those of `ClassMoments.covariance`."""

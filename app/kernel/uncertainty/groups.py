@@ -3,14 +3,14 @@ samples are not.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kernel.numerics.arrays import Array, kish_effective_n, sums_by_code
+from app.kernel.numerics.arrays import Array, kish_effective_n, silently, sums_by_code
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_quantile
 from app.kernel.uncertainty.simulation import item_weights
 
@@ -61,6 +61,14 @@ class Grouping:
     def sizes(self) -> Array:
         """Samples (G) of each group."""
         return np.bincount(self.codes, self.times, self.n_groups).astype(np.float64)
+
+    def held(self, classes: Sequence[Array], weights: Array) -> Array:
+        """Weight (S, G) of each group in each of the strata that classes (n) of several kinds divide samples into."""
+        if not classes:
+            return sums_by_code(self.codes, weights, self.n_groups)[None]
+        kinds, strata = np.unique(np.stack(classes), axis=1, return_inverse=True)
+        places = strata.ravel() * self.n_groups + self.codes
+        return sums_by_code(places, weights, kinds.shape[1] * self.n_groups).reshape(-1, self.n_groups)
 
     def weights(self, *, draws: int, random: np.random.Generator, batch: int) -> Iterator[Array]:
         """Batches (d, n) of how often each sample is drawn with its group; ``draws`` in total."""
@@ -169,6 +177,34 @@ class GroupedCounts(Grouping):
         table = n_groups * np.unique(self.cell).size
         work = _WORK_IN_TABLE * table if table <= _DENSE else self.cell.size
         return min(draws, int(_MOST_WORK / (n_groups + work)))
+
+
+def widened(influences: Array, about: Array) -> Array:
+    """Influences (G) of groups of which the sum of squares is a variance between groups; NaN where all, or all of a
+    class, is in one group.
+
+    Without one of m groups of one weight the mean of a class moves by m/(m-1) times its influence: so metrics of
+    classes have the variance of the jackknife, which is larger where a class is in few groups (MacKinnon, Nielsen &
+    Webb 2023). A group that has several classes has the mean of theirs, as it has shares of them. All other variances
+    are G/(G-1) times those of the influences (Liang & Zeger 1986).
+
+    Args:
+        influences: (G).
+        about: Weight (S, G) of the samples that count, by class where the value is of classes.
+    """
+    shares = about[about.any(axis=1)]
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    if (np.count_nonzero(shares, axis=1) < 2).any():
+        return np.full(influences.shape, np.nan)
+    of_groups = shares.sum(axis=0)
+    count = np.count_nonzero(of_groups)
+    each = np.asarray(count / (count - 1.0))
+    if len(about) > 1:
+        with silently():
+            each = (1.0 / (1.0 - (shares * shares).sum(axis=1))) @ shares / of_groups
+    # A group without a share has no influence.
+    found: Array = np.where(influences != 0.0, influences * each, 0.0) * (1.0 - 1.0 / count) ** 0.5
+    return found
 
 
 def group_variance(influences: Array) -> Array:

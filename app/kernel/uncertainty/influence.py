@@ -16,12 +16,13 @@ from app.kernel.numerics.weighted_units import Terms
 from app.kernel.samples.areas import hanley_mcneil_error
 from app.kernel.samples.contingency import Contingency
 from app.kernel.samples.influence import Influence, LinearMethod, Strata, WeightedSamples
-from app.kernel.samples.label_units import CELLS, LabelPairs
+from app.kernel.samples.label_units import CELLS, LabelPairs, LabelScores
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW, moved_both_ways
 from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums, Sampled, surer
-from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.groups import Grouping, widened
+from app.kernel.uncertainty.jackknife import variance_freedom
 from app.kernel.uncertainty.intervals import (
     ProportionInterval,
     correlated,
@@ -50,7 +51,11 @@ class Linearisation:
         worth: Of weighted samples, how many they are and how many of one weight are worth as much.
         n_samples: How many samples there are, where their influence was added up.
         n_groups: How many groups of one size are worth as many as there are, where the influence is that of groups.
-        about: (G) samples of each group that have any influence, where the influence is that of groups (G).
+        about: (S, G) weight of the samples of each group that have any influence, by class where a metric is of classes,
+            where the influence is that of groups (G).
+        weights: (n) of the samples; None is 1 each.
+        classes: Class (n) of each sample, or whether it is in one, where a metric is of classes; several of these where
+            it is made of several metrics.
         bias: How far noise moves the value upwards, taken off before limits are made; infinite where it is not known,
             and then there are none.
         second_order: Variance of the second order, which influences leave out.
@@ -70,6 +75,8 @@ class Linearisation:
     n_samples: int | None = None
     n_groups: float | None = None
     about: Array | None = None
+    weights: Array | None = None
+    classes: tuple[Array, ...] = ()
     design_effect: float | None = None
     bias: float = 0.0
     second_order: float = 0.0
@@ -173,7 +180,9 @@ class Influences(WeightedSamples):
                 found = form.make(self, class_index, chosen)
         worth = None if self.scores.weights is None else (self.scores.whole.used, self.scores.whole.effective)
         known = {"strata": found.strata, "method": found.method, "freedom": found.freedom, "sizes": found.sizes}
-        return Linearisation.of(metric, value, found.of_samples, worth=worth, **known)
+        if form.is_of_classes(found) and not isinstance(self.scores, LabelScores):
+            known["classes"] = (self.scores.y if class_index is None else self.scores.members(class_index),)
+        return Linearisation.of(metric, value, found.of_samples, worth=worth, weights=self.scores.weights, **known)
 
 
 # Relative to the terms that are added up.
@@ -259,14 +268,15 @@ def hanley_mcneil_limits(area: float, positives: float, negatives: float, level:
 def by_groups(linear: Linearisation, grouping: Grouping, about: Array | None = None) -> Linearisation:
     """Return the linearised metric with the influence of each group (G) in place of each sample.
 
-    Influences are summed within the groups, with G/(G-1) for the groups that have any (Liang & Zeger 1986, Obuchowski
-    1997 for areas). Degrees of freedom are those of as many groups of equal size as are worth as much. NaN where all is
-    in one group.
+    Influences are summed within the groups (Liang & Zeger 1986, Obuchowski 1997 for areas) and widened to what the
+    value moves by without the group, as `widened` says: the variance is that of the jackknife. Degrees of freedom are
+    those of as many groups of one weight as are worth as much, of metrics of classes of as many as carry the variance.
+    NaN where all, or all of a class, is in one group.
 
     Args:
         linear: The metric.
         grouping: Groups of the samples.
-        about: Samples (G) of each group that count; None is those that have any influence.
+        about: Weight (S, G) of the samples of each group that count; None is those that have any influence.
     """
     sums = linear.influence
     if linear.about is None:
@@ -276,25 +286,31 @@ def by_groups(linear: Linearisation, grouping: Grouping, about: Array | None = N
         sums = np.where(np.abs(sums) <= ROUNDING_OF_SUMS * sizes, 0.0, sums)
     if about is None:
         about = samples_about(linear, grouping)
-    concerned = np.count_nonzero(about)
-    known = min(linear.freedom, kish_effective_n(about) - 1.0 if concerned else 1.0)
-    factor = np.nan if concerned == 1 else (concerned / (concerned - 1.0)) ** 0.5 if concerned else 1.0
+    worth = kish_effective_n(about.sum(axis=0))
+    sums = widened(sums, about) if worth else sums
+    carrying = variance_freedom(sums) if len(about) > 1 else np.inf
     return replace(
         linear,
-        influence=factor * sums,
-        freedom=known if concerned else linear.freedom,
+        influence=sums,
+        freedom=min(linear.freedom, worth - 1.0, carrying) if worth else linear.freedom,
         sizes=None,
         n_samples=linear.influence.size if linear.n_samples is None else linear.n_samples,
-        n_groups=known + 1.0,
+        n_groups=worth or 2.0,
         second_order=0.0,
     )
 
 
 def samples_about(linear: Linearisation, grouping: Grouping) -> Array:
-    """Return how many samples of each group (G) have any influence on a metric."""
+    """Return what the samples of each group weigh that have any influence on a metric, by class where it is of classes
+    (S, G).
+    """
     if linear.about is not None:
         return linear.about
-    return sums_by_code(grouping.codes, linear.influence != 0, grouping.n_groups)
+    used, each = linear.influence != 0, 1.0 if linear.weights is None else linear.weights
+    if not linear.classes:
+        return grouping.held((), used * each)
+    concerned = grouping.held(linear.classes, used).any(axis=1)
+    return grouping.held(linear.classes, np.ones(used.size) * each) * concerned[:, None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -362,7 +378,9 @@ class UnitInfluences:
             worth = self.worth_of(self.weights[self.weights > 0])
         known = {"worth": worth, "bias": bias, "second_order": second_order}
         method = by_influence(card.inference.scale)
-        return Linearisation.of(metric, value, influence, method=method, freedom=max(n - 1.0, 1.0), **known)
+        return Linearisation.of(
+            metric, value, influence, method=method, freedom=max(n - 1.0, 1.0), weights=self.weights, **known
+        )
 
     def _of_mean(
         self, metric: Metric[Any], value: float, influence: Array, known: int, worth: tuple[int, float] | None = None
@@ -371,7 +389,8 @@ class UnitInfluences:
         method = LinearMethod.WILSON if metric.card.inference.is_share else LinearMethod.T
         freedom = max((known if worth is None else worth[1]) - 1.0, 1.0)
         size = self.n_units if self.added_up else None
-        return Linearisation.of(metric, value, influence, method=method, freedom=freedom, worth=worth, n_samples=size)
+        known_of = {"method": method, "freedom": freedom, "worth": worth, "n_samples": size, "weights": self.weights}
+        return Linearisation.of(metric, value, influence, **known_of)
 
     def design_effect(self, linear: Linearisation) -> float:
         """Return the variance relative to that of equally many units of one weight; NaN where that is 0."""
@@ -464,7 +483,8 @@ class LabelInfluences(UnitInfluences):
         scale = Scale.LINEAR if card is None else card.inference.scale
         form = scale, Strata.WHOLE, by_influence(scale), bounds(expression)
         size = self.n_units if self.added_up else None
-        return Linearisation(float(value), influence, *form, worth=self._worth, n_samples=size, design_effect=design)
+        known = {"worth": self._worth, "weights": self.weights, "n_samples": size, "design_effect": design}
+        return Linearisation(float(value), influence, *form, **known)
 
     @property
     def _worth(self) -> tuple[int, float] | None:

@@ -193,6 +193,52 @@ def test_groups_of_one_have_the_limits_of_samples(key: str) -> None:
     np.testing.assert_allclose((found.low, found.high), (plain.low, plain.high), atol=0.01 * width)
 
 
+OF_CLASSES = ("roc_auc", "average_precision", "roc_auc_ovr_macro", "balanced_log_loss")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("key", ["roc_auc", "roc_auc_ovr_macro", "balanced_log_loss"])
+def test_variances_of_classes_are_those_of_the_jackknife(key: str, weighted: bool) -> None:
+    # Two classes in three groups each, of five samples that weigh the same: samples have n/(n-1) too, n = 15.
+    codes, y = np.repeat(np.arange(6), 5), np.repeat([0, 1], 15)
+    p = np.random.default_rng(3).dirichlet([1.0, 1.0], 30)
+    weights = np.full(30, 2.5) if weighted else None
+    metric, of = catalogue().of_probabilities.by_name[key], 1 if key == "roc_auc" else None
+    linear = Influences(Scores(y, p, weights)).of(metric, of)
+    assert linear is not None
+    without = [np.atleast_1d(metric.compute(Scores(y[codes != one], p[codes != one])))[-1] for one in range(6)]
+    expected = 5 / 6 * float(((np.array(without) - linear.value) ** 2).sum())
+    summed = by_groups(linear, Grouping(codes, 6))
+    assert summed.variance == pytest.approx(expected * 15 / 14, rel=1e-9)
+    assert summed.freedom <= 5
+
+
+@pytest.mark.parametrize("key", OF_CLASSES)
+def test_a_class_of_one_group_leaves_no_limits(key: str) -> None:
+    codes, y = np.repeat(np.arange(6), 5), np.repeat([0, 1], [25, 5])
+    scores = Scores(y, np.random.default_rng(3).dirichlet([1.0, 1.0], 30))
+    linear = Influences(scores).of(
+        catalogue().of_probabilities.by_name[key], 1 if key in ("roc_auc", "average_precision") else None
+    )
+    assert linear is not None
+    assert np.isnan(by_groups(linear, Grouping(codes, 6)).variance)
+    loss = Influences(scores).of(catalogue().of_probabilities.by_name["log_loss"])
+    assert loss is not None
+    assert by_groups(loss, Grouping(codes, 6)).variance > 0
+
+
+def test_few_groups_that_carry_the_variance_are_few_degrees_of_freedom() -> None:
+    # One class is in 3 of 40 groups.
+    codes = np.repeat(np.arange(40), 5)
+    y, random = (codes < 3).astype(int), np.random.default_rng(5)
+    score = 1.0 / (1.0 + np.exp(-random.normal(size=200) - np.where(y == 1, random.normal(size=40)[codes], 0.0)))
+    linear = Influences(Scores(y, np.stack([1.0 - score, score], axis=1))).of(
+        catalogue().of_probabilities.by_name["roc_auc"], 1
+    )
+    assert linear is not None
+    assert by_groups(linear, Grouping(codes, 40)).freedom < 8
+
+
 def test_the_variance_of_groups_is_none_with_one() -> None:
     assert np.isnan(group_variance(np.ones((1, 2)))).all()
     y, p = softmax_problem(50, 2, 9)

@@ -90,8 +90,8 @@ def _batches(parts: Iterable[Samples], sums: LabelSums) -> Iterator[pa.RecordBat
 
 def _groups(rows: Rows, sums: LabelSums, n_groups: int, left: int) -> LabelGroups:
     """Sums within groups, of so many groups at once as fit into the bytes that are left."""
-    sizes = rows.sums(_CODE, sizes="1", used=f"({_WEIGHT} > 0)::INT")
-    found = LabelGroups(sums.moments, len(sums.means.metrics), sizes["sizes"], sizes["used"])
+    sizes = rows.sums(_CODE, sizes="1", weights=_WEIGHT)
+    found = LabelGroups(sums.moments, len(sums.means.metrics), sizes["sizes"], sizes["weights"])
     places = range(sums.moments.n_labels)
     asked = {f"a{cell}_{place}": f"{_WEIGHT} * (c{place} = {cell})::INT" for cell in (1, 2, 3) for place in places}
     asked = {"weights": _WEIGHT, **asked, **{name: f"{_WEIGHT} * {name}" for name in _values(sums)}}
