@@ -43,6 +43,10 @@ OVERALL = ("balanced_accuracy", "h_mean", "macro_f1", "mcc")
 # What has no interval unless it is asked for is resampled.
 ALL = {"intervals": "all"}
 RULE = {"better_than": "baseline", "bound": "lower", "level": 0.95}
+# Groups of one class, and the share of them that is of the rarer one.
+OWNED = ((6, 0.5), (10, 0.3), (20, 0.3), (50, 0.1), (50, 0.3))
+# Chances that a group has anything of a label.
+HAD = np.array([0.8, 0.5, 0.35, 0.25, 0.2])
 # Rows of a sample, and samples of a table, that stand for the whole population.
 POPULATION, INFINITE = 200_000, 1e9
 
@@ -273,9 +277,21 @@ def equal_mixes(n_groups: int, runs: int, random: np.random.Generator) -> Sequen
     return made
 
 
-def drawn_mixes(n_groups: int, random: np.random.Generator) -> Input:
+def first_of(draw: Callable[[np.random.Generator], Sequence[Input]], random: np.random.Generator) -> Input:
     """Return one run on such samples."""
-    return equal_mixes(n_groups, 1, random)[0]
+    return draw(random)[0]
+
+
+def equal_owned(n_groups: int, share: float, runs: int, random: np.random.Generator) -> Sequence[Input]:
+    """12 samples of a group on average, geometric, all of one class that goes together; two groups at least of each."""
+    groups = np.repeat(np.arange(n_groups), random.geometric(1 / 12, n_groups))
+    count = min(max(random.binomial(n_groups, share), 2), n_groups - 2)
+    member = random.permutation(np.arange(n_groups) < count)[groups]
+    names = ["other", "member"]
+    made: Input = {"kind": "scores", "labels": names, "y_true": np.take(names, member.astype(int)).tolist()}
+    made |= {"group_ids": groups, "sample_ids": np.arange(groups.size)}
+    apart = [1.5 * member + 0.7 * random.normal(size=n_groups)[groups] for _ in range(runs)]
+    return [{**made, "scores": one + random.normal(size=groups.size)} for one in apart]
 
 
 def drawn_weights(cells: Floats, random: np.random.Generator, *, informative: bool) -> Input:
@@ -296,9 +312,16 @@ def of_designs() -> Iterator[Design]:
         for n_groups in (5, 10, 20, 60):
             draw = partial(drawn_groups, sizes, n_groups)
             yield Design(f"groups, sizes {sizes}", f"{n_groups} groups", truths, draw)
-    recalls = dict.fromkeys(("balanced_accuracy", "g_mean", "h_mean"), 0.8)
+    keys = ("balanced_accuracy", "g_mean", "h_mean", "macro_f1", "mcc")
+    truths = values(equal_mixes(POPULATION // 12, 1, np.random.default_rng(1))[0], keys)
     for n_groups in (6, 10, 20, 60):
-        yield Design("groups of classes of their own", f"{n_groups} groups", recalls, partial(drawn_mixes, n_groups))
+        draw = partial(first_of, partial(equal_mixes, n_groups, 1))
+        yield Design("groups of classes of their own", f"{n_groups} groups", truths, draw)
+    areas = ("roc_auc@member", "average_precision@member")
+    for n_groups, share in OWNED:
+        truths = values(equal_owned(POPULATION // 12, share, 1, np.random.default_rng(1))[0], areas)
+        draw = partial(first_of, partial(equal_owned, n_groups, share, 1))
+        yield Design("scores in groups of one class", f"{n_groups} groups, {share:.0%} members", truths, draw)
     for classes in (2, 3, 10):
         for share in (0.02, 0.1, 0.5):
             actual = np.full(classes, (1.0 - share) / (classes - 1))
@@ -353,11 +376,12 @@ def drawn_labels(n_labels: int, size: int, random: np.random.Generator) -> Input
     return {"kind": "multilabel", "y_true": there.astype(int), "y_pred": found.astype(int)}
 
 
-def drawn_labels_in_groups(n_groups: int, random: np.random.Generator) -> Input:
+def drawn_labels_in_groups(n_groups: int, random: np.random.Generator, had: Floats | float = 1.0) -> Input:
     """1 to 23 samples of a group, which has a chance of its own to have each of five labels and to find them."""
     groups = np.repeat(np.arange(n_groups), random.integers(1, 24, n_groups))
     shares, found = random.beta(2.0, 4.0, (n_groups, 5)), random.beta(6.0, 2.0, (n_groups, 5))
-    there = random.random((groups.size, 5)) < shares[groups]
+    there = random.random((groups.size, 5)) < (shares * (random.random((n_groups, 5)) < had))[groups]
+    there[:5] |= np.eye(5, dtype=bool)
     said = random.random(there.shape) < np.where(there, found[groups], 0.15)
     return {"kind": "multilabel", "y_true": there.astype(int), "y_pred": said.astype(int), "group_ids": groups}
 
@@ -388,6 +412,10 @@ def of_units() -> Iterator[Design]:
     truths = values(drawn_labels_in_groups(POPULATION // 12, np.random.default_rng(1)), of_labels)
     for n_groups in (20, 50, 100):
         yield Design("labels in groups", f"{n_groups} groups", truths, partial(drawn_labels_in_groups, n_groups))
+    truths = values(drawn_labels_in_groups(POPULATION // 12, np.random.default_rng(1), HAD), of_labels[:4])
+    for n_groups in (6, 10, 20, 50):
+        draw = partial(drawn_labels_in_groups, n_groups, had=HAD)
+        yield Design("labels that few groups have", f"{n_groups} groups", truths, draw)
     asked = ("ndcg_at_k(k=10)", "bpref", "expected_reciprocal_rank(k=20)", "rank_biased_precision(persistence=0.8)")
     queries = values(drawn_queries(POPULATION // 10, np.random.default_rng(1)), asked)
     for size in (15, 50, 200):
@@ -512,6 +540,9 @@ def equal_groups() -> Iterator[EqualRuns]:
         draw = partial(equal_mixes, groups, 2)
         asked = ("balanced_accuracy", "h_mean", "macro_f1")
         yield EqualRuns("predictions in groups of classes of their own", f"{groups} groups", asked, draw)
+    for groups, share in OWNED:
+        draw, size = partial(equal_owned, groups, share, 2), f"{groups} groups, {share:.0%} members"
+        yield EqualRuns("scores in groups of one class", size, ("roc_auc@member", "average_precision@member"), draw)
 
 
 def equal_runs() -> Iterator[EqualRuns]:

@@ -101,7 +101,7 @@ def test_what_is_read_later_is_what_was_answered(client: httpx.Client, kind: str
 def test_groups_of_one_are_independent_samples(client: httpx.Client, kind: str) -> None:
     alone = {**INPUTS[kind], "group_ids": list(range(len(TRUTH)))}
     plain = {name: value for name, value in alone.items() if name != "group_ids"}
-    for intervals, tolerance in (("headline", 0.03), ("all", 0.25)):
+    for intervals, tolerance in (("headline", 0.05), ("all", 0.25)):
         found = compute(client, alone, intervals=intervals)
         # Class counts are random with groups.
         expected = compute(client, plain, intervals=intervals, prevalence_design="sampled")

@@ -7,8 +7,8 @@ from app.kernel.matrix.table import Table
 from app.kernel.metrics.families.rate_means import h_mean
 from app.kernel.metrics.families.rates import recall
 from app.kernel.numerics.arrays import Array
+from app.kernel.uncertainty import groups
 from app.kernel.uncertainty.groups import GroupedCounts
-from app.services.runs import linear_draws
 from app.services.runs.linear_draws import _added_by_groups
 
 
@@ -60,5 +60,5 @@ def test_what_needs_a_group_has_no_variance() -> None:
 def test_of_many_groups_derivatives_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     held = in_groups(400, 200)
     left_out = added(held)
-    monkeypatch.setattr(linear_draws, "_MOST_LEFT_OUT", 0)
+    monkeypatch.setattr(groups, "MOST_LEFT_OUT", 0)
     np.testing.assert_allclose((added(held) ** 2).sum(axis=1), (left_out**2).sum(axis=1), rtol=0.02)

@@ -12,6 +12,8 @@ from app.kernel.metrics.card import INPUTS_OF, Scale, Task
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import WeightedSamples
 from app.kernel.samples.scores import Scores
+from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.influence import by_groups
 from app.kernel.uncertainty.intervals import limits_around, two_sided_z
 from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.estimate import NoLimits
@@ -186,3 +188,23 @@ def test_a_label_in_one_group_has_no_limits() -> None:
     found, other = (estimate([estimand(text)], run)[0][0] for text in ("recall@cat", "recall@dog"))
     assert (np.isnan(found.low), found.reason) == (True, NoLimits.ONE_GROUP)
     assert other.reason is None
+    for text, reason in (("balanced_accuracy", NoLimits.ONE_GROUP), ("micro_f1", None), ("macro_f1", None)):
+        assert estimate([estimand(text)], run)[0][0].reason == reason, text
+
+
+def test_means_of_labels_in_groups_have_the_variance_of_the_jackknife() -> None:
+    truth, codes = TRUTH.copy(), np.arange(SIZE) % 6
+    truth[codes > 1, 0] = False
+    whole, *left = (
+        RunData(Multilabel(y_true=truth[kept].astype(np.int64), probabilities=OUTPUTS[kept]).read("/input"))
+        for kept in (codes != at for at in range(-1, 6))
+    )
+    in_groups = Multilabel(y_true=truth.astype(np.int64), probabilities=OUTPUTS, labels=[*LABELS], group_ids=codes)
+    run = RunData(in_groups.read("/input"))
+    influences, asked = run.label_influences, estimand("h_mean")
+    assert influences is not None
+    linear = influences.of_tables(asked.expression)
+    assert linear is not None
+    found = by_groups(influences.between_groups(asked.expression, linear), Grouping(codes, 6))
+    value, *others = (float(one.values(asked)[0]) for one in (whole, *left))
+    assert found.variance == pytest.approx(5 / 6 * sum((one - value) ** 2 for one in others), rel=1e-9)

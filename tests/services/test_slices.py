@@ -369,8 +369,9 @@ def test_groups_count_as_one_each() -> None:
 
 
 def test_groups_of_one_sample_are_samples_but_for_what_few_of_them_cost() -> None:
-    random, size = np.random.default_rng(3), 40
-    truth, wrong, lab = np.arange(size) % 2, random.random(size) < 0.3, np.repeat(["x", "y"], [15, 25])
+    random, side = np.random.default_rng(3), 20
+    size = 2 * side
+    truth, wrong, lab = np.arange(size) % 2, random.random(size) < 0.3, np.repeat(["x", "y"], side)
     predicted = np.where(wrong, 1 - truth, truth)
     plain, grouped = (
         of(judged(one, by=("lab",), metrics=("mcc",), minimum_samples=5), "mcc", lab="x").difference
@@ -382,7 +383,7 @@ def test_groups_of_one_sample_are_samples_but_for_what_few_of_them_cost() -> Non
     assert grouped.value == pytest.approx(plain.value, rel=1e-12)
     for end in ("low", "high"):
         wider = getattr(grouped, end) - grouped.value
-        assert wider == pytest.approx((size / (size - 1)) ** 0.5 * (getattr(plain, end) - plain.value), rel=1e-9)
+        assert wider == pytest.approx((side / (side - 1)) ** 0.5 * (getattr(plain, end) - plain.value), rel=1e-9)
 
 
 def test_mean_losses_differ_by_welch() -> None:

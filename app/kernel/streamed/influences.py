@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.numerics.arrays import Array, silently
@@ -199,7 +200,7 @@ class RunInfluences(Influences):
             coefficients[:] = np.nan
         card, worth = leaf.metric.card, self.scores.worth
         found = made.value, coefficients.ravel(), card.inference.scale, known.strata, known.method, card.range
-        classes: tuple[Array, ...] = ()
+        classes: tuple[NDArray[Any], ...] = ()
         if leaf.form.is_of_classes(known) and len(moments.sides) > 1:
             codes = np.arange(len(moments.sides))
             classes = (codes if leaf.of is None else codes == leaf.of,)

@@ -26,7 +26,8 @@ from app.kernel.streamed.metrics import StreamedInfluences
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.streamed.together import joined
-from app.kernel.uncertainty.designs import DesignedSums
+from app.kernel.uncertainty.designs import DesignedSums, labels_without_each
+from app.kernel.uncertainty.groups import MOST_LEFT_OUT
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation
 from app.kernel.uncertainty.units import Units
 
@@ -252,11 +253,21 @@ class LabelGroups:
         self.sizes, self.weights, self._n_labels = sizes, weights, moments.n_labels
         self.rates = DesignedSums(moments.n_labels, moments.whole.used / moments.whole.weight)
         self.products = Products(moments.used.size + n_values)
+        self._held = list[tuple[Array, Array]]()
+
+    def left_out(self) -> LabelTable | None:
+        """Tables of the labels without each group; None of too many groups."""
+        if not self._held:
+            return None
+        (false, missed, hits), sizes = (np.concatenate(part, axis=-1) for part in zip(*self._held, strict=True))
+        return labels_without_each(np.stack([hits, false, missed]), sizes)
 
     def add(self, sums: Array) -> None:
         """Add groups (G, c): their weight, what lies in cells predicted, actual and both, and what metrics say."""
         self.products.add(sums, sums)
         cells = sums[:, 1 : 1 + (CELLS - 1) * self._n_labels].T.reshape(CELLS - 1, -1, len(sums))
+        if cells[..., 0].size * self.weights.size <= MOST_LEFT_OUT:
+            self._held.append((cells, sums[:, 0]))
         for label, (false, missed, hits) in enumerate(cells.transpose(1, 0, 2)):
             self.rates.add(label, np.array([hits, missed, false]), sums[:, 0])
 
@@ -345,7 +356,8 @@ class StreamedLabels(Units):
         moments, groups = self.sums.moments, self.groups
         found = (moments.centred, moments.designed) if groups is None else (groups.products, groups.rates)
         given = self.subject(), self.n_units, moments.n_labels, *found
-        return StreamedLabelInfluences(*given, moments=moments, groups=groups)
+        left_out = None if groups is None else groups.left_out()
+        return StreamedLabelInfluences(*given, moments=moments, groups=groups, left_out=left_out)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,10 @@
 """Sums over streamed samples of what each of them says: by class, with products of values, or within groups."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.samples.areas import ROUNDING
@@ -160,7 +161,7 @@ class Moments:
         each = zip(self._masses.tolist(), self._squares.tolist(), self.counts.astype(np.int64).tolist(), strict=True)
         return ClassMoments([Side(*one) for one in each], means, away, crossed, leaning, overall)
 
-    def held(self, classes: tuple[Array, ...], concerned: Mask) -> Array:
+    def held(self, classes: Sequence[NDArray[Any]], concerned: Mask) -> Array:
         """Weight (S, G) of the samples of some classes (K) in each group, by strata of these classes."""
         size = self.counts.size
         grouping = Grouping(np.repeat(np.arange(self.n_groups), size), self.n_groups)

@@ -290,13 +290,14 @@ class Headlines:
         named, given = design.sampled.named, design.given
         known = self._smooth if smooth is headline_metrics().smooth else self._values_and_gradients(smooth)
         found, empty = _smooth_ends(design, smooth, known, self.level), self._empty.tolist()
-        for metric, values, low, high, moved in zip(
-            smooth, found.values, found.low, found.high, found.moved, strict=True
+        for metric, values, low, high, moved, varies in zip(
+            smooth, found.values, found.low, found.high, found.moved, found.known, strict=True
         ):
             lowest = metric.card.range[0]
             # Of values below 0, as correlations have, the logit scale of the range is Fisher's z.
             plain = Method.DELTA_FISHER_Z if lowest is None or lowest < 0.0 else Method.DELTA_LOGIT
-            forms = _intervals(metric, values, (low, high), named(plain), given or Given.SAMPLES, NoLimits.DEGENERATE)
+            why = NoLimits.DEGENERATE if varies.all() or given is not Given.GROUPS else NoLimits.ONE_GROUP
+            forms = _intervals(metric, values, (low, high), named(plain), given or Given.SAMPLES, why)
             made = []
             for form, by_moves, lacks in zip(forms, moved, empty, strict=True):
                 one = form._replace(method=named(Method.MOVER), given=given or Given.ACTUAL) if by_moves else form
@@ -364,12 +365,14 @@ class _Ends:
 
     Attributes:
         moved: Limits are all from moves of classes at an edge.
+        known: Is the variance known?
     """
 
     values: Array
     low: Array
     high: Array
     moved: Mask
+    known: Mask
 
 
 def _smooth_ends(design: Design, smooth: Sequence[Metric[Table]], known: _Smooth, level: float) -> _Ends:
@@ -417,16 +420,17 @@ def _smooth_ends(design: Design, smooth: Sequence[Metric[Table]], known: _Smooth
         np.where(moved, np.maximum(found.values - below, bottom), found.low),
         np.where(moved, np.minimum(found.values + above, top), found.high),
         moved & refused,
+        found.known,
     )
 
 
 def _by_derivatives(design: Design, smooth: Sequence[Metric[Table]], known: _Smooth, level: float) -> _Ends:
     """Limits value -+ half width, symmetric on the logit scale of the range of each metric: no end leaves it."""
     of, shape = (slice(None), *design.of), (len(smooth), -1)
-    half_widths = (design.reach(level) * np.sqrt(design.variances(known.gradients)))[of].reshape(shape)
+    half_widths = (design.reach(level) * np.sqrt(design.variances_of(smooth, known.gradients)))[of].reshape(shape)
     values = known.values[of].reshape(shape)
     low, high = limits_around(values, half_widths, Scale.LOGIT, *_ranges(smooth))
-    return _Ends(values, low, high, np.zeros(values.shape, np.bool_))
+    return _Ends(values, low, high, np.zeros(values.shape, np.bool_), ~np.isnan(half_widths))
 
 
 def _ranges(smooth: Sequence[Metric[Table]]) -> Array:

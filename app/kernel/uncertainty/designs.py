@@ -353,6 +353,16 @@ class DesignedSums:
         return DesignedRate(*(getattr(found, name)[0] for name in found.__slots__))
 
 
+def labels_without_each(cells: Array, sizes: Array) -> LabelTable:
+    """Tables of labels without each group (G), from what weigh (3, L, G) those found, said though absent and missed,
+    and all samples (G).
+    """
+    whole = cells.sum(axis=-1, keepdims=True)
+    left = np.where(whole - cells > ROUNDING * whole, whole - cells, 0.0)
+    hits, false, missed = left.transpose(0, 2, 1)
+    return LabelTable.among(hits, false, missed, (sizes.sum() - sizes)[:, None])
+
+
 class Design(ABC):
     """The sampling design of matrices: independent samples, weights or groups.
 
@@ -403,6 +413,10 @@ class Design(ABC):
     @abstractmethod
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Variances (M, ...) of metrics with these gradients (M, ..., K) in the cell shares."""
+
+    def variances_of(self, metrics: Sequence[Metric[Table]], gradients: AdditiveGradient) -> Array:  # noqa: ARG002
+        """Variances (M, ...) of M metrics, which have these gradients."""
+        return self.variances(gradients)
 
     @abstractmethod
     def reach(self, level: float) -> float:
@@ -512,6 +526,19 @@ class Grouped(Design):
         """Variances of sums over the groups of the influences of their samples, with G/(G-1)."""
         rows = zip(gradients.diagonal, gradients.rows, gradients.columns, strict=True)
         return np.array([float(group_variance(additive_influences(self.runs, AdditiveGradient(*row)))) for row in rows])
+
+    def variances_of(self, metrics: Sequence[Metric[Table]], gradients: AdditiveGradient) -> Array:
+        """Variances of the jackknife, of too many groups by the gradients."""
+
+        def values(table: Table) -> Array:
+            return np.stack([metric(table) for metric in metrics], axis=-1)
+
+        moved = self.runs.without_each(values(self.table), values)
+        if moved is None:
+            return self.variances(gradients)
+        count = np.maximum(np.count_nonzero(moved, axis=1), 2)
+        found: Array = np.square(moved).sum(axis=1) * count / (count - 1.0)
+        return found
 
     def reach(self, level: float) -> float:
         """Student's quantile of as many groups of one size as are worth as much."""

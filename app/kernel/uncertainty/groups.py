@@ -3,13 +3,14 @@ samples are not.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently, sums_by_code
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_quantile
 from app.kernel.uncertainty.simulation import item_weights
@@ -27,7 +28,9 @@ _DRAWN = 1 << 14
 # multiplied with takes less.
 _MOST_WORK = 400_000_000
 _WORK_IN_TABLE = 0.04
-# Of a sum that a part was taken from.
+# Entries of the matrices without each of the groups; beyond, one group has little weight, and derivatives are faster.
+MOST_LEFT_OUT = 1 << 21
+# Of a sum that a part was taken from, and of a value.
 _ROUNDING = 1e-12
 # Read out to here an interval is as wide as all draws.
 _HIGHEST_LEVEL = 1.0 - 1e-9
@@ -62,7 +65,7 @@ class Grouping:
         """Samples (G) of each group."""
         return np.bincount(self.codes, self.times, self.n_groups).astype(np.float64)
 
-    def held(self, classes: Sequence[Array], weights: Array) -> Array:
+    def held(self, classes: Sequence[NDArray[Any]], weights: Array) -> Array:
         """Weight (S, G) of each group in each of the strata that classes (n) of several kinds divide samples into."""
         if not classes:
             return sums_by_code(self.codes, weights, self.n_groups)[None]
@@ -171,12 +174,33 @@ class GroupedCounts(Grouping):
         left = whole - held.reshape(self.n_groups, *whole.shape)
         return np.where(left > _ROUNDING * whole, left, 0.0)
 
+    def without_each(self, values: Array, functional: Callable[[Table], Array]) -> Array | None:
+        """Return how far values (V) of the matrix move without each group, as `moved_by_groups` says; None of too many
+        groups.
+        """
+        if self.n_groups * self.n_classes**2 > MOST_LEFT_OUT:
+            return None
+        return moved_by_groups(values, np.reshape(functional(Table(self.left_out())), (self.n_groups, -1)))
+
     def affordable_draws(self, draws: int) -> int:
         """So many of the draws as take some seconds."""
         n_groups = min(self.n_groups, _DRAWN)
         table = n_groups * np.unique(self.cell).size
         work = _WORK_IN_TABLE * table if table <= _DENSE else self.cell.size
         return min(draws, int(_MOST_WORK / (n_groups + work)))
+
+
+def moved_by_groups(values: Array, left: Array) -> Array:
+    """Return how far values (V) are from those without each group (G, V), as (V, G) such that G/(G-1) of the squares
+    are variances of the jackknife; NaN where a value is about one group, or needs one.
+
+    Where a class is in few groups, derivatives take the variance for too small (MacKinnon, Nielsen & Webb 2023).
+    """
+    moved = np.where(np.abs(values - left) <= _ROUNDING * np.abs(values), 0.0, values - left)
+    # Of the groups that a value is about at all.
+    count = np.count_nonzero(moved, axis=0)
+    found: Array = (moved * np.where(count == 1, np.nan, (count - 1.0) / np.maximum(count, 1.0))).T
+    return found
 
 
 def widened(influences: Array, about: Array) -> Array:

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.kernel.matrix.table import AdditiveGradient, LabelTable
 from app.kernel.metrics.card import Inputs, Mean, Metric, Scale
@@ -21,8 +22,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW, moved_both_ways
 from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums, Sampled, surer
-from app.kernel.uncertainty.groups import Grouping, widened
-from app.kernel.uncertainty.jackknife import variance_freedom
+from app.kernel.uncertainty.groups import Grouping, moved_by_groups, widened
 from app.kernel.uncertainty.intervals import (
     ProportionInterval,
     correlated,
@@ -31,6 +31,7 @@ from app.kernel.uncertainty.intervals import (
     proportion_limits,
     two_sided_z,
 )
+from app.kernel.uncertainty.jackknife import variance_freedom
 
 Bounds = tuple[float | None, float | None]
 
@@ -51,8 +52,8 @@ class Linearisation:
         worth: Of weighted samples, how many they are and how many of one weight are worth as much.
         n_samples: How many samples there are, where their influence was added up.
         n_groups: How many groups of one size are worth as many as there are, where the influence is that of groups.
-        about: (S, G) weight of the samples of each group that have any influence, by class where a metric is of classes,
-            where the influence is that of groups (G).
+        about: (S, G) weight of the samples of each group that have any influence, by class where a metric is of
+            classes, where the influence is that of groups (G).
         weights: (n) of the samples; None is 1 each.
         classes: Class (n) of each sample, or whether it is in one, where a metric is of classes; several of these where
             it is made of several metrics.
@@ -76,7 +77,7 @@ class Linearisation:
     n_groups: float | None = None
     about: Array | None = None
     weights: Array | None = None
-    classes: tuple[Array, ...] = ()
+    classes: tuple[NDArray[Any], ...] = ()
     design_effect: float | None = None
     bias: float = 0.0
     second_order: float = 0.0
@@ -309,8 +310,8 @@ def samples_about(linear: Linearisation, grouping: Grouping) -> Array:
     used, each = linear.influence != 0, 1.0 if linear.weights is None else linear.weights
     if not linear.classes:
         return grouping.held((), used * each)
-    concerned = grouping.held(linear.classes, used).any(axis=1)
-    return grouping.held(linear.classes, np.ones(used.size) * each) * concerned[:, None]
+    concerned = grouping.held(linear.classes, used).sum(axis=1, keepdims=True) > 0
+    return grouping.held(linear.classes, np.ones(used.size) * each) * concerned
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -437,10 +438,12 @@ class LabelInfluences(UnitInfluences):
 
     Attributes:
         designed: Rates of the labels by the design of the samples.
+        left_out: Tables without each group; None of independent samples, and of too many groups.
     """
 
     pairs: PairsOfLabels
     designed: DesignedSums
+    left_out: LabelTable | None = field(default=None, kw_only=True)
 
     @property
     def table(self) -> LabelTable:
@@ -483,8 +486,18 @@ class LabelInfluences(UnitInfluences):
         scale = Scale.LINEAR if card is None else card.inference.scale
         form = scale, Strata.WHOLE, by_influence(scale), bounds(expression)
         size = self.n_units if self.added_up else None
-        known = {"worth": self._worth, "weights": self.weights, "n_samples": size, "design_effect": design}
-        return Linearisation(float(value), influence, *form, **known)
+        linear = Linearisation(float(value), influence, *form, worth=self._worth, n_samples=size, design_effect=design)
+        return replace(linear, weights=self.weights)
+
+    def between_groups(self, expression: Expression, linear: Linearisation) -> Linearisation:
+        """A metric with what it moves by without each group in place of influences, where that is known."""
+        if self.left_out is None or not np.isfinite(linear.value):
+            return linear
+        with silently():
+            left = compute(expression, self.left_out)[:, None]
+            (moved,) = moved_by_groups(np.array([linear.value]), left)
+        held = self.table.n_each[0] - self.left_out.n_each[:, 0]
+        return replace(linear, influence=moved, about=(held * (moved != 0.0))[None], n_samples=self.n_units)
 
     @property
     def _worth(self) -> tuple[int, float] | None:

@@ -8,11 +8,12 @@ from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, silently, sums_by_code
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.draws import generator
-from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.groups import Grouping, moved_by_groups
 from app.kernel.uncertainty.units import Units
 
 # Relative to its weight, a unit weighs so much more and so much less for a derivative.
 _STEP = 1e-3
+_ROUNDING = 1e-12
 # Units times changes that are passed over: some seconds. With more units random blocks of them change together.
 _ENTRIES = 40_000_000
 _PER_CHANGE = 1500
@@ -63,14 +64,15 @@ def unit_influences(
 
     The derivative by the weight of the units, about its mean in the stratum, with m / (m - 1) for its m blocks: the sum
     of squares is the variance where the numbers of units in the strata are fixed. Efron (1982), chapter 6; in blocks
-    that is the grouped jackknife.
+    that is the grouped jackknife. Groups are left out instead (`moved_by_groups`).
 
     Args:
         run: The units.
         functionals: What is computed of them.
         blocks: Block (n) of each unit, and how many blocks there are.
         weights: (n) of the units; None is 1 each, or as many as each stands for.
-        centred: Are the numbers of units in the strata fixed? Those of whole groups are as random as the rest.
+        centred: Are the numbers of units in the strata fixed? Those of groups, which blocks are then, are as random as
+            the rest.
     """
     times, (codes, n_blocks) = run.multiplicities, blocks
     masses = weights if weights is not None else np.ones(run.n_units) if times is None else times
@@ -80,21 +82,24 @@ def unit_influences(
     batch = min(max(1, _AT_ONCE // (2 * whole.size * run.width)), n_blocks)
     # Each unit moves in two rows of one batch, and lies still in all others.
     order = np.argsort(codes, kind="stable")
-    moving = np.tile(whole, (2, batch, 1))
+    moving, steps = np.tile(whole, (2, batch, 1)), (_STEP, -_STEP) if centred else (0.0, -1.0)
     with silently():
         for start in range(0, n_blocks, batch):
             size = min(batch, n_blocks - start)
             inside = order[slice(*np.searchsorted(codes, [start, start + size], sorter=order))]
             places = codes[inside] - start, kind[inside]
-            for some, step in zip(moving, (_STEP, -_STEP), strict=True):
+            for some, step in zip(moving, steps, strict=True):
                 np.add.at(some, places, masses[inside] * step)
+                # What is left of a kind of units that was taken from is rounding.
+                some[places] = np.where(some[places] > _ROUNDING * whole[places[1]], some[places], 0.0)
             moved = kinds.subject(moving[:, :size].reshape(2 * size, -1))
             for found, functional in zip(parts, functionals, strict=True):
                 up, down = np.split(np.asarray(functional(moved)).reshape(2 * size, -1), 2)
-                found.append((up - down) / (2.0 * _STEP))
+                found.append((up - down) / (2.0 * _STEP) if centred else np.stack([up, down]))
             moving[:, *places] = whole[kind[inside]]
     if not centred:
-        return [np.concatenate(found).T for found in parts]
+        with silently():
+            return [moved_by_groups(*np.concatenate(found, axis=1)) for found in parts]
     sizes = sums_by_code(codes, masses, n_blocks)
     stands_for = 1.0 if times is None else np.sqrt(np.maximum(sums_by_code(codes, times, n_blocks), 1.0))
     strata = np.zeros(n_blocks, np.intp)

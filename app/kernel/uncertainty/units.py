@@ -18,8 +18,8 @@ from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.designs import DesignedSums
-from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.designs import DesignedSums, labels_without_each
+from app.kernel.uncertainty.groups import MOST_LEFT_OUT, Grouping
 
 
 class Units(ABC):
@@ -183,6 +183,20 @@ class LabelUnits(Units):
         mass = np.ones(self.n_units) if weights is None else weights
         labels = zip(self.members.T, self.predicted.T, strict=True)
         return DesignedSums.of_groups(labels, grouping.codes, mass, np.count_nonzero(mass) / float(mass.sum()))
+
+    def left_out(self, weights: Array | None, grouping: Grouping) -> LabelTable | None:
+        """Tables without each of the groups; None of too many."""
+        if 3 * self.members.shape[1] * grouping.n_groups > MOST_LEFT_OUT:
+            return None
+        mass = np.ones(self.n_units) if weights is None else weights
+        cells = [
+            sums_by_code(
+                grouping.codes, np.stack([there & said, said & ~there, there & ~said]) * mass, grouping.n_groups
+            )
+            for there, said in zip(self.members.T, self.predicted.T, strict=True)
+        ]
+        sizes = sums_by_code(grouping.codes, mass, grouping.n_groups)
+        return labels_without_each(np.stack(cells, axis=1), sizes)
 
     @property
     def kinds(self) -> tuple[Units, Codes]:

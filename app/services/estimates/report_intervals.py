@@ -368,7 +368,7 @@ FEW_FOR_BIASED = 2000
 
 
 def _few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> Iterator[Finding]:
-    """Means whose variance comes from a few samples or groups, such as the log loss of one confident mistake."""
+    """Sums whose variance comes from a few samples or groups, such as the log loss of one confident mistake."""
     few = {name: one.effective_samples for name, one in estimates.items() if one.effective_samples is not None}
     if not few:
         return
@@ -377,7 +377,7 @@ def _few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> I
     yield (Finding.warning if matters else Finding.note)(
         "intervals_rest_on_few_samples",
         f"The intervals of {names(list(few))} are rough: they rest on about {fewest:.0f} "
-        f"{unit if round(fewest) == 1 else f'{unit}s'}. Their upper ends are too low.",
+        f"{unit if round(fewest) == 1 else f'{unit}s'}." + " Their upper ends are too low." * (run.grouping is None),
         metrics=list(few)[:20],
         effective_samples=fewest,
     )

@@ -301,7 +301,9 @@ class RunData:
         if not isinstance(units, LabelUnits):
             return None
         design = units.designed(self.weights, self.grouping)
-        return LabelInfluences(self.subject, units.n_units, self.n_classes, units.pairs, design, weights=self.weights)
+        known = self.subject, units.n_units, self.n_classes, units.pairs, design
+        left_out = None if self.grouping is None else units.left_out(self.weights, self.grouping)
+        return LabelInfluences(*known, weights=self.weights, left_out=left_out)
 
     @cached_property
     def grouping(self) -> Grouping | None:

@@ -50,7 +50,6 @@ from app.services.runs.pairing import PairingDesign
 
 # Decimals beyond which values that other sums gave are the same.
 _DECIMALS = 12
-_ROUNDING = 1e-12
 _NO_VARIANCE = "the difference is not 0 but does not vary over the samples, so no test applies to it"
 _NOTHING_VARIES = "neither value varies over the samples, so the test cannot tell how sure their equality is"
 _NOT_FOLDED = (
@@ -188,10 +187,6 @@ def _share(setup: Setup, value: LinearRuns, counts: Array, joint: JointCounts | 
     return MatrixDraws(own, [make_estimand(accuracy.key, runs.labels, None)], [value.values[:, None]])
 
 
-# Entries of the matrices without each of the groups; beyond, one group has little weight, and derivatives are faster.
-_MOST_LEFT_OUT = 1 << 21
-
-
 def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...]:
     """Values of matrices of samples in groups."""
     runs, shares = setup.runs, setup.prevalence.shares if setup.prevalence.moves(estimand) else None
@@ -218,19 +213,11 @@ def _form_of_matrices(setup: Setup, estimand: Estimand) -> tuple[LinearForm, ...
 
 
 def _added_by_groups(held: GroupedCounts, values: Array, functional: Callable[[Table], Array]) -> Array:
-    """Return what each group adds to values (V) of a matrix, shape (V, G).
-
-    By the jackknife: where a class is in few groups, derivatives take the variance for too small (MacKinnon, Nielsen &
-    Webb 2023). NaN where a value needs a group.
-    """
-    if held.n_groups * held.n_classes**2 > _MOST_LEFT_OUT:
+    """Return what each group adds to values (V) of a matrix, shape (V, G); of too many groups by derivatives."""
+    added = held.without_each(values, functional)
+    if added is None:
         slopes = cell_slopes(held.matrix(), functional).reshape(values.size, -1)
-        return np.stack([sums_by_code(held.codes, row[held.cell] * held.times, held.n_groups) for row in slopes])
-    left = np.reshape(functional(Table(held.left_out())), (held.n_groups, -1))
-    moved = np.where(np.abs(values - left) <= _ROUNDING * np.abs(values), 0.0, values - left)
-    # Of the groups that a value is about at all.
-    count = np.count_nonzero(moved, axis=0)
-    added: Array = (moved * (count - 1.0) / np.maximum(count, 1.0)).T
+        added = np.stack([sums_by_code(held.codes, row[held.cell] * held.times, held.n_groups) for row in slopes])
     return added
 
 

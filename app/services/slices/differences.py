@@ -37,7 +37,7 @@ from app.kernel.slices.gaps import (
 from app.kernel.uncertainty.closed_forms import cell_influences
 from app.kernel.uncertainty.draws import chosen_seed, within
 from app.kernel.uncertainty.groups import Grouping
-from app.kernel.uncertainty.influence import Linearisation
+from app.kernel.uncertainty.influence import Linearisation, by_groups
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares
 from app.services.estimates.estimates import values_at_shares
@@ -245,7 +245,8 @@ class Whole:
         placed[..., side.places] = influences
         if grouping is None:
             return placed
-        few = (grouping.n_groups / max(grouping.n_groups - 1.0, 1.0)) ** 0.5
+        held = np.unique(grouping.codes[side.places]).size
+        few = (held / max(held - 1.0, 1.0)) ** 0.5
         summed: Array = few * sums_by_code(grouping.codes, placed, grouping.n_groups)
         return summed
 
@@ -398,16 +399,17 @@ class Whole:
         parts = [one for side in sides if (one := side.run.linear(estimand)) is not None]
         if len(parts) < len(sides):
             return dict(zip(estimand.names, map(_alone, gaps.tolist()), strict=True))
-        first, second = (
-            self._added(np.stack([one.influence for one in part]), side)
-            for part, side in zip(parts, sides, strict=True)
-        )
         guards = np.array([[one.guard for one in part] for part in parts])
+        if self.grouping is not None:
+            groups = [replace(self.grouping, codes=self.grouping.codes[side.places], times=None) for side in sides]
+            parts = [[by_groups(one, own) for one in part] for part, own in zip(parts, groups, strict=True)]
+        influences = [np.stack([one.influence for one in part]) for part in parts]
+        if self.grouping is None:
+            influences = [self._added(one, side) for one, side in zip(influences, sides, strict=True)]
+        first, second = influences
         empty = np.zeros(gaps.size)
         first, second = np.column_stack([first, guards[0], empty]), np.column_stack([second, empty, guards[1]])
         freedom = np.array([[one.freedom for one in part] for part in parts])
-        if self.grouping is not None:
-            freedom = np.minimum(freedom, self._freedom(held))
         return self._read_off([estimand], gaps, of_influences(gaps, first, second, freedom), held, _name(parts[0]))
 
     def mean_of_samples(self, estimand: Estimand, side: Side) -> Array | None:

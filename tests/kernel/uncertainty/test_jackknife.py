@@ -120,6 +120,27 @@ def test_whole_groups_are_blocks() -> None:
     np.testing.assert_array_equal(found[0], grouping.codes)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_groups_are_left_out(weighted: bool) -> None:
+    random, codes = np.random.default_rng(4), np.repeat(np.arange(8), 10)
+    # The third label is in three groups alone.
+    members, predicted = random.random((2, 80, 3)) < [0.5, 0.4, 0.6]
+    members[codes > 2, 2] = False
+    weights = random.gamma(2.0, size=80) if weighted else None
+    run, macro = LabelUnits(members, predicted), functional("mean(recall@*)", 3)
+    ((found,),) = unit_influences(run, [macro], (codes, 8), weights, centred=False)
+    each = np.ones(80) if weights is None else weights
+    whole, *left = (float(macro(run.subject(each * (codes != at)))) for at in range(-1, 8))
+    assert 8 / 7 * float(found @ found) == pytest.approx(7 / 8 * sum((one - whole) ** 2 for one in left), rel=1e-9)
+
+
+def test_what_needs_a_group_has_no_influences() -> None:
+    members = np.arange(30).reshape(30, 1) < [3, 20]
+    run, codes = LabelUnits(members, members), np.arange(30) // 3
+    (found,) = unit_influences(run, [functional("mean(recall@*)", 2)], (codes, 10), np.full(30, 0.1), centred=False)
+    assert np.isnan(found).any()
+
+
 def test_cells_have_the_variance_of_their_samples() -> None:
     counts = np.array([[30.0, 5.0, 2.0], [4.0, 20.0, 9.0]])
     table = Contingency.of_table(counts)

@@ -220,10 +220,11 @@ def _of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Est
 
 
 def _few_effective(linear: Linearisation) -> float | None:
-    """Return the number of samples that carry the variance of a mean if it is too small, as with the log loss of one
-    confident mistake.
+    """Return the number of samples that carry the variance of a mean, or of groups that carry that of any sum, if it is
+    too small, as with the log loss of one confident mistake.
     """
-    if linear.method not in (LinearMethod.T, LinearMethod.INFLUENCE):
+    means = (LinearMethod.T, LinearMethod.INFLUENCE)
+    if linear.method is LinearMethod.WILSON or (linear.n_groups is None and linear.method not in means):
         return None
     carrying = effective_samples(linear)
     return carrying if carrying < min(FEW_EFFECTIVE, _USUAL_SHARE * np.count_nonzero(linear.influence)) else None
@@ -279,7 +280,7 @@ def _of_tables(
     linear = influences.of_tables(estimand.expression)
     if linear is None:
         return None
-    one = _of_sum(linear, run, settings)
+    one = _of_sum(influences.between_groups(estimand.expression, linear), run, settings)
     if not isfinite(linear.value):
         return (one,)
     moves = influences.edge_moves(estimand.expression, settings.level_of_each)
