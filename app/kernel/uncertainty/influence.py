@@ -311,7 +311,8 @@ def samples_about(linear: Linearisation, grouping: Grouping) -> Array:
     if not linear.classes:
         return grouping.held((), used * each)
     concerned = grouping.held(linear.classes, used).sum(axis=1, keepdims=True) > 0
-    return grouping.held(linear.classes, np.ones(used.size) * each) * concerned
+    held: Array = grouping.held(linear.classes, np.ones(used.size) * each) * concerned
+    return held
 
 
 @dataclass(frozen=True, slots=True, eq=False)
