@@ -22,9 +22,8 @@ from app.kernel.samples.scores import Scores
 from app.kernel.streamed.influences import Leaf, RowSums, RunInfluences
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import MOST_CLASSES, StreamedScores
-from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.groups import Grouping, variance_freedom
 from app.kernel.uncertainty.influence import Bounds, Influences, Linearisation, UnitInfluences, by_groups, samples_about
-from app.kernel.uncertainty.jackknife import variance_freedom
 
 # Relative to those of the two runs, a variance of their difference below this is rounding.
 _ROUNDING = 1e-14

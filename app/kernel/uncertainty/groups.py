@@ -190,6 +190,20 @@ class GroupedCounts(Grouping):
         return min(draws, int(_MOST_WORK / (n_groups + work)))
 
 
+def variance_freedom(influence: Array) -> float:
+    """Degrees of freedom of a variance that is a sum of squared influences (n), from how unequal these are.
+
+    2 / (sum u^4 / (sum u^2)^2 - 1/n), which is n for a normal distribution (Satterthwaite 1946), at least 1; infinite
+    where nothing varies.
+    """
+    used = influence[influence != 0.0]
+    if used.size < 2:
+        return 1.0 if used.size else np.inf
+    squares = used * used
+    spread = float((squares * squares).sum() / squares.sum() ** 2) - 1.0 / influence.size
+    return float(np.clip(2.0 / max(spread, 1e-12), 1.0, influence.size - 1.0))
+
+
 def moved_by_groups(values: Array, left: Array) -> Array:
     """Return how far values (V) are from those without each group (G, V), as (V, G) such that G/(G-1) of the squares
     are variances of the jackknife; NaN where a value is about one group, or needs one.

@@ -22,7 +22,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW, moved_both_ways
 from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums, Sampled, surer
-from app.kernel.uncertainty.groups import Grouping, moved_by_groups, widened
+from app.kernel.uncertainty.groups import Grouping, moved_by_groups, variance_freedom, widened
 from app.kernel.uncertainty.intervals import (
     ProportionInterval,
     correlated,
@@ -31,7 +31,6 @@ from app.kernel.uncertainty.intervals import (
     proportion_limits,
     two_sided_z,
 )
-from app.kernel.uncertainty.jackknife import variance_freedom
 
 Bounds = tuple[float | None, float | None]
 

@@ -118,17 +118,3 @@ def _centred(moves: Array, sizes: Array, strata: Codes, times: Array | None) -> 
     scale = np.where(present > 1, scale, 0.0)
     centred: Array = np.where(sizes > 0, (moves - means[:, strata] * sizes) * scale[strata], 0.0)
     return centred
-
-
-def variance_freedom(influence: Array) -> float:
-    """Degrees of freedom of a variance that is a sum of squared influences (n), from how unequal these are.
-
-    2 / (sum u^4 / (sum u^2)^2 - 1/n), which is n for a normal distribution (Satterthwaite 1946), at least 1; infinite
-    where nothing varies.
-    """
-    used = influence[influence != 0.0]
-    if used.size < 2:
-        return 1.0 if used.size else np.inf
-    squares = used * used
-    spread = float((squares * squares).sum() / squares.sum() ** 2) - 1.0 / influence.size
-    return float(np.clip(2.0 / max(spread, 1e-12), 1.0, influence.size - 1.0))

@@ -15,9 +15,9 @@ from app.kernel.samples.contingency import Contingency
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.draws import generator
-from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.groups import Grouping, variance_freedom
 from app.kernel.uncertainty.influence import Influences
-from app.kernel.uncertainty.jackknife import blocks_of, unit_influences, variance_freedom
+from app.kernel.uncertainty.jackknife import blocks_of, unit_influences
 from app.kernel.uncertainty.resampling import at_shares, values_of
 from app.kernel.uncertainty.units import CellUnits, LabelUnits, Run, Units
 
