@@ -228,7 +228,7 @@ def widened(influences: Array, about: Array) -> Array:
 
     Args:
         influences: (G).
-        about: Weight (S, G) of the samples that count, by class where the value is of classes.
+        about: Weight (S, G) of the samples that count, by class where the value is of several.
     """
     shares = about[about.any(axis=1)]
     shares = shares / shares.sum(axis=1, keepdims=True)
@@ -237,7 +237,7 @@ def widened(influences: Array, about: Array) -> Array:
     of_groups = shares.sum(axis=0)
     count = np.count_nonzero(of_groups)
     each = np.asarray(count / (count - 1.0))
-    if len(about) > 1:
+    if len(shares) > 1:
         with silently():
             each = (1.0 / (1.0 - (shares * shares).sum(axis=1))) @ shares / of_groups
     # A group without a share has no influence.

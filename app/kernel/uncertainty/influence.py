@@ -288,7 +288,7 @@ def by_groups(linear: Linearisation, grouping: Grouping, about: Array | None = N
         about = samples_about(linear, grouping)
     worth = kish_effective_n(about.sum(axis=0))
     sums = widened(sums, about) if worth else sums
-    carrying = variance_freedom(sums) if len(about) > 1 else np.inf
+    carrying = variance_freedom(sums) if np.count_nonzero(about.any(axis=1)) > 1 else np.inf
     return replace(
         linear,
         influence=sums,
