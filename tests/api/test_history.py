@@ -134,8 +134,8 @@ def test_pages_have_the_changes_of_the_whole_series(client: httpx.Client, weeks:
     assert cursor is None
     assert found == whole["items"]
     # A page of one is no series of one.
-    where, asked = f"/v1/models/{name}/history", {"dataset": "weeks", "metric": "precision@1", "limit": 1}
-    text = client.get(where, params=asked, headers={"Accept": "text/plain"}).text
+    where = f"/v1/models/{name}/history?dataset=weeks&metric=precision@1&limit=1"
+    text = client.get(where, headers={"Accept": "text/plain"}).text
     assert whole["changes"][0]["message"][:30] in text.partition("RESULT")[2].partition("\n\n")[0]
     assert "1 evaluation, more follow" in text
     short = history(client, name, metric="precision@1", fields="evaluation,metrics")
