@@ -422,8 +422,10 @@ def test_weights_of_what_stands_alone_and_of_points(client: httpx.Client) -> Non
     weighted = {**alone, "sample_weight": [0.1, 0.7, 0.3, 0.33, 0.123]}
     answer = client.post("/v1/metrics/compute", json={"input": weighted}).json()
     assert {one["metric"]: one["code"] for one in answer["undefined"]}["adjusted_rand"] == "trivial_grouping"
-    fault = refused(client, {**weighted, "features": [[1.0]] * 5})
-    assert (fault["pointer"], fault["code"]) == ("/input/sample_weight", "one_of")
+    for name, table in (("features", [[1.0]] * 5), ("distances", [[0.0] * 5] * 5)):
+        fault = refused(client, {**weighted, name: table})
+        assert (fault["pointer"], fault["code"]) == ("/input/sample_weight", "one_of")
+        assert fault["detail"].endswith(f"got {name} too")
 
 
 def test_weighted_clusterings_are_compared(client: httpx.Client) -> None:

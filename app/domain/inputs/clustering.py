@@ -285,7 +285,8 @@ class Clustering(Input):
             raise InvalidInput.at(f"{pointer}/distances", "one_of", "expected either features or distances, got both")
         where = f"{pointer}/sample_weight"
         if weighed is not None and (features is not None or distances is not None):
-            raise InvalidInput.at(where, "one_of", "expected weights of clusters and classes alone, got features too")
+            got = "distances" if features is None else "features"
+            raise InvalidInput.at(where, "one_of", f"expected weights of clusters and classes alone, got {got} too")
         if weighed is not None:
             check_entries(weighed, where)
             used = np.flatnonzero(weighed)

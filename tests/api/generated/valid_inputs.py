@@ -170,7 +170,8 @@ def _clustering(source: Json) -> Json:
         source["distances"] = [[abs(row - column) for column in range(size)] for row in range(size)]
     elif source.get("features") is not None:
         source["features"] = cycled([[0.0, 1.0], [1.0, 0.5], [3.0, 2.0]], size)
-    for name in ("contingency", "classes", "clusters"):
+    measured = source.get("features") is not None or source.get("distances") is not None
+    for name in ("contingency", "classes", "clusters", *(["sample_weight"] if measured else [])):
         source.pop(name, None)
     _beside(source, size)
     return source
