@@ -67,11 +67,11 @@ class Grouping:
 
     def held(self, classes: Sequence[NDArray[Any]], weights: Array) -> Array:
         """Weight (S, G) of each group in each of the strata that classes (n) of several kinds divide samples into."""
-        if not classes:
-            return sums_by_code(self.codes, weights, self.n_groups)[None]
-        kinds, strata = np.unique(np.stack(classes), axis=1, return_inverse=True)
-        places = strata.ravel() * self.n_groups + self.codes
-        return sums_by_code(places, weights, kinds.shape[1] * self.n_groups).reshape(-1, self.n_groups)
+        strata = np.zeros(self.codes.size, np.intp)
+        for one in classes:
+            strata = np.unique(strata * (int(one.max()) + 1) + one, return_inverse=True)[1]
+        places, n_strata = strata * self.n_groups + self.codes, int(strata.max()) + 1
+        return sums_by_code(places, weights, n_strata * self.n_groups).reshape(-1, self.n_groups)
 
     def weights(self, *, draws: int, random: np.random.Generator, batch: int) -> Iterator[Array]:
         """Batches (d, n) of how often each sample is drawn with its group; ``draws`` in total."""
