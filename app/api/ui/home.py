@@ -269,7 +269,7 @@ def _changed(name: str, newest: Json, before: Json, read: Mapping[str, Json]) ->
     """Return what the newest run has in place of the one before: the metric, and the class whose misses moved most."""
     new, old = run_name(newest["model"]), run_name(before["model"])
     value, was_before = PAGE.value(newest["value"]), PAGE.value(before["value"])
-    said = f"{sentence(name)} of {new} is {value}, where that of {old} was {was_before}"
+    said = f"{sentence(name)} of {new} is {value}, that of {old} was {was_before}"
     one, other = (read[line["evaluation"]["id"]]["input"] for line in (newest, before))
     matrices = one.get("confusion_matrix"), other.get("confusion_matrix")
     if None in matrices or one["content"] != Content.counts or one["labels"] != other["labels"]:
