@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from app.kernel.matrix.table import Table
 from app.kernel.numerics.arrays import Array, kish_effective_n, silently, sums_by_code
 from app.kernel.numerics.scipy_bridge import normal_cdf, student_quantile
+from app.kernel.samples.areas import ROUNDING
 from app.kernel.uncertainty.simulation import item_weights
 
 Codes = NDArray[np.intp]
@@ -30,8 +31,6 @@ _MOST_WORK = 400_000_000
 _WORK_IN_TABLE = 0.04
 # Entries of the matrices without each of the groups; beyond, one group has little weight, and derivatives are faster.
 MOST_LEFT_OUT = 1 << 21
-# Of a sum that a part was taken from, and of a value.
-_ROUNDING = 1e-12
 # Read out to here an interval is as wide as all draws.
 _HIGHEST_LEVEL = 1.0 - 1e-9
 
@@ -172,7 +171,7 @@ class GroupedCounts(Grouping):
         whole, size = self.matrix(), self.n_classes * self.n_classes
         held = np.bincount(self.codes * size + self.cell, self.times, self.n_groups * size)
         left = whole - held.reshape(self.n_groups, *whole.shape)
-        return np.where(left > _ROUNDING * whole, left, 0.0)
+        return np.where(left > ROUNDING * whole, left, 0.0)
 
     def without_each(self, values: Array, functional: Callable[[Table], Array]) -> Array | None:
         """Return how far values (V) of the matrix move without each group, as `moved_by_groups` says; None of too many
@@ -210,7 +209,7 @@ def moved_by_groups(values: Array, left: Array) -> Array:
 
     Where a class is in few groups, derivatives take the variance for too small (MacKinnon, Nielsen & Webb 2023).
     """
-    moved = np.where(np.abs(values - left) <= _ROUNDING * np.abs(values), 0.0, values - left)
+    moved = np.where(np.abs(values - left) <= ROUNDING * np.abs(values), 0.0, values - left)
     # Of the groups that a value is about at all.
     count = np.count_nonzero(moved, axis=0)
     found: Array = (moved * np.where(count == 1, np.nan, (count - 1.0) / np.maximum(count, 1.0))).T

@@ -390,8 +390,8 @@ class UnitInfluences:
         method = LinearMethod.WILSON if metric.card.inference.is_share else LinearMethod.T
         freedom = max((known if worth is None else worth[1]) - 1.0, 1.0)
         size = self.n_units if self.added_up else None
-        known_of = {"method": method, "freedom": freedom, "worth": worth, "n_samples": size, "weights": self.weights}
-        return Linearisation.of(metric, value, influence, **known_of)
+        form = {"method": method, "freedom": freedom, "worth": worth, "n_samples": size, "weights": self.weights}
+        return Linearisation.of(metric, value, influence, **form)
 
     def design_effect(self, linear: Linearisation) -> float:
         """Return the variance relative to that of equally many units of one weight; NaN where that is 0."""
@@ -486,8 +486,15 @@ class LabelInfluences(UnitInfluences):
         scale = Scale.LINEAR if card is None else card.inference.scale
         form = scale, Strata.WHOLE, by_influence(scale), bounds(expression)
         size = self.n_units if self.added_up else None
-        linear = Linearisation(float(value), influence, *form, worth=self._worth, n_samples=size, design_effect=design)
-        return replace(linear, weights=self.weights)
+        return Linearisation(
+            float(value),
+            influence,
+            *form,
+            worth=self._worth,
+            n_samples=size,
+            weights=self.weights,
+            design_effect=design,
+        )
 
     def between_groups(self, expression: Expression, linear: Linearisation) -> Linearisation:
         """A metric with what it moves by without each group in place of influences, where that is known."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, silently, sums_by_code
+from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.groups import Grouping, moved_by_groups
@@ -13,7 +14,6 @@ from app.kernel.uncertainty.units import Units
 
 # Relative to its weight, a unit weighs so much more and so much less for a derivative.
 _STEP = 1e-3
-_ROUNDING = 1e-12
 # Units times changes that are passed over: some seconds. With more units random blocks of them change together.
 _ENTRIES = 40_000_000
 _PER_CHANGE = 1500
@@ -80,9 +80,9 @@ def unit_influences(
     kinds, kind = run.kinds
     whole = np.bincount(kind, masses).astype(np.float64, copy=False)
     batch = min(max(1, _AT_ONCE // (2 * whole.size * run.width)), n_blocks)
-    # Each unit moves in two rows of one batch, and lies still in all others.
-    order = np.argsort(codes, kind="stable")
-    moving, steps = np.tile(whole, (2, batch, 1)), (_STEP, -_STEP) if centred else (0.0, -1.0)
+    # Each unit moves once for each step, in rows of one batch, and lies still in all others.
+    order, steps = np.argsort(codes, kind="stable"), (_STEP, -_STEP) if centred else (-1.0,)
+    moving = np.tile(whole, (len(steps), batch, 1))
     with silently():
         for start in range(0, n_blocks, batch):
             size = min(batch, n_blocks - start)
@@ -91,15 +91,17 @@ def unit_influences(
             for some, step in zip(moving, steps, strict=True):
                 np.add.at(some, places, masses[inside] * step)
                 # What is left of a kind of units that was taken from is rounding.
-                some[places] = np.where(some[places] > _ROUNDING * whole[places[1]], some[places], 0.0)
-            moved = kinds.subject(moving[:, :size].reshape(2 * size, -1))
+                some[places] = np.where(some[places] > ROUNDING * whole[places[1]], some[places], 0.0)
+            moved = kinds.subject(moving[:, :size].reshape(len(steps) * size, -1))
             for found, functional in zip(parts, functionals, strict=True):
-                up, down = np.split(np.asarray(functional(moved)).reshape(2 * size, -1), 2)
-                found.append((up - down) / (2.0 * _STEP) if centred else np.stack([up, down]))
+                values = np.asarray(functional(moved)).reshape(len(steps), size, -1)
+                found.append((values[0] - values[1]) / (2.0 * _STEP) if centred else values[0])
             moving[:, *places] = whole[kind[inside]]
     if not centred:
         with silently():
-            return [moved_by_groups(*np.concatenate(found, axis=1)) for found in parts]
+            all_of_them = kinds.subject(whole[None])
+            known = [np.asarray(functional(all_of_them)).ravel() for functional in functionals]
+            return [moved_by_groups(*each) for each in zip(known, map(np.concatenate, parts), strict=True)]
     sizes = sums_by_code(codes, masses, n_blocks)
     stands_for = 1.0 if times is None else np.sqrt(np.maximum(sums_by_code(codes, times, n_blocks), 1.0))
     strata = np.zeros(n_blocks, np.intp)

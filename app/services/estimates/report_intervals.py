@@ -373,11 +373,12 @@ def _few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> I
     if not few:
         return
     unit, fewest = "sample" if run.grouping is None else "group", min(few.values())
+    towards = " Their upper ends are too low." if run.grouping is None else ""
     matters = any(one < _TOO_FEW and _is_far_from_perfect(name, estimates[name], run) for name, one in few.items())
     yield (Finding.warning if matters else Finding.note)(
         "intervals_rest_on_few_samples",
         f"The intervals of {names(list(few))} are rough: they rest on about {fewest:.0f} "
-        f"{unit if round(fewest) == 1 else f'{unit}s'}." + " Their upper ends are too low." * (run.grouping is None),
+        f"{unit if round(fewest) == 1 else f'{unit}s'}.{towards}",
         metrics=list(few)[:20],
         effective_samples=fewest,
     )
