@@ -101,7 +101,7 @@ def test_what_is_read_later_is_what_was_answered(client: httpx.Client, kind: str
 def test_groups_of_one_are_independent_samples(client: httpx.Client, kind: str) -> None:
     alone = {**INPUTS[kind], "group_ids": list(range(len(TRUTH)))}
     plain = {name: value for name, value in alone.items() if name != "group_ids"}
-    for intervals, tolerance in (("headline", 0.05), ("all", 0.25)):
+    for intervals, tolerance in (("headline", 0.03), ("all", 0.25)):
         found = compute(client, alone, intervals=intervals)
         # Class counts are random with groups.
         expected = compute(client, plain, intervals=intervals, prevalence_design="sampled")
@@ -109,8 +109,10 @@ def test_groups_of_one_are_independent_samples(client: httpx.Client, kind: str) 
             if interval["low"] is None or found["intervals"][name]["low"] is None:
                 continue
             scale = max(interval["high"] - interval["low"], 1e-3)
+            # A class of few samples is in few groups, without one of which it moves further.
+            near = max(tolerance, 0.05 * (name == "average_precision@a"))
             for one, other in zip(ends(found, name), ends(expected, name), strict=True):
-                assert abs(one - other) < tolerance * scale + 1e-9, (name, ends(found, name), ends(expected, name))
+                assert abs(one - other) < near * scale + 1e-9, (name, ends(found, name), ends(expected, name))
 
 
 @pytest.mark.parametrize("kind", INPUTS)
