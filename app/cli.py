@@ -353,7 +353,7 @@ def read_revision(url: SecretStr, wait_seconds: float) -> str | None:
         async with engine.connect() as connection:
             return await revision_at(connection)
 
-    deadline = time.monotonic() + wait_seconds
+    deadline, told = time.monotonic() + wait_seconds, False
     while True:
         try:
             return asyncio.run(read())
@@ -365,6 +365,9 @@ def read_revision(url: SecretStr, wait_seconds: float) -> str | None:
                     raise CommandError(f"the database refuses: {reason}") from error
             if time.monotonic() > deadline:
                 raise CommandError(f"the database did not answer for {wait_seconds:g} s: {reason}") from error
+            if not told:
+                print(f"prevail: waiting up to {wait_seconds:g} s for the database: {reason}", file=sys.stderr)
+            told = True
             time.sleep(0.25)
 
 

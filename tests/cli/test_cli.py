@@ -227,6 +227,7 @@ def test_a_database_that_does_not_answer_is_waited_for_and_named(service: Servic
     for command in ("serve", "migrate"):
         refused = service.command(command)
         assert refused.returncode == 1
+        assert refused.stdout.count("waiting up to 0.5 s for the database") == 1
         assert "the database did not answer for 0.5 s" in refused.stdout
         assert "hunter2" not in refused.stdout
 
