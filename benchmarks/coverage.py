@@ -89,12 +89,11 @@ def values(source: Input, keys: tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-def held(design: Design, replicates: int) -> Iterator[str]:
-    """A line for each metric: shares of the inputs whose interval holds the truth, lies below, above, or is missing."""
+def held(design: Design, replicates: int) -> dict[str, Floats]:
+    """By size and metric: how many intervals hold the truth, lie below it, lie above it, and are missing."""
     random = np.random.default_rng(len(design.name))
     counts = {key: np.zeros(4) for key in design.truths}
-    rounds = max(replicates // design.slow, 20)
-    for _ in range(rounds):
+    for _ in range(max(replicates // design.slow, 20)):
         made = report(design.draw(random), **{"metrics": list(design.truths), **design.options})
         for key, truth in design.truths.items():
             interval = made[design.at].get(key)
@@ -102,9 +101,28 @@ def held(design: Design, replicates: int) -> Iterator[str]:
                 counts[key][3] += 1
             else:
                 counts[key][1 if interval["high"] < truth else 2 if interval["low"] > truth else 0] += 1
-    for key, number in counts.items():
-        shares = " | ".join(f"{share:.3f}" for share in number / rounds)
-        yield f"| {design.name} | {design.size} | {key} | {shares} | {rounds} |"
+    return {f"{design.size} {key}": number for key, number in counts.items()}
+
+
+def summary(found: Mapping[str, Mapping[str, Floats]]) -> Iterator[str]:
+    """A row for each design, and by name the cells whose limits hold the truth in less than 93 %.
+
+    Shares are of the inputs that have limits; cells in which most inputs have none are left out.
+    """
+    yield "| drawn | replicates | cells | least | median | most | not .94 to .96 |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    low = []
+    for name, cells in found.items():
+        rounds = sum(next(iter(cells.values())))
+        known = {cell: np.round(n[:3] / n[:3].sum(), 3) for cell, n in cells.items() if n[3] <= rounds / 2}
+        held = [share[0] for share in known.values()] or [np.nan]
+        off = sum(not 0.94 <= share <= 0.96 for share in held)
+        span = f"{min(held):.3f} | {np.median(held):.3f} | {max(held):.3f}"
+        yield f"| {name} | {rounds:.0f} | {len(known)} | {span} | {off} |"
+        missed = [f"{cell} {a:.3f} ({b:.3f}, {c:.3f})" for cell, (a, b, c) in known.items() if a < 0.93]
+        low += [f"- {name}: {'; '.join(missed)}"] if missed else []
+    yield "\nBelow .93, in brackets the limits that lie wholly below and wholly above the truth:\n"
+    yield from low
 
 
 # Matrices.
@@ -591,13 +609,12 @@ def main() -> None:
                 for line in claimed(equals, chosen.replicates):
                     print(line, flush=True)
         return
-    print("| drawn | size | metric | held | below | above | none | replicates |")
-    print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    found: dict[str, dict[str, Floats]] = {}
     for designs in DESIGNS:
         for design in designs():
             if chosen.only in f"{design.name}, {design.size}":
-                for line in held(design, chosen.replicates):
-                    print(line, flush=True)
+                found.setdefault(design.name, {}).update(held(design, chosen.replicates))
+    print("\n".join(summary(found)))
 
 
 if __name__ == "__main__":
