@@ -60,11 +60,11 @@ answers it here, who says that the two agree, and the largest difference. Writte
 `tests/data/peers.csv`, and compared by a test, which fails when a release of one of them brings a name.
 
 - *measured*: this library itself, on random matrices, probabilities, clusterings, rankings and regions; relative
-  difference, as the next power of ten and not below 1e-14;
+  difference, as the next power of ten. Measured equal is one of at most 1e-14;
 - *labels*: the words for ranges of values are the same;
 - *as*: the same number under another name, in the row of that name;
 - a file and a test: what that test compares with and the difference that it lets pass;
-- *out*: not there, with the reason.
+- out: not there, with the reason.
 
 The last seven sections are of libraries that are not installed for the tests: names, the order of the arguments (in
 brackets) and values were recorded by `tests/elsewhere.py`. Where rankings tie their values are the mean over all orders
@@ -491,15 +491,23 @@ def page() -> str:
     """The whole document."""
     parts, rows = [HEAD], read_rows()
     for peer, title in PEERS.items():
-        parts.append(
-            f"\n## {title}\n\n| name | answered by | witness | largest difference |\n| --- | --- | --- | --- |"
-        )
-        for row in rows:
-            if row.peer == peer:
-                who, apart = witness(row)
-                names = ", ".join(f"`{one}`" for one in _separated(row.names)) + row.arguments
-                answer = "**out**" if row.answer == "out" else row.answer
-                parts.append(f"| {names} | {answer} | {who} | {apart} |")
+        equal, others, out = [], [], []
+        for row in (row for row in rows if row.peer == peer):
+            who, apart = witness(row)
+            names = ", ".join(f"`{one}`" for one in _separated(row.names)) + row.arguments
+            if row.answer == "out":
+                out.append(f"- {names}: {apart}")
+            elif (who, apart) == ("measured", "1e-14"):
+                equal.append(f"| {names} | {row.answer} |")
+            else:
+                others.append(f"| {names} | {row.answer} | {who} | {apart} |")
+        parts.append(f"\n## {title}")
+        if equal:
+            parts += ["\n| name | measured equal to |\n| --- | --- |", *equal]
+        if others:
+            parts += ["\n| name | answered by | witness | largest difference |\n| --- | --- | --- | --- |", *others]
+        if out:
+            parts += ["\nOut:\n", *out]
     return "\n".join(parts) + "\n"
 
 

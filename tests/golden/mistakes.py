@@ -22,9 +22,9 @@ name was unknown. Of what is refused nothing is stored.
 
 ## The likeliest mistakes
 
-This page is written from recorded answers (`make golden`). Of several faults the table shows the last one.
+Written from recorded answers (`make golden`): two for each code of a fault, and of several faults the last one.
 
-| mistake | place | code | what the service says |
+| code | mistake | place | what the service says |
 | --- | --- | --- | --- |
 """
 _CODES = """
@@ -49,7 +49,11 @@ def render() -> str:
     shown = recorded["lables"]["body"]
     members = ("type", "title", "status", "detail", "code", "errors")
     answer = ",\n".join(f'  "{name}": {json.dumps(shown[name])}' for name in members)
-    rows = [_row(mistake.what, *told(recorded[mistake.call.name]["body"])) for mistake in MISTAKES]
+    examples: dict[str, list[str]] = {}
+    for mistake in MISTAKES:
+        place, code, said = told(recorded[mistake.call.name]["body"])
+        examples.setdefault(code, []).append(_row(code, mistake.what, place, said))
+    rows = [row for found in examples.values() for row in found[:2]]
     codes = [_row(f"`{code}`", meaning) for code, meaning in sorted(PROBLEM_TYPES.items())]
     return _HEAD.format(answer="{\n" + answer + "\n}") + "".join(rows) + _CODES + "".join(codes)
 
