@@ -116,6 +116,7 @@ def test_what_has_no_limits_says_a_reason_of_statistics(table: Mapping[tuple[str
 
 def written(table: Mapping[tuple[str, str, str], list[str]]) -> str:
     lines = [f"| input | samples | {' | '.join(QUESTIONS)} |", "| --- " * (2 + len(QUESTIONS)) + "|"]
+    designs: dict[str, list[str]] = defaultdict(list)
     for kind, design in EVERY:
         cells = []
         for question in QUESTIONS:
@@ -124,7 +125,8 @@ def written(table: Mapping[tuple[str, str, str], list[str]]) -> str:
             cells.append(
                 "" if without is None else "yes" if not names else f"not {', '.join(f'`{name}`' for name in names)}"
             )
-        lines.append(f"| `{kind}` | {design} | {' | '.join(cells)} |")
+        designs[f"| `{kind}` | {{}} | {' | '.join(cells)} |"].append(design)
+    lines += [line.format(", ".join(which)) for line, which in designs.items()]
     return "\n".join(lines) + "\n"
 
 

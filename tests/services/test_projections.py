@@ -16,7 +16,8 @@ from app.kernel.matrix.prevalence import project
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import INPUTS_OF_CLASSES
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.numerics.arrays import silently
+from app.kernel.numerics.arrays import Array, silently
+from app.kernel.uncertainty import simulation as drawing
 from app.services.estimands import parse_estimands
 from app.services.estimates.estimate import LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate
@@ -228,6 +229,26 @@ def test_many_points_are_measured_in_pieces() -> None:
         with silently():
             expected = float(catalogue().of_matrices.by_name["mcc"].compute(Table(moved)))
         assert value == (None if np.isnan(expected) else pytest.approx(expected))
+
+
+def test_draws_are_measured_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once those of 100 classes would need gigabytes; limits are the same."""
+    measured: list[int] = []
+
+    def noted(counts: Array, *more: Any) -> list[Array]:
+        measured.append(len(counts) if counts.ndim > 2 else 1)
+        return values_at(counts, *more)
+
+    values_at = simulation.values_at
+    monkeypatch.setattr(simulation, "values_at", noted)
+    asked: dict[str, Any] = {"prevalence": {"A": 0.5, "B": 0.3, "C": 0.2}, "draws": 200}
+    whole = [answer(record_of(THREE), metrics="macro_f1", worth=worth, **asked) for worth in (None, 40.0)]
+    assert max(measured) == 200
+    measured.clear()
+    monkeypatch.setattr(drawing, "CELLS_PER_BATCH", 9 * 60)
+    pieces = [answer(record_of(THREE), metrics="macro_f1", worth=worth, **asked) for worth in (None, 40.0)]
+    assert max(measured) == 60
+    assert [single(one, "macro_f1") for one in pieces] == [single(one, "macro_f1") for one in whole]
 
 
 def test_two_runs_change_places() -> None:

@@ -509,13 +509,26 @@ def _draws(
             groups = run.grouping
             at_points = (_resampled(estimands, run, shares, settings, form.seed, at) for at in points)
         else:
-            matrices = np.concatenate([table.counts for table in tables])
+            matrices = [table.counts for table in tables]
             if run.groups is not None:
                 # A class that no drawn group has leaves nothing to weigh.
-                matrices[(matrices.sum(axis=-1) == 0) & (run.counts.sum(axis=-1) > 0)] = nan
-            at_points = (values_at(matrices, estimands, None if at is None else at[1]) for at in points)
+                lacking = [(some.sum(axis=-1) == 0) & (run.counts.sum(axis=-1) > 0) for some in matrices]
+                matrices = [np.where(none[..., None], nan, some) for some, none in zip(matrices, lacking, strict=True)]
+            at_points = (_values_in_parts(matrices, estimands, None if at is None else at[1]) for at in points)
     level = settings.level_of_each
     return level if groups is None else expanded_level(level, groups.effective_groups), at_points
+
+
+def _values_in_parts(matrices: Sequence[Array], estimands: Sequence[Estimand], shares: Array | None) -> list[Array]:
+    """Values (D, V) of every estimand for batches of matrices, at shares (1 or D, K): all at once would be many times
+    as large as the draws.
+    """
+    ends = np.cumsum([0, *map(len, matrices)])
+    found = []
+    for some, start, end in zip(matrices, ends[:-1], ends[1:], strict=True):
+        own = shares if shares is None or len(shares) == 1 else shares[start:end]
+        found.append(values_at(some, estimands, own))
+    return [np.concatenate(of_one) for of_one in zip(*found, strict=True)]
 
 
 def _tables(run: RunData, settings: LimitSettings, draws: int, seed: int) -> Iterator[Table]:
