@@ -39,7 +39,7 @@ who else says so, and the largest difference between the two. Written by `python
 "corrected" is checked in its right form.
 
 - *exact fractions*: the formula in rational numbers on 60 random matrices of 2 to 5 classes, relative difference, as
-  the next power of ten. Nothing in the last column: exact fractions, at most 1e-14;
+  the next power of ten. Where nothing stands in brackets, at most 1e-14;
 - *printed*: the values in print, difference in units of the last digit (0.5 is what rounding allows); those with a
   note are errata, values cut off instead of rounded, and what is undefined: they are tested one by one;
 - a file and a test: what that test compares with and the difference that it lets pass, relative unless said otherwise;
@@ -365,20 +365,13 @@ def page() -> str:
     """The whole document."""
     parts, rows = [HEAD], read_rows()
     for paper, title in PAPERS.items():
-        parts.append(f"\n## {title}\n\n| place | what | answered by | witness, largest difference |")
-        parts.append("| --- | --- | --- | --- |")
-        for row in rows:
-            if row.paper == paper:
-                who, difference = witness(row)
-                answer = "**out**" if row.answer == "out" else row.answer
-                said = (
-                    ""
-                    if (who, difference) == ("exact fractions", "1e-14")
-                    else f"{who}: {difference}"
-                    if who
-                    else difference
-                )
-                parts.append(f"| {row.place} | {row.what} | {answer} | {said} |")
+        parts.append(f"\n## {title}\n")
+        for row in (row for row in rows if row.paper == paper):
+            who, difference = witness(row)
+            answer = "**out**" if row.answer == "out" else row.answer
+            plain = (who, difference) == ("exact fractions", "1e-14")
+            said = "" if plain else f" ({who}: {difference})" if who else f", {difference}"
+            parts.append(f"- *{row.place}* {row.what}: {answer}{said}")
     return "\n".join(parts) + "\n"
 
 

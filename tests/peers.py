@@ -498,16 +498,13 @@ def page() -> str:
             if row.answer == "out":
                 out.append(f"- {names}: {apart}")
             elif (who, apart) == ("measured", "1e-14"):
-                equal.append(f"| {names} | {row.answer} |")
+                equal.append(f"- {names}: {row.answer}")
             else:
-                others.append(f"| {names} | {row.answer} | {who} | {apart} |")
-        parts.append(f"\n## {title}")
-        if equal:
-            parts += ["\n| name | measured equal to |\n| --- | --- |", *equal]
+                others.append(f"| {names} | {row.answer} | {who}: {apart} |")
+        parts += [f"\n## {title}", *(["\nMeasured equal:\n", *equal] if equal else ())]
         if others:
-            parts += ["\n| name | answered by | witness | largest difference |\n| --- | --- | --- | --- |", *others]
-        if out:
-            parts += ["\nOut:\n", *out]
+            parts += ["\n| name | answered by | witness: largest difference |\n| --- | --- | --- |", *others]
+        parts += ["\nOut:\n", *out] if out else ()
     return "\n".join(parts) + "\n"
 
 
