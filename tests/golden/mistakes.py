@@ -30,8 +30,6 @@ Written from recorded answers (`make golden`): two for each code of a fault, and
 _CODES = """
 ## All codes of problems
 
-| code | meaning |
-| --- | --- |
 """
 
 
@@ -54,7 +52,7 @@ def render() -> str:
         place, code, said = told(recorded[mistake.call.name]["body"])
         examples.setdefault(code, []).append(_row(code, mistake.what, place, said))
     rows = [row for found in examples.values() for row in found[:2]]
-    codes = [_row(f"`{code}`", meaning) for code, meaning in sorted(PROBLEM_TYPES.items())]
+    codes = [f"- `{code}`: {meaning}\n" for code, meaning in sorted(PROBLEM_TYPES.items())]
     return _HEAD.format(answer="{\n" + answer + "\n}") + "".join(rows) + _CODES + "".join(codes)
 
 
