@@ -109,11 +109,6 @@ class EvaluationRecord(MatrixInput):
         return self.task, self.decisions
 
     @property
-    def n_rows(self) -> float:
-        """Samples that came, whatever they weigh."""
-        return float(self.facts.get("rows", self.n_samples) if self.is_weighted else self.n_samples)
-
-    @property
     def n_counted(self) -> float | None:
         """Samples that came, whatever they weigh; None of a matrix of rates, or of weights without their samples."""
         return self.n_rows if self.content is Content.counts or self.is_weighted else None

@@ -12,7 +12,7 @@ import numpy as np
 from app.domain.asked import Limits
 from app.domain.errors import InvalidInput
 from app.domain.inputs.columns import design_facts
-from app.domain.inputs.content import IGNORED_FACT, LARGEST_TOTAL, MIXED_FACT, REPEATS_FACT, Content
+from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, LARGEST_TOTAL, MIXED_FACT, REPEATS_FACT, Content
 from app.domain.inputs.kind import Input, option
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import SCORED_KINDS, MatrixInput
@@ -194,7 +194,7 @@ def attribute_names(fold: MatrixInput) -> frozenset[str]:
 
 # Members by which all folds are alike.
 _IN_COMMON: Final[tuple[tuple[str, Callable[[MatrixInput], Any], str], ...]] = (
-    ("group_ids", lambda fold: fold.is_grouped, "expected group_ids in every fold or in none"),
+    ("group_ids", lambda fold: GROUPS_FACT in fold.facts, "expected group_ids in every fold or in none"),
     ("scores", output_axes, "expected one score per sample in every fold, or one per class in every fold"),
     ("attributes", attribute_names, "expected the attributes of the first fold"),
 )

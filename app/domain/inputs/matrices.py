@@ -110,9 +110,19 @@ class MatrixInput:
         return _SCORES in (self.kind, self.facts.get("fold_kind"), self.facts.get(OUTPUTS_FACT))
 
     @property
+    def n_rows(self) -> float:
+        """Samples that came, whatever they weigh."""
+        return float(self.facts.get("rows", self.n_samples) if self.is_weighted else self.n_samples)
+
+    @property
     def is_grouped(self) -> bool:
-        """Did its samples come in groups, so that they are not independent?"""
-        return GROUPS_FACT in self.facts
+        """Did its samples come in groups, so that they are not independent? Groups of one sample each are none."""
+        return GROUPS_FACT in self.facts and self.facts[GROUPS_FACT] != self.n_rows
+
+    @property
+    def groups(self) -> NDArray[Any] | None:
+        """What its samples are one of (n); None where they are independent, or groups are not known."""
+        return self.samples.groups if self.is_grouped and self.samples is not None else None
 
     @property
     def unit_ids(self) -> NDArray[Any] | None:

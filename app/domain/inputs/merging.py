@@ -176,7 +176,7 @@ def _check_outputs(parts: Sequence[MatrixInput]) -> None:
 
 def needs_samples(part: MatrixInput) -> bool:
     """Do its counts not say what its samples do?"""
-    if part.is_grouped or part.is_weighted or part.is_scored:
+    if GROUPS_FACT in part.facts or part.is_weighted or part.is_scored:
         return True
     units = units_of(part.kind, part.facts)
     return units is not None and units.needs_samples(part.facts)

@@ -31,7 +31,6 @@ from app.services.compare.comparison_answer import compared_metrics, comparison_
 from app.services.compare.elsewhere import (
     Rereading,
     can_be_paired,
-    each_alone,
     lies_elsewhere,
     pair_streamed,
     streamed_queries,
@@ -249,7 +248,7 @@ def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading,
         found = streamed_queries(reading, asked.runs, kept, [estimand.expression for estimand in asked.estimands])
     if found is not None:
         return compare(asked, found, identifier=identifier)
-    grouped = any(record.is_grouped and not each_alone(record) for record in asked.runs.records)
+    grouped = any(record.is_grouped for record in asked.runs.records)
     if asked.scored is not None and grouped:
         raise IncomparableRuns(
             f"{asked.scored} needs the probabilities of samples that come in groups (group_ids), and these are more "

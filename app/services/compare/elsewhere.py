@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import DataNotAllowed, Fault, IncomparableRuns, InvalidInput, TooLarge
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.content import GROUPS_FACT
 from app.domain.inputs.kinds import in_class_order
 from app.domain.inputs.labels import shown
 from app.domain.inputs.ranking import RELEVANT_FROM, Ranking
@@ -29,7 +28,7 @@ from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.groups import Grouping
 from app.services.ports import Engine, OpenEngine, SamplesElsewhere
 from app.services.processes.worker import as_step, each_as_step
-from app.services.runs.aligned import Runs, without_design
+from app.services.runs.aligned import Runs, without_weights
 from app.services.runs.pairing import (
     GROUPED_OTHERWISE,
     ONE_GROUP,
@@ -229,19 +228,14 @@ def _with_ids(engine: OpenEngine, batches: Iterator[pa.RecordBatch]) -> Rows:
     return rows
 
 
-def each_alone(record: EvaluationRecord) -> bool:
-    """Is each sample of a run of classes a group of its own?"""
-    return record.facts.get(GROUPS_FACT) == record.n_rows
-
-
 def _canonical(record: EvaluationRecord, rows: Rows, place: int) -> EvaluationRecord:
-    """A run without weights and groups of its samples that say nothing, as ``Runs.pair`` has it."""
-    weight, alike = f"{WEIGHT}_{place}", None
-    if weight in rows.names:
-        ends = rows.totals((), {}, {"least": weight, "most": f"-{weight}"})
-        least, most = float(ends["least"][0]), -float(ends["most"][0])
-        alike = least if least == most > 0.0 else None
-    return without_design(record, weight=alike, alone=each_alone(record))
+    """A run without weights of its samples that are all the same, as ``Runs.pair`` has it."""
+    weight = f"{WEIGHT}_{place}"
+    if weight not in rows.names:
+        return record
+    ends = rows.totals((), {}, {"least": weight, "most": f"-{weight}"})
+    least, most = float(ends["least"][0]), -float(ends["most"][0])
+    return without_weights(record, least) if least == most > 0.0 else record
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -427,7 +427,7 @@ def _with_band(
 
 def _grouping(source: MatrixInput, view: _View) -> Grouping | None:
     """Groups of the entries of a curve; those of one sample are not independent of each other."""
-    groups = None if source.samples is None else source.samples.groups
+    groups = source.groups
     if view.entries > 1 and source.samples is not None:
         groups = np.repeat(np.arange(source.samples.size) if groups is None else groups, view.entries)
     return None if groups is None else Grouping.of(groups)

@@ -108,10 +108,12 @@ class RunData:
         known = isinstance(self._units, StreamedLabels) or (samples is not None and samples.weights is not None)
         if self.source.is_weighted and not known:
             return NoLimits.NO_WEIGHTS
-        if self.source.is_grouped and (samples is None or samples.groups is None):
+        if not self.source.is_grouped:
+            return None
+        if self.source.groups is None:
             return NoLimits.NO_GROUPS
         # As all samples of a slice may be.
-        return NoLimits.ONE_GROUP if self.source.facts.get(GROUPS_FACT) == 1 else None
+        return NoLimits.ONE_GROUP if self.source.facts[GROUPS_FACT] == 1 else None
 
     @property
     def has_outputs(self) -> bool:
@@ -314,10 +316,9 @@ class RunData:
         """
         if not self.source.is_grouped:
             return None
-        if self.source.samples is None or self.source.samples.groups is None:
+        if self.source.groups is None:
             raise ValueError("expected the samples with their groups")
-        tally = self.source.samples.tally
-        return Grouping.of(self.source.samples.groups, None if tally is None else tally.times)
+        return Grouping.of(self.source.groups, self.source.known_samples.times)
 
     @cached_property
     def groups(self) -> GroupedCounts | None:

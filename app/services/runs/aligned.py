@@ -10,7 +10,7 @@ import numpy as np
 
 from app.domain.errors import IncomparableLabels, IncomparableRuns, InvalidExpression
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.content import GROUPS_FACT, MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kinds import in_class_order
 from app.domain.inputs.labels import listed
 from app.domain.slices import Places, refuse_unknown_slices, restricted
@@ -102,8 +102,7 @@ class Runs:
     def pair(self, kept: KeptSamples, mode: PairingMode = PairingMode.AUTO, *, minimum_matched: float = 1.0) -> Self:
         """Return the runs with their pairing; see ``pairing.pair``.
 
-        A run whose samples all weigh the same is one without weights, and one of which each is a group is one without
-        groups.
+        A run whose samples all weigh the same is one without weights.
         """
         runs = self._known(kept)
         runs = replace(runs, records=tuple(map(_canonical, runs.records)), asked=(mode, minimum_matched))
@@ -224,17 +223,17 @@ class Runs:
 
     def _grouping(self, record: EvaluationRecord) -> Grouping:
         """Groups of one run; every sample is one where they are independent."""
-        samples = record.samples
+        samples, groups = record.samples, record.groups
         if not record.is_grouped:
             size = int(record.n_rows) if samples is None else samples.truth.size
             return Grouping(np.arange(size), size)
-        if samples is None or samples.groups is None:
+        if groups is None:
             raise IncomparableRuns(
                 f"the samples of {record.id} ({record.model.name}) come in groups that were not saved, or are too many "
                 "to be used together",
                 pointer=f"/evaluations/{self.records.index(record)}",
             )
-        found = Grouping.of(samples.groups)
+        found = Grouping.of(groups)
         if found.n_groups < 2:
             raise refused_groups(ONE_GROUP)
         return found
@@ -343,31 +342,21 @@ class Runs:
 
 
 def _canonical(record: EvaluationRecord) -> EvaluationRecord:
-    """A run without weights and groups of its samples that say nothing."""
-    samples = record.samples
-    if samples is None:
-        return record
-    alone = samples.groups is not None and np.unique(samples.groups).size == samples.groups.size
-    weights, weight = samples.weights if record.is_weighted else None, None
-    if weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all():
-        weight = float(weights[0])
-    return without_design(record, weight=weight, alone=alone)
+    """A run without weights of its samples that are all the same."""
+    weights = record.samples.weights if record.is_weighted and record.samples is not None else None
+    alike = weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all()
+    return without_weights(record, float(weights[0])) if weights is not None and alike else record
 
 
-def without_design(record: EvaluationRecord, *, weight: float | None, alone: bool) -> EvaluationRecord:
-    """A run without weights where all of its samples have this one, and without groups where each is ``alone`` in
-    one.
-    """
-    samples, lost = record.samples, {GROUPS_FACT} if alone else set()
-    if weight is not None:
-        lost |= {WEIGHTS_FACT, "rows"}
-        counts = np.rint(record.counts / weight).astype(np.int64)
-        record = replace(record, content=Content.counts, counts=counts)
-    if samples is not None:
-        weights, groups = None if weight is not None else samples.weights, None if alone else samples.groups
-        samples = replace(samples, weights=weights, groups=groups)
-    facts = {name: fact for name, fact in record.facts.items() if name not in lost}
-    return replace(record, samples=samples, facts=facts)
+def without_weights(record: EvaluationRecord, weight: float) -> EvaluationRecord:
+    """A run without weights, all of whose samples have this one."""
+    return replace(
+        record,
+        content=Content.counts,
+        counts=np.rint(record.counts / weight).astype(np.int64),
+        samples=None if record.samples is None else replace(record.samples, weights=None),
+        facts={name: fact for name, fact in record.facts.items() if name not in (WEIGHTS_FACT, "rows")},
+    )
 
 
 def _different(record: EvaluationRecord, first: EvaluationRecord, pointer: str) -> IncomparableLabels:

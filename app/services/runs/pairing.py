@@ -174,12 +174,8 @@ def _common_weights(known: Sequence[Array | None], rows: Sequence[NDArray[np.int
 
 def _common_groups(runs: Sequence[RunData], rows: Sequence[NDArray[np.intp]]) -> Grouping | IncomparableRuns | None:
     """Return the groups of the common samples, or why these cannot be used; None where no run came with any."""
-    samples = [one.source.samples for one in runs]
-    found = [
-        Grouping.of(one.groups[row])
-        for one, row in zip(samples, rows, strict=True)
-        if one is not None and one.groups is not None
-    ]
+    known = [one.source.groups for one in runs]
+    found = [Grouping.of(one[row]) for one, row in zip(known, rows, strict=True) if one is not None]
     if not found:
         return None
     for other in found[1:]:

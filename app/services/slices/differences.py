@@ -161,8 +161,7 @@ class Whole:
     @cached_property
     def grouping(self) -> Grouping | None:
         """Groups of the samples."""
-        samples = self.source.samples
-        return None if samples is None or samples.groups is None else Grouping.of(samples.groups)
+        return None if self.source.groups is None else Grouping.of(self.source.groups)
 
     @cached_property
     def size(self) -> int:

@@ -103,7 +103,7 @@ REFUSED = [
     compute("class-of-three", of_matrix([[5, 1, 0], [2, 4, 1], [0, 0, 9]]), metrics=["recall"]),
     compute("all-of-weights", of_matrix([[5.5, 1], [2, 4]]), intervals="all"),
     compute("all-of-rates", of_matrix([[0.5, 0.5], [0.25, 0.75]], normalized=True), intervals="all"),
-    compute("delta-of-groups", {**_SAMPLES, "group_ids": [1, 2, 3]}, intervals="all", interval_method="delta"),
+    compute("delta-of-groups", {**_SAMPLES, "group_ids": [1, 2, 2]}, intervals="all", interval_method="delta"),
     compute("loss-of-scores", of_scores([0, 1, 1], [1, 2, 3]), metrics=["log_loss"]),
     post("model-missing", "/v1/evaluations", {"input": _GOOD}),
     post("name-empty", "/v1/evaluations", {"input": _GOOD, "model": {"name": ""}, "dataset": {"name": "d", "x": 1}}),

@@ -55,13 +55,16 @@ def streamed_labels(read: StreamedParts) -> NewEvaluation:
     groups, scores, n_groups = None, None, 0
     if source.is_grouped:
         rows, n_groups = rows.coded(_GROUP, _CODE)
+        source = replace(source, facts={**source.facts, GROUPS_FACT: n_groups})
+    # Groups of one sample each are none.
+    if 0 < n_groups < sums.rows:
         held = 2 * _SUM_BYTES * n_groups
         check_groups(n_groups, n_labels if scored else 0, held, left)
         # Read again for each label.
         rows = rows.kept() if scored else rows
         groups = _groups(rows, sums, n_groups, left - held)
     if scored:
-        scores = StreamedLabelScores(rows.where(f"{_WEIGHT} > 0"), sums.moments, n_groups)
+        scores = StreamedLabelScores(rows.where(f"{_WEIGHT} > 0"), sums.moments, 0 if groups is None else n_groups)
     return read.reported(RunData(read.whole(_whole(source, sums, groups)), StreamedLabels(sums, groups, scores)))
 
 
@@ -119,7 +122,6 @@ def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> 
     if groups is not None:
         # The samples are gone, and their groups are not.
         codes = np.arange(groups.sizes.size)
-        facts[GROUPS_FACT] = codes.size
         nothing = np.zeros(codes.size, dtype=np.int64)
         samples = Samples(nothing, nothing, groups=codes, tally=Tally(groups.sizes.astype(np.int64)))
     return replace(source, counts=counts, facts=facts, samples=samples)

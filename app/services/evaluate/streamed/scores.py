@@ -37,23 +37,26 @@ def streamed_scores(read: StreamedParts) -> NewEvaluation:
     summed = _Summed(read.source)
     rows = taken(read.engine, (summed.columns(*part) for part in read.inputs()))
     whole, names = read.whole(summed.whole), rows.names
-    weighted, grouped, size, n_groups = "w" in names, "g" in names, len(whole.labels), 0
-    if grouped:
+    weighted, grouped, size, n_groups = "w" in names, False, len(whole.labels), 0
+    if "g" in names:
         rows, n_groups = rows.coded("g", "c")
+        whole = replace(whole, facts={**whole.facts, GROUPS_FACT: n_groups})
+        # Groups of one sample each are none.
+        grouped = n_groups < summed.n_samples
+    if grouped:
         rows = rows.having(g="c").kept()
         check_groups(n_groups, size, _BYTES_OF_GROUP * size * n_groups, read.budget)
     if whole.facts.get("threshold_assumed"):
         rows, whole = _with_threshold(rows, whole)
     if grouped or weighted:
-        facts = {**whole.facts, **({GROUPS_FACT: n_groups} if grouped else {})}
-        whole = replace(whole, samples=_decided(rows, weighted=weighted, grouped=grouped), facts=facts)
+        whole = replace(whole, samples=_decided(rows, weighted=weighted, grouped=grouped))
         whole = _weighed(whole) if weighted else whole
     scores = StreamedScores(
         rows.where("w > 0") if weighted else rows,
         size,
         probabilities=not whole.has_scores,
         weighted=weighted,
-        n_groups=n_groups,
+        n_groups=n_groups if grouped else 0,
         mirrored=summed.mirrored,
         n_samples=summed.n_samples,
     )

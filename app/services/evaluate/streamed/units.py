@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,7 +118,7 @@ class StreamedParts:
             raise self._fault
         # How many groups there are, and what weights are worth, is known when all parts are read.
         samples, facts = first.source.samples, {**first.source.facts}
-        facts |= {GROUPS_FACT: 2} if GROUPS_FACT in facts else {}
+        facts |= {GROUPS_FACT: inf} if GROUPS_FACT in facts else {}
         facts |= {WEIGHTS_FACT: 2.0} if samples is not None and samples.weights is not None else {}
         self.source = replace(first.source, samples=None, facts=facts)
         self._first, self._parts = replace(first, source=self.source), chain([first], following)
