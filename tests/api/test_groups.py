@@ -102,6 +102,20 @@ SETS["probabilities"] = [[0.1 * (place % 9), 0.8 - 0.4 * one] for place, (one, _
 ALONE = {**INPUTS, "multilabel": SETS, "weights": {**PREDICTIONS, "sample_weight": (1 + GROUPS % 3).tolist()}}
 
 
+CLUSTERS = {"kind": "clustering", "y_true": PREDICTIONS["y_true"], "y_pred": PREDICTED.tolist()}
+
+
+@pytest.mark.parametrize("source", [SETS, CLUSTERS], ids=lambda one: one["kind"])
+@pytest.mark.parametrize("retain", ["full", "none"])
+def test_what_is_read_later_of_other_kinds_is_what_was_answered(
+    client: httpx.Client, source: Json, retain: str
+) -> None:
+    source, options = source | {"group_ids": GROUPS.tolist()}, {"retain": retain}
+    made = create(client, evaluation(dataset=uuid4().hex, input=source, options=options))
+    assert client.get(f"/v1/evaluations/{made['id']}").json() == made
+    assert made["groups"]["n_groups"] == 40
+
+
 @pytest.mark.parametrize("kind", ALONE)
 def test_groups_of_one_are_independent_samples(client: httpx.Client, kind: str) -> None:
     alone = {**ALONE[kind], "group_ids": list(range(len(TRUTH)))}

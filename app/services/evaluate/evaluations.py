@@ -532,10 +532,12 @@ def _needs_samples(source: MatrixInput, options: Options) -> bool:
     """Does the report say more than what follows from the matrix?"""
     if options.metrics and ask(source, options).of_slices:
         return True
+    if source.is_grouped:
+        return True
     if source.task is not None:
         form = units_of(source.kind, source.facts)
         return form is not None and form.needs_samples(source.facts)
-    return source.is_scored or source.is_grouped or source.is_weighted
+    return source.is_scored or source.is_weighted
 
 
 def _only(names: set[Item], what: str) -> Item:
