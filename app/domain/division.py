@@ -113,7 +113,7 @@ def gathered(
     inside = np.zeros(samples.size, dtype=np.intp)
     if reference is not None:
         inside[reference] = 1
-    names, groups = (None, inside * 0) if samples.groups is None else np.unique(samples.groups, return_inverse=True)
+    names, groups = (None, inside * 0) if source.groups is None else np.unique(source.groups, return_inverse=True)
     codes = [samples.truth, samples.predicted, inside, groups, *(one.codes for one in columns)]
     sizes = [len(source.labels)] * 2 + [2, 1 if names is None else names.size, *(len(one.values) for one in columns)]
     if math.prod(sizes) > _MOST_CELLS:

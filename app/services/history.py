@@ -621,7 +621,7 @@ def _influence(found: _MetricSeries, place: int) -> tuple[NDArray[Any], Array] |
     samples = None if run is None else run.source.samples
     if isinstance(estimand, str) or run is None or samples is None or samples.ids is None:
         return None
-    units = samples.ids if samples.groups is None else samples.groups
+    units = samples.ids if run.source.groups is None else run.source.groups
     if estimand.scored or run.source.task is not None:
         parts = run.linear(estimand)
         return None if parts is None else (units, parts[0].influence)
