@@ -1,5 +1,7 @@
 """Differences of rates at rates: as uncertain as the rates themselves, whose thresholds samples choose."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -12,11 +14,11 @@ from tests.services.referenced import asked_of_sources
 METRIC = "specificity_at(recall=0.9)"
 
 
-def compared(y: NDArray[np.int64], runs: list[NDArray[np.float64]], metric: str = METRIC) -> ComparedPair:
-    ids = np.arange(y.size)
-    sources = [Scores(y_true=y, scores=one, threshold=0.0, sample_ids=ids).read("/input") for one in runs]
-    new, kept = asked_of_sources(sources, [f"{metric}@1"])
-    (found,) = compare(new, kept, identifier=new.runs.records[0].id).metrics[f"{metric}@1"].differences
+def compared(y: NDArray[np.int64], runs: list[NDArray[np.float64]], **columns: Any) -> ComparedPair:
+    columns |= {"y_true": y, "sample_ids": np.arange(y.size)}
+    sources = [Scores(scores=one, threshold=0.0, **columns).read("/input") for one in runs]
+    new, kept = asked_of_sources(sources, [f"{METRIC}@1"])
+    (found,) = compare(new, kept, identifier=new.runs.records[0].id).metrics[f"{METRIC}@1"].differences
     return found
 
 
@@ -27,15 +29,21 @@ def drawn(
     return y, [random.normal(1.5 * y, 1.0) for _ in range(2)]
 
 
-def test_limits_are_those_of_both_runs_together() -> None:
+@pytest.mark.parametrize(
+    "columns",
+    [{}, {"sample_weight": np.arange(260) % 3 + 1}, {"group_ids": np.arange(260) % 90}],
+    ids=("plain", "weights", "groups"),
+)
+def test_limits_are_those_of_both_runs_together(columns: dict[str, Any]) -> None:
+    """Those of weights and groups are resampled: a run has the same, whatever it is compared with."""
     y, runs = drawn(np.random.default_rng(3), 60, 200)
-    pair = compared(y, runs)
+    pair = compared(y, runs, **columns)
     assert pair.method == "mover, mover"
     assert pair.low is not None
     assert pair.high is not None
     assert pair.p_value is not None
     assert (pair.low > 0 or pair.high < 0) == (pair.p_value < 0.05)
-    mirrored = compared(y, runs[::-1])
+    mirrored = compared(y, runs[::-1], **columns)
     assert (mirrored.low, mirrored.high) == pytest.approx((-pair.high, -pair.low), abs=1e-12)
     assert mirrored.p_value == pytest.approx(pair.p_value, abs=1e-12)
 

@@ -349,7 +349,7 @@ class SliceDifferences(Resampling):
 
     def tests(self, index: int, level: float) -> list[list[Test]]:
         """Return the tests of what is picked from several slices."""
-        settings, paired = LimitSettings(level=level, seed=self.settings.seed), list[tuple[float, Limits]]()
+        settings, paired = LimitSettings(level=level), list[tuple[float, Limits]]()
         if isinstance(self._over, Combination):
             own = [estimate(self.estimands, one, settings)[0][0] for one in self.runs.data]
             if self._over.card.linear and self.runs.pairing.paired:

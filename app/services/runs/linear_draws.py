@@ -448,7 +448,7 @@ class LinearDifferences(Resampling):
         """
         if not isinstance(estimand.expression, Measure):
             return [one if one.identical else Test(reason=_ALONE_AT_RATE) for one in known]
-        settings = LimitSettings(level=level, seed=self.settings.seed)
+        settings = LimitSettings(level=level)
         own = [estimate([estimand], _by_id(one), settings)[0][place] for one in self.runs.data]
         index = self.estimands.index(estimand)
         gaps = [self.gaps(index, pair)[place : place + 1] for pair in self.setup.pairs]
