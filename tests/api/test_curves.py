@@ -241,7 +241,7 @@ def test_averages_over_the_classes(client: httpx.Client, many: Json) -> None:
     ("name", "given", "method"),
     [
         ("roc", {"class": "1"}, "posterior"),
-        ("roc", {"class": "micro"}, "cluster_bootstrap"),
+        ("roc", {"class": "micro"}, "cluster_posterior"),
         ("det", {"class": "1"}, "posterior"),
         ("pr", {"class": "1"}, "posterior"),
         ("decision", {"class": "1"}, "posterior"),
@@ -279,8 +279,11 @@ def test_bands(client: httpx.Client, binary: Json, name: str, given: Json, metho
 def test_bands_of_weights_and_groups(client: httpx.Client) -> None:
     grouped = make(n=200, classes=2, group_ids=[str(index // 4) for index in range(200)])
     weighted = make(n=200, classes=2, sample_weight=[1.0 + index % 2 for index in range(200)])
-    for source, method in ((grouped, "cluster_bootstrap"), (weighted, "bootstrap")):
-        for name in ("roc", "calibration"):
+    for source, methods in (
+        (grouped, {"roc": "cluster_posterior", "calibration": "grouped_wilson"}),
+        (weighted, {"roc": "weighted_posterior", "calibration": "weighted_wilson"}),
+    ):
+        for name, method in methods.items():
             answer = compute(client, name, input=source, band="pointwise", **{"class": "1"})
             assert answer["band"]["method"] == method
             assert np.isfinite([one for one in answer["low"] if one is not None]).all()

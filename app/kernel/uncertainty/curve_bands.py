@@ -1,9 +1,8 @@
 """Bands around curves: where the curve of the population runs, point by point or as a whole.
 
-Curves of rates follow from simulated rates of both classes, or from resamples where samples weigh or come in groups: by
-itself a resample of few samples says that a rate near 1 is 1. A reliability diagram in bins has the binomial limits of
-each bin; an isotonic one is shown beside what calibrated probabilities would look like (Bröcker & Smith 2007,
-Dimitriadis, Gneiting & Jordan 2021).
+Curves of rates follow from simulated rates of both classes: a resample of few samples says that a rate near 1 is 1. A
+reliability diagram in bins has the limits of a rate in each bin; an isotonic one is shown beside what calibrated
+probabilities would look like (Bröcker & Smith 2007, Dimitriadis, Gneiting & Jordan 2021).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,9 +14,11 @@ from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.numerics.scipy_bridge import falling_means
-from app.kernel.samples.calibration import equal_width
-from app.kernel.samples.rankings import Bins, Ranking
+from app.kernel.samples.calibration import equal_width, width_limits
+from app.kernel.samples.rankings import Ranking
+from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums
 from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.intervals import Limits, clopper_pearson, wilson
 
 Codes = NDArray[np.intp]
@@ -49,20 +50,9 @@ class BandSettings:
     level: float
 
 
-def frequency_in(ranking: Ranking, bins: int, filled: Codes) -> Array:
-    """Observed frequencies in those of so many bins of equal width that hold samples (1, m)."""
-    found = equal_width(ranking, bins)
-    observed: Array = found.observed[filled] / found.weight[filled]
-    return observed[None]
-
-
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rates of the population at every cut of the samples.
-
-    Simulated, between two neighbours of n ordered samples lies a share of their population, n + 1 shares in all that
-    are Dirichlet(1, ..., 1); whatever the share at a cut itself, it is between two sums of these. Of a resample it is
-    known.
+    """Rates of a population at every cut of the samples.
 
     Attributes:
         tpr: (2, c) lowest and highest true positive rate at each cut, from the empty one on.
@@ -75,13 +65,6 @@ class Rates:
     fpr: Array
     share: float
     thresholds: Array
-
-    @classmethod
-    def of(cls, ranking: Ranking) -> "Rates":
-        """Rates of the samples themselves; NaN without members, or without others."""
-        cuts = ranking.cuts()
-        tpr, fpr = (np.stack([one, one]) for one in (cuts.tp / cuts.positives, cuts.fp / cuts.negatives))
-        return cls(tpr, fpr, cuts.positives / (cuts.positives + cuts.negatives), cuts.thresholds)
 
 
 def tpr_between(fpr: Array) -> Envelope:
@@ -132,32 +115,28 @@ def net_benefit_between(threshold: Array, prevalence: float | None) -> Envelope:
     return read
 
 
-def simulated_rates(ranking: Ranking, *, draws: int, seed: int) -> Iterator[Rates]:
+def simulated_rates(ranking: Ranking, *, draws: int, seed: int, grouping: Grouping | None = None) -> Iterator[Rates]:
     """Rates of the populations of two classes, so many times.
 
-    The shares between ordered samples are drawn, the open ends among them (the Bayesian bootstrap of Rubin 1981; for
-    ROC curves Gu, Ghosal & Roy 2008). Half of the curves are the lowest and half the highest that the shares allow: a
-    single rate has the quantiles of the two beta distributions of Clopper and Pearson, mixed. The samples have no
-    weights, and are of both classes.
+    What every sample, or every group, stands for in its population is drawn, and what lies beyond the samples of a
+    class: as much as one of them (the Bayesian bootstrap of Rubin 1981; for ROC curves Gu, Ghosal & Roy 2008). Half of
+    the curves are the lowest and half the highest that this allows: a single rate of samples of one weight has the
+    quantiles of the two beta distributions of Clopper and Pearson, mixed. The samples are of both classes.
     """
-    random, cuts = generator(seed), ranking.cuts()
-    tp, fp = cuts.tp.astype(np.intp), cuts.fp.astype(np.intp)
+    random, masses, members = generator(seed), ranking.each, ranking.members
+    cuts = Ranking(ranking.values, members).cuts()
+    groups = np.arange(masses.size) if grouping is None else grouping.codes[ranking.places]
+    sides = (members, cuts.tp.astype(np.intp)), (~members, cuts.fp.astype(np.intp))
+    # The mass of one sample or group of a class, by mass.
+    of_groups = [np.bincount(groups[side], masses[side]) for side, _ in sides]
+    unit = np.array([np.square(one).sum() / one.sum() for one in of_groups])
     for _ in range(draws):
-        share = float(random.beta(cuts.positives + 0.5, cuts.negatives + 0.5))
-        tpr, fpr = (_between(counts, random) for counts in (tp, fp))
-        yield Rates(tpr, fpr, share, cuts.thresholds)
-
-
-def resampled(ranking: Ranking, weights: Iterator[Array]) -> Iterator[Ranking]:
-    """The samples in resamples, falling.
-
-    Args:
-        ranking: The samples, falling.
-        weights: Batches (d, n) of how often each sample is drawn, in the order of the samples.
-    """
-    for batch in weights:
-        for one in batch.take(ranking.places, axis=1):
-            yield Ranking(ranking.values, ranking.members, one)
+        drawn = random.standard_exponential(int(groups.max()) + 1)[groups] * masses
+        sums = [np.concatenate([[0.0], np.cumsum(drawn[side])]).take(counts) for side, counts in sides]
+        beyond = random.standard_exponential(2) * unit
+        tpr, fpr = (np.stack([one, one + gap]) / (one[-1] + gap) for one, gap in zip(sums, beyond, strict=True))
+        positives, negatives = [one[-1] for one in sums] + random.standard_gamma(0.5, 2) * unit
+        yield Rates(tpr, fpr, positives / (positives + negatives), cuts.thresholds)
 
 
 def band_around(curves: Iterable[Array], settings: BandSettings) -> Limits:
@@ -171,13 +150,6 @@ def band_around(curves: Iterable[Array], settings: BandSettings) -> Limits:
     if drawn.size and known.any():
         low[known], high[known] = read_band(drawn[:, known], settings)
     return low, high
-
-
-def _between(counts: Codes, random: np.random.Generator) -> Array:
-    """Lowest and highest share (2, c) of a population up to cuts with so many of its samples (c)."""
-    sums = np.cumsum(random.standard_exponential(int(counts[-1]) + 1))
-    ends = np.concatenate([[0.0], sums / sums[-1]])
-    return np.stack([ends.take(counts), ends.take(counts + 1)])
 
 
 def consistency_band(ranking: Ranking, *, draws: int, seed: int, at: Array, settings: BandSettings) -> Limits:
@@ -237,15 +209,34 @@ def consistent_curves(ranking: Ranking, *, draws: int, seed: int, at: Array) -> 
     return found
 
 
-def bins_band(bins: Bins, filled: Codes, settings: BandSettings) -> Limits:
-    """Return limits of the observed frequency in bins (m): Wilson's of each, or those of Clopper and Pearson of all.
+def bins_band(
+    ranking: Ranking, bins: int, filled: Codes, settings: BandSettings, grouping: Grouping | None = None
+) -> Limits:
+    """Return limits of the observed frequency in those of so many bins of equal width that hold samples (m): Wilson's
+    of each, or those of Clopper and Pearson of all.
 
-    All together hold at a Bonferroni level, far out in the tails, where Wilson's limits of few samples do not.
+    All together hold at a Bonferroni level, far out in the tails, where Wilson's limits of few samples do not. Samples
+    in weights or groups count as many as they are worth (Korn & Graubard 1998).
     """
-    hits, sizes = bins.observed[filled], bins.weight[filled]
-    if settings.form is BandForm.POINTWISE:
-        return wilson(hits, sizes, settings.level)
-    return clopper_pearson(hits, sizes, 1.0 - (1.0 - settings.level) / filled.size)
+    pointwise = settings.form is BandForm.POINTWISE
+    level = settings.level if pointwise else 1.0 - (1.0 - settings.level) / filled.size
+    if grouping is None and ranking.weights is None:
+        found = equal_width(ranking, bins)
+        hits, sizes = found.observed[filled], found.weight[filled]
+    else:
+        hits, sizes = _designed_bins(ranking, bins, filled, grouping).as_counts(level)
+    return wilson(hits, sizes, level) if pointwise else clopper_pearson(hits, sizes, level)
+
+
+def _designed_bins(ranking: Ranking, bins: int, filled: Codes, grouping: Grouping | None) -> DesignedRate:
+    """Observed frequencies in bins (m) of samples in weights or in groups."""
+    weights = ranking.each
+    groups = np.arange(weights.size) if grouping is None else grouping.codes[ranking.places]
+    per_weight = None if grouping is None else np.count_nonzero(weights) / float(weights.sum())
+    # A bin is a label that its samples have: its recall is the share of those in which it is found.
+    place = np.searchsorted(-width_limits(bins), -ranking.values, side="right")
+    labels = ((place == one, ranking.members) for one in filled)
+    return DesignedSums.of_groups(labels, groups, weights, per_weight).rates(RECALL)
 
 
 def read_band(drawn: Array, settings: BandSettings) -> Limits:

@@ -310,7 +310,7 @@ class DesignedSums:
 
     @classmethod
     def of_groups(
-        cls, labels: Iterable[tuple[Mask, Mask]], groups: NDArray[np.intp], mass: Array, per_weight: float
+        cls, labels: Iterable[tuple[Mask, Mask]], groups: NDArray[np.intp], mass: Array, per_weight: float | None
     ) -> Self:
         """From whether samples (n) have each label, and whether it was predicted; with their groups and weights (n)."""
         labels, sizes = [*labels], np.bincount(groups, mass).astype(np.float64)

@@ -1,6 +1,6 @@
 """Curves of the samples of an evaluation, with their confidence bands."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated
@@ -39,29 +39,25 @@ from app.kernel.uncertainty.curve_bands import BandForm as BandForm
 from app.kernel.uncertainty.curve_bands import (
     BandSettings,
     Codes,
-    Rates,
     band_around,
     bins_band,
     consistency_band,
     fnr_between,
-    frequency_in,
     net_benefit_between,
     precision_between,
-    resampled,
     simulated_rates,
     tpr_between,
 )
-from app.kernel.uncertainty.draws import chosen_seed, generator
+from app.kernel.uncertainty.designs import Sampled
+from app.kernel.uncertainty.draws import chosen_seed
 from app.kernel.uncertainty.groups import Grouping, expanded_level
 from app.kernel.uncertainty.intervals import Limits
-from app.kernel.uncertainty.resampling import DRAWS, Plan, plan
-from app.kernel.uncertainty.simulation import item_weights
+from app.kernel.uncertainty.resampling import DRAWS, plan
 from app.services.stored import StreamedInput, scores_of
 
 # More would be drawn than anyone sees, and takes room in all resamples.
 MOST_POINTS = 2000
 BANDED = frozenset({CurveName.ROC, CurveName.PR, CurveName.DET, CurveName.CALIBRATION, CurveName.DECISION})
-_AT_ONCE = 1 << 19
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +67,9 @@ class CurveBand:
     Attributes:
         form: `pointwise`: each point of the curve of the population lies within with this level; `simultaneous`: all
             of it does.
-        method: `posterior` of the rates of both classes, `bootstrap` where samples weigh, `cluster_bootstrap` of whole
-            groups, `wilson` of the frequency in each bin, or `consistency`: where the curve would lie if all
-            probabilities were right.
+        method: `posterior` of the rates of both classes, `wilson` or `clopper_pearson` of the frequency in each bin, or
+            `consistency`: where the curve would lie if all probabilities were right. Names of samples in weights or in
+            groups begin as those of intervals do.
         draws: Resamples, or simulated sets of outcomes; 0 where there are none.
         seed: Seed of the draws; `null` where there are none.
     """
@@ -380,7 +376,7 @@ def _with_band(
 
     Raises:
         CurveUndefined: there is no band around a mean, and no consistency band of samples that weigh or come in groups.
-        OutOfReach: there are too many samples to be resampled.
+        OutOfReach: there are too many samples to be drawn.
     """
     if view.is_mean:
         raise CurveUndefined("there is no band around the mean of several curves: ask for the micro average or a class")
@@ -394,35 +390,25 @@ def _with_band(
         return replace(answer, low=limits[0], high=limits[1], band=band)
 
     grouping = _grouping(source, view)
-    plain = grouping is None and scores.weights is None
+    sampled = Sampled.of(grouped=grouping is not None, weighted=scores.weights is not None)
     ranking = scores.top_label if view.code is None else scores.ranking(view.code)
-    if bins is not None and plain:
-        found = bins_band(equal_width(ranking, bins), _filled(ranking, bins), settings)
-        return answered(found, "wilson" if settings.form is BandForm.POINTWISE else "clopper_pearson")
+    if bins is not None:
+        found = bins_band(ranking, bins, _filled(ranking, bins), settings, grouping)
+        method = "wilson" if settings.form is BandForm.POINTWISE else "clopper_pearson"
+        return answered(found, sampled.named(method))
     made = plan(scores.n_samples, 2, DRAWS, whole=True)
     if made is None:
-        raise OutOfReach("a band takes resamples, and there are too many samples for that")
-    if question.name is CurveName.CALIBRATION and bins is None:
-        if not plain:
+        raise OutOfReach("a band takes simulated samples, and there are too many samples for that")
+    if question.name is CurveName.CALIBRATION:
+        if sampled is not Sampled.ALONE:
             raise CurveUndefined("there is no consistency band for samples with weights or groups")
         found = consistency_band(ranking, draws=made.draws, seed=seed, at=curve.x, settings=settings)
         return answered(found, "consistency", made.draws)
-    read_at, method = settings, "bootstrap"
-    if grouping is not None:
-        method = "cluster_bootstrap"
-        read_at = BandSettings(settings.form, expanded_level(settings.level, grouping.effective_groups))
-    rankings = resampled(ranking, _weights(question, view, grouping, made, seed))
-    if bins is not None:
-        filled = _filled(ranking, bins)
-        curves = (frequency_in(one, bins, filled) for one in rankings)
-    else:
-        decides = question.name is CurveName.DECISION
-        envelope = net_benefit_between(curve.x, question.prevalence) if decides else _HEIGHTS[question.name](curve.x)
-        if plain:
-            simulated = map(envelope, simulated_rates(ranking, draws=made.draws, seed=seed))
-            return answered(band_around(simulated, settings), "posterior", made.draws)
-        curves = (envelope(Rates.of(one)) for one in rankings)
-    return answered(band_around(curves, read_at), method, made.draws)
+    level = settings.level if grouping is None else expanded_level(settings.level, grouping.effective_groups)
+    decides = question.name is CurveName.DECISION
+    envelope = net_benefit_between(curve.x, question.prevalence) if decides else _HEIGHTS[question.name](curve.x)
+    simulated = map(envelope, simulated_rates(ranking, draws=made.draws, seed=seed, grouping=grouping))
+    return answered(band_around(simulated, replace(settings, level=level)), sampled.named("posterior"), made.draws)
 
 
 def _grouping(source: MatrixInput, view: _View) -> Grouping | None:
@@ -436,22 +422,6 @@ def _grouping(source: MatrixInput, view: _View) -> Grouping | None:
 def _filled(ranking: Ranking, bins: int) -> Codes:
     """Numbers (m) of the bins that hold samples, from the lowest up, as the curve has them."""
     return np.flatnonzero(equal_width(ranking, bins).weight > 0)[::-1]
-
-
-def _weights(question: CurveQuestion, view: _View, grouping: Grouping | None, made: Plan, seed: int) -> Iterator[Array]:
-    """Batches (d, n) of what samples weigh in resamples.
-
-    What follows from the rates of each class is resampled within the classes; the rest has random class shares.
-    """
-    scores, random = view.scores, generator(seed)
-    batch = max(1, _AT_ONCE // scores.n_samples)
-    if grouping is not None:
-        drawn = grouping.weights(draws=made.draws, random=random, batch=batch)
-    else:
-        by_class = question.name in (CurveName.ROC, CurveName.DET) or question.prevalence is not None
-        strata = scores.y == view.code if by_class else np.zeros(scores.n_samples)
-        drawn = item_weights(strata.astype(np.int64), draws=made.draws, random=random, batch=batch)
-    return drawn if scores.weights is None else (weights * scores.weights for weights in drawn)
 
 
 def _class(source: MatrixInput, name: CurveName, label: str | None) -> int | None:

@@ -1,5 +1,7 @@
 """Bands around curves: the same from the definitions, and how often they hold a curve that is known."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -22,11 +24,11 @@ from app.kernel.uncertainty.curve_bands import (
     net_benefit_between,
     precision_between,
     read_band,
-    resampled,
     simulated_rates,
     tpr_between,
 )
 from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.simulation import item_weights
 from tests.witnesses import sk
 
@@ -39,9 +41,20 @@ POINTWISE = BandSettings(BandForm.POINTWISE, 0.9)
 SIMULTANEOUS = BandSettings(BandForm.SIMULTANEOUS, 0.9)
 
 
+def of_samples(ranking: Ranking) -> Rates:
+    cuts = ranking.cuts()
+    tpr, fpr = (np.stack([one, one]) for one in (cuts.tp / cuts.positives, cuts.fp / cuts.negatives))
+    return Rates(tpr, fpr, cuts.positives / (cuts.positives + cuts.negatives), cuts.thresholds)
+
+
+def of_resamples(ranking: Ranking, weights: NDArray[np.float64]) -> Iterator[Rates]:
+    for one in weights[:, ranking.places]:
+        yield of_samples(Ranking(ranking.values, ranking.members, one))
+
+
 def test_curves_of_the_samples_lie_within_what_their_rates_allow() -> None:
     fpr, tpr, _ = sk.roc_curve(TRUTH, VALUES, drop_intermediate=False)
-    grid, rates = np.linspace(0, 1, 41), Rates.of(RANKING)
+    grid, rates = np.linspace(0, 1, 41), of_samples(RANKING)
     for read, expected in ((tpr_between, np.interp(grid, fpr, tpr)), (fnr_between, 1 - np.interp(grid, fpr, tpr))):
         low, high = read(grid)(rates)
         assert (low <= expected + 1e-12).all()
@@ -54,7 +67,7 @@ def test_curves_of_the_samples_lie_within_what_their_rates_allow() -> None:
 def test_precision_is_that_of_the_cuts_beside_a_recall() -> None:
     precision, recall, _ = sk.precision_recall_curve(TRUTH, VALUES)
     reached = np.unique(recall[recall > 0])[[3, 20, -2]]
-    low, high = precision_between(reached)(Rates.of(RANKING))
+    low, high = precision_between(reached)(of_samples(RANKING))
     for wanted, least, most in zip(reached, low, high, strict=True):
         # scikit-learn goes from the lowest threshold up.
         assert least <= precision[np.flatnonzero(recall >= wanted)[-1]] <= most + 1e-12
@@ -67,7 +80,7 @@ def test_net_benefit_by_its_definition(prevalence: float | None) -> None:
         acted = cut <= VALUES
         tpr, fpr = acted[TRUTH == 1].mean(), acted[TRUTH == 0].mean()
         expected = share * tpr - (1 - share) * fpr * cut / (1 - cut)
-        found = net_benefit_between(np.array([cut]), prevalence)(Rates.of(RANKING))
+        found = net_benefit_between(np.array([cut]), prevalence)(of_samples(RANKING))
         assert found.ravel() == pytest.approx([expected, expected], rel=1e-12)
 
 
@@ -97,8 +110,7 @@ def test_limits_are_quantiles_of_curves_in_resamples() -> None:
     weights = RANDOM.multinomial(200, np.full(200, 1 / 200), 300).astype(float)
     cuts = np.array([0.2, 0.4, 0.6])
     read = net_benefit_between(cuts, 1 - 1e-12)
-    rankings = resampled(RANKING, iter([weights[:100], weights[100:]]))
-    low, high = band_around((read(Rates.of(one)) for one in rankings), POINTWISE)
+    low, high = band_around(map(read, of_resamples(RANKING, weights)), POINTWISE)
     hits = (cuts <= VALUES[:, None]) & (TRUTH == 1)[:, None]
     curves = np.repeat(weights @ hits / (weights @ (TRUTH == 1))[:, None], 2, axis=0)
     np.testing.assert_allclose([low, high], np.quantile(curves, [0.05, 0.95], axis=0), rtol=1e-9)
@@ -163,18 +175,77 @@ def test_a_simultaneous_consistency_band_is_the_same_at_whatever_points() -> Non
     np.testing.assert_array_equal(np.array(whole)[:, ::40], some)
 
 
-def test_bins_hold_together_as_often_as_promised() -> None:
-    """Ten bins of 10 calibrated samples each; limits of Wilson held .89 of 50 to 100 samples for .95."""
-    level, held = 0.95, 0
-    random = np.random.default_rng(0)
+@pytest.mark.parametrize("design", ["plain", "weights", "groups"])
+def test_bins_hold_together_as_often_as_promised(design: str) -> None:
+    """Ten bins of 10 calibrated samples each, in groups of five that mostly share their luck; limits of Wilson held .89
+    of 50 to 100 samples for .95, and those of resamples of weights and groups .27 and .58.
+    """
+    level, held, groups = 0.95, 0, np.arange(100) // 5
+    random, grouping = np.random.default_rng(0), Grouping.of(groups) if design == "groups" else None
     for _ in range(400):
         p = np.sort((np.arange(10)[:, None] + random.random((10, 10))).ravel() / 10)[::-1]
-        ranking = Ranking(p, random.random(100) < p)
+        luck, weights = random.random(100), None
+        if design == "groups":
+            luck = np.where(random.random(100) < 0.6, random.random(20)[groups], luck)
+        if design == "weights":
+            weights = np.exp(random.normal(size=100))
+        ranking = Ranking(p, luck < p, weights)
         bins = equal_width(ranking, 10)
-        low, high = bins_band(bins, np.arange(10), BandSettings(BandForm.SIMULTANEOUS, level))
-        mean = bins.expected / bins.weight
-        held += bool(((low <= mean) & (mean <= high)).all())
+        low, high = bins_band(ranking, 10, np.arange(10), BandSettings(BandForm.SIMULTANEOUS, level), grouping)
+        mean, known = bins.expected / bins.weight, np.isfinite(low)
+        held += bool(((low <= mean) & (mean <= high))[known].all())
     assert held / 400 >= level
+
+
+def test_weights_that_are_alike_and_copies_in_groups_change_no_band() -> None:
+    """Three copies of a sample in a group are the sample, and so are samples that all weigh 2."""
+    heavy = Ranking(RANKING.values, RANKING.members, np.full(200, 2.0), ORDER)
+    copies = Ranking(
+        RANKING.values.repeat(3), RANKING.members.repeat(3), places=(3 * ORDER[:, None] + range(3)).ravel()
+    )
+    grid = np.linspace(0, 1, 21)
+    for read in (tpr_between(grid), precision_between(grid[1:]), net_benefit_between(grid[1:-1], None)):
+        plain, twice, thrice = (
+            np.array(band_around(map(read, simulated_rates(ranking, draws=50, seed=3, grouping=grouping)), POINTWISE))
+            for ranking, grouping in (
+                (RANKING, Grouping.of(np.arange(200))),
+                (heavy, None),
+                (copies, Grouping.of(np.arange(600) // 3)),
+            )
+        )
+        np.testing.assert_allclose(thrice, plain, rtol=1e-9)
+        np.testing.assert_allclose(twice, plain, atol=0.1)
+    filled = np.flatnonzero(equal_width(RANKING, 10).weight > 0)[::-1]
+    for settings in (POINTWISE, SIMULTANEOUS):
+        one, other = (bins_band(ranking, 10, filled, settings) for ranking in (RANKING, heavy))
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", ["weights", "groups"])
+def test_bands_of_weights_and_groups_hold_curves_as_often_as_promised(design: str) -> None:
+    """Scores of two normal distributions one apart; in groups of four half of their variance is that of the group."""
+    random, grid, held, size = np.random.default_rng(5), np.linspace(0.02, 0.98, 25), [0, 0], 160
+    expected = norm.sf(norm.isf(grid) - 1.0)
+    groups = np.arange(size) // 4
+    for _ in range(120):
+        truth, luck = random.random(size) < 0.3, random.normal(size=size)
+        grouping, weights = None, None
+        if design == "groups":
+            luck = (luck + random.normal(size=size // 4)[groups]) / np.sqrt(2.0)
+            grouping = Grouping.of(groups)
+        else:
+            weights = np.exp(0.7 * random.normal(size=size))
+        order = np.argsort(-(luck + truth))
+        ranking = Ranking(
+            (luck + truth)[order], truth[order], None if weights is None else weights[order], places=order
+        )
+        rates = [*simulated_rates(ranking, draws=300, seed=1, grouping=grouping)]
+        for place, settings in enumerate((POINTWISE, SIMULTANEOUS)):
+            low, high = band_around(map(tpr_between(grid), rates), settings)
+            within = (low <= expected) & (expected <= high)
+            held[place] += within.mean() if settings is POINTWISE else within.all()
+    assert min(held) / 120 >= 0.9
 
 
 def test_limits_of_a_single_rate_are_those_of_two_beta_distributions() -> None:
@@ -211,9 +282,8 @@ def test_with_many_samples_both_ways_agree(read: Envelope) -> None:
     order = np.argsort(-values)
     ranking = Ranking(values[order], truth[order] == 1, places=order)
     found = np.array(band_around(map(read, simulated_rates(ranking, draws=600, seed=3)), POINTWISE))
-    weights = item_weights(np.zeros(20_000, dtype=np.int64), draws=600, random=random)
-    rankings = resampled(ranking, weights)
-    expected = np.array(band_around((read(Rates.of(one)) for one in rankings), POINTWISE))
+    weights = np.concatenate([*item_weights(np.zeros(20_000, dtype=np.int64), draws=600, random=random)])
+    expected = np.array(band_around(map(read, of_resamples(ranking, weights)), POINTWISE))
     np.testing.assert_allclose(found, expected, atol=0.15 * (expected[1] - expected[0]).max() + 2e-4)
 
 
