@@ -26,7 +26,7 @@ from app.domain.identifiers import time_of
 from app.domain.inputs.content import Content
 from app.domain.members import LEFT_OUT, as_json, members
 from app.domain.rules import Definition, Demand, Rule, check_rules, definition_of
-from app.domain.wording import PLAIN, about, percent, significant, whole
+from app.domain.wording import PLAIN, about, numbered, percent, significant, whole
 from app.kernel.compare.gates import (
     Bound,
     ValueWithLimits,
@@ -455,7 +455,7 @@ def _enough(minimum: int, record: EvaluationRecord) -> SamplesResult:
         verdict=Verdict.PASS if enough else Verdict.INCONCLUSIVE,
         value=counted,
         needed_samples=None if enough else minimum,
-        message=f"{minimum} samples are asked for{'' if enough else lacking}.",
+        message=f"{numbered(minimum)} {'is' if minimum == 1 else 'are'} asked for{'' if enough else lacking}.",
     )
 
 

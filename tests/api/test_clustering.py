@@ -186,11 +186,15 @@ def test_what_has_no_value_is_null_with_a_reason(client: httpx.Client) -> None:
 
 
 def test_findings(client: httpx.Client) -> None:
-    def codes(table: Any, names: list[str]) -> set[str]:
+    def said(table: Any, names: list[str]) -> dict[str, str]:
         answer = compute(client, {"kind": "clustering", "contingency": table, "clusters": names})
-        return {one["code"] for one in answer["findings"]}
+        return {one["code"]: one["message"] for one in answer["findings"]}
+
+    def codes(table: Any, names: list[str]) -> set[str]:
+        return {*said(table, names)}
 
     assert codes([[9, 1], [3, 2]], ["a", "-1"]) == {"noise_counted_as_cluster"}
+    assert said([[9, 1], [3, 0]], ["a", "-1"])["noise_counted_as_cluster"].startswith("1 sample is in a cluster")
     assert codes([[9, 3], [3, 2]], ["a", "b"]) == {"classes_without_cluster"}
     assert codes([[9], [3]], ["a"]) == {"one_cluster"}
     assert codes([[5, 5, 5, 0, 0, 0], [0, 0, 0, 5, 5, 5]], [*"abcdef"]) == {

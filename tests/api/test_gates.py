@@ -308,12 +308,14 @@ def test_too_few_samples(client: httpx.Client, name: str) -> None:
     found = check(client, name, keep(client, matrix(51)))
     assert found["verdict"] == "inconclusive"
     assert found["results"][1]["needed_samples"] == 2000
-    assert found["results"][1]["message"] == "2000 samples are asked for, and there are fewer."
+    assert found["results"][1]["message"] == "2,000 samples are asked for, and there are fewer."
     weights = check(client, name, keep(client, [[1999.5, 0.5], [0.5, 1999.5]]))["results"][1]
     assert (weights["value"], weights["message"]) == (
-        None, "2000 samples are asked for, and how many there are is not known.",
+        None, "2,000 samples are asked for, and how many there are is not known.",
     )  # fmt: skip
     assert check(client, name, keep(client, matrix(51, 2000)))["verdict"] == "pass"
+    put(client, name, {"metric": "accuracy", "min": 0.5}, minimum_samples=1, status=200)
+    assert check(client, name, keep(client, matrix(51)))["results"][1]["message"] == "1 sample is asked for."
 
 
 def test_checks_are_kept_with_the_version_and_what_was_judged(client: httpx.Client, name: str) -> None:

@@ -47,6 +47,9 @@ def test_predictions(client: httpx.Client, beside: Json) -> None:
     note = next(one for one in answer["findings"] if one["code"] == "ignored_classes")
     assert note["evidence"] == {"classes": ["void", "blank"], "n": [2, 0]}
     assert "2 samples of void, 0 samples of blank" in note["message"]
+    many = compute(client, source | {"ignore": ["void", *(f"x{place}" for place in range(10))]})["findings"]
+    note = next(one for one in many if one["code"] == "ignored_classes")
+    assert note["message"].endswith("0 samples of x8 and 1 more.")
     same_but_for_what_is_said(answer, compute(client, chosen(source, LEFT), seed=0))
 
 

@@ -206,6 +206,7 @@ def test_binary_counts(client: httpx.Client) -> None:
     for members, pointer, code in faults:
         fault = refused(client, counts | members)
         assert (fault["pointer"], fault["code"]) == (pointer, code)
+    assert fault["detail"] == "there is no such field of this kind: confusion_matrix has it"
     missing = refused(client, {"kind": "binary_counts", "tp": 1, "fn": 1, "fp": 1})
     assert (missing["pointer"], missing["code"]) == ("/input/tn", "missing_field")
 

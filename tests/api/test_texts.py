@@ -465,6 +465,7 @@ def test_a_check_begins_with_its_verdict_and_exit_code() -> None:
             "mcc the same within 0.02",
         ),
         ({"minimum_samples": 1500}, "at least 1,500 samples"),
+        ({"minimum_samples": 1}, "at least 1 sample"),
     ],
 )
 def test_rules_in_words(rule: Json, words: str) -> None:
@@ -518,6 +519,23 @@ def test_code_spans_hold_any_name() -> None:
     assert code("a`b") == "``a`b``"
     assert code("`") == "`` ` ``"
     assert code("a|b") == r"`a\|b`"
+
+
+def test_a_list_has_its_classes_limits_and_reasons_however_it_is_written() -> None:
+    asked = ["recall@ *", "tpr@*", "(precision@*)", "f_beta(beta=2.0)@*"]
+    answer = evaluated([[5, 1, 0], [0, 0, 0], [2, 3, 0]], ["x y", "B", "C"], options={"metrics": asked})
+    intervals = answer["intervals"]
+    assert intervals['tpr@"x y"'] == intervals['recall@"x y"']
+    rows = [row for row in csv.reader(io.StringIO(write_csv(EVALUATION.document(answer)))) if row[0] == "requested"]
+    ends = {(metric, label): (low, high) for _, label, _, metric, _, low, high, _ in rows}
+    for given, canonical in zip(asked, ("recall", "recall", "precision", "f_beta(beta=2)"), strict=True):
+        one = intervals[f'{canonical}@"x y"']
+        assert ends[given, "x y"] == (str(one["low"]), str(one["high"]))
+    text = write_text(EVALUATION.document(answer), Style(width=120))
+    assert re.search(r'^  tpr@"x y" +0\.833  0\.436 to 0\.970 ', text, re.MULTILINE)
+    assert re.search(r"^  recall@C +0\.000  0\.000 to 0\.434 ", text, re.MULTILINE)
+    assert re.search(r"^  tpr@B +- +-\n +class 'B' has no actual samples", text, re.MULTILINE)
+    assert "no value " not in text
 
 
 def test_labels_have_the_same_texts() -> None:

@@ -58,6 +58,8 @@ def test_published_values(client: httpx.Client, demsar: tuple[list[str], list[st
     assert answer["friedman"]["iman_davenport"]["f"] == pytest.approx(3.69, abs=5e-3)
     assert answer["friedman"]["iman_davenport"]["df"] == [3, 39]
     assert answer["nemenyi"]["critical_difference"] == pytest.approx(1.254, abs=5e-4)
+    text = client.get(f"/v1/comparisons/{answer['id']}", headers={"Accept": "text/plain"}).text
+    assert "has the best average rank, 1.96 over 14 datasets." in " ".join(text.split())
     assert [entry["p_adjusted"] for entry in answer["control"]] == pytest.approx([0.047, 0.608, 0.047], abs=6e-4)
     assert np.array(answer["values"]) == pytest.approx(SCORES, abs=1e-9)
     assert len(answer["evaluations"]) == 14

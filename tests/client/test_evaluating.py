@@ -319,7 +319,7 @@ def test_columns_of_files_that_are_not_named_have_our_names(pv: prevail.Client, 
     ("matrix", "labels", "metrics"),
     [
         (MATRIX, ["A", "B x", '"C"', "D"], ["recall@*", "gps(recall@*, precision@D)"]),
-        ([[9, 1], [0, 0]], ["yes", "no"], ["recall", "recall@*"]),
+        ([[9, 1], [0, 0]], ["yes", "no"], ["recall", "recall@*", "tpr@ *", "(precision@*)"]),
     ],
 )
 def test_the_table_is_the_csv_of_the_service(

@@ -147,6 +147,12 @@ def test_a_rule_that_fails_for_certain_only_reads_as_one(rule: dict[str, Any], s
     assert rule_text({"metric": "m", "level": 0.95, **rule}) == said
 
 
+def test_one_sample_is_one() -> None:
+    assert [rule_text({"minimum_samples": fewest}) for fewest in (1, 2000)] == [
+        "at least 1 sample", "at least 2,000 samples",
+    ]  # fmt: skip
+
+
 def test_tables_are_those_that_one_would_draw(pv: prevail.Client) -> None:
     curve = ASKED["curve"](pv).to_pandas()
     assert {"x", "y", "thresholds"} <= {*curve.columns}

@@ -214,6 +214,11 @@ def test_a_constant_prediction_is_critical_and_comes_first() -> None:
     assert found["constant_prediction"].evidence == {"class": "healthy", "accuracy": 0.95, "share": 0.95}
 
 
+def test_samples_of_one_class_do_not_show_what_is_told_apart() -> None:
+    assert list(found_in([[40, 0], [0, 0]])) == ["no_samples"]
+    assert list(found_in([[0, 40], [0, 0]])) == ["never_predicted", "no_samples"]
+
+
 # The majority
 
 
@@ -221,8 +226,8 @@ def test_the_majority_is_not_beaten_though_the_classes_are_told_apart() -> None:
     finding = found_in([[850, 100], [10, 40]], ["healthy", "ill"])["majority_not_beaten"]
     assert finding.severity is Severity.WARNING
     assert finding.message == (
-        "Always predicting healthy would have an accuracy of 0.950. This model has 0.890. Yet it tells the classes "
-        "apart, which accuracy does not reward: balanced_accuracy is 0.847, where guessing gives 0.500."
+        "Always predicting healthy would have an accuracy of 0.950. This model has 0.890. Accuracy does not reward "
+        "telling a rare class apart: balanced_accuracy is 0.847, where guessing gives 0.500."
     )
     assert finding.evidence["accuracy"] == pytest.approx(0.89)
     assert finding.evidence["no_information_rate"] == pytest.approx(0.95)

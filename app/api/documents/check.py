@@ -27,7 +27,7 @@ from app.api.documents.reading import counted, interval_words, naming
 from app.domain.catalogue import describe_metric, metric_by_name, titled
 from app.domain.errors import NotFound
 from app.domain.rules import Bound, Demand
-from app.domain.wording import about, printable, run_title, sentence, significant, whole
+from app.domain.wording import about, numbered, printable, run_title, sentence, significant
 
 _ORDER: Final = ("fail", "inconclusive", "pass")
 _MOST_SAID: Final = 3
@@ -109,7 +109,7 @@ def _marker(answer: Json) -> str:
 def rule_words(rule: Json) -> Words:
     """Return a rule in a few words, the name of its metric among them."""
     if "minimum_samples" in rule:
-        return (f"at least {whole(rule['minimum_samples'])} samples",)
+        return (f"at least {numbered(rule['minimum_samples'])}",)
     demand, upper = _demanded(rule), rule["bound"] == Bound.UPPER
     margin = significant(rule.get("margin", 0.0), 6)
     by = f" by {margin}" if rule.get("margin") else ""

@@ -30,7 +30,6 @@ from app.domain.wording import (
     MOST_NAMED,
     chance,
     dataset_name,
-    number,
     p_said,
     p_value,
     percent,
@@ -428,7 +427,7 @@ def _of_models(answer: Json) -> Document:
     ranks: list[float] = answer["average_ranks"]
     order = sorted(range(len(names)), key=ranks.__getitem__)
     data, friedman = f"{len(answer['datasets'])} datasets", answer["friedman"]["p_value"]
-    best = f"{best_ranked(names, ranks)}, {number(round(ranks[order[0]], 2))} over {data}."
+    best = f"{best_ranked(names, ranks)}, {rounded(ranks[order[0]], 2)} over {data}."
     tested = "" if friedman is None else f" Friedman's test of equal ranks: {p_said(friedman)}."
     columns = [Column("model", Kind.NAME, cut=50), Column("average rank", Kind.NUMBER), Column("may be as good")]
     rows: list[list[Cell]] = []

@@ -50,7 +50,7 @@ from app.api.documents.reading import (
     weakest_classes,
 )
 from app.domain.catalogue import spoken, titled
-from app.domain.expressions.syntax import write_label
+from app.domain.expressions.syntax import of_class, write_label
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS
@@ -235,7 +235,7 @@ class _Values:
         return Estimate(
             value,
             *ends_of(self._answer, name),
-            note=note if value is not None else self._reason(name),
+            note=note or ("" if value is not None else self._reason(name)),
             twin=None if twin is None else Estimate(twin, ends.get("low"), ends.get("high")),
             moves=name not in groups["prevalence_insensitive"] and name.partition("@")[0] != RECALL
             if has_classes(self._answer)
@@ -283,7 +283,7 @@ class _Values:
         for text, value in self._answer["requested"].items():
             if isinstance(value, Mapping):
                 for label, one in value.items():
-                    yield self.row(text.replace("@*", f"@{write_label(label)}"), one)
+                    yield self.row(of_class(text, label), one, self._reasons.get((text, label), ""))
             else:
                 yield self.row(text, value)
 
@@ -538,7 +538,7 @@ def _lines(answer: Json) -> Iterator[Sequence[str | float | None]]:
     balanced, positive = answer.get("intervals_at_balanced_prevalence", {}), answer["input"].get("positive")
     reasons = {(one["metric"], one.get("class"), one.get("group")): one["reason"] for one in answer["undefined"]}
     for scope, label, group, metric, value in _every(answer):
-        name = metric if label is None else f"{metric.removesuffix('@*')}@{write_label(label)}"
+        name = metric if label is None else of_class(metric if scope == "requested" else f"{metric}@*", label)
         at_equal = balanced.get(name, {})
         low, high = (at_equal.get("low"), at_equal.get("high")) if group == _BALANCED else ends_of(answer, name)
         reason = None

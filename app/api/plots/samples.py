@@ -15,7 +15,7 @@ from app.domain.errors import NoFigure
 from app.domain.inputs.labels import place_in
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.named_metrics import PRECISION, RECALL
-from app.domain.wording import number, percent, sentence, share, whole
+from app.domain.wording import number, numbered, percent, sentence, share, whole
 from app.services.decide.curves import BandForm, CurveName, CurveQuestion, has_band
 from app.services.decide.distributions import Histogram, histogram_of
 
@@ -370,8 +370,7 @@ def scores(given: FigureData) -> Figure:
         title=sentence(what),
         subtitle=(given.heading, clauses("bars add up to 1 in each panel", cut)),
         text=sentences(
-            f"Histograms of the {what}: {whole(found.n_inside)} samples of the class and {whole(found.n_outside)} "
-            "others.",
+            f"Histograms of the {what}: {numbered(found.n_inside)} of the class and {whole(found.n_outside)} others.",
             _cut_in_words(source, place, found),
         ),
         body=marks.side_by_side(panels, below=True),

@@ -22,6 +22,7 @@ _REMEMBERED: Final = 4096
 WORD: Final = re.compile(r"[^\W\d][\w.-]*")
 _BRACKETED: Final = r"""\[[^\s(),\[\]"'@\\=<>!]*\]"""
 _BARE: Final = re.compile(rf"""(?:[^\s(),\[\]"'@\\*]|{_BRACKETED})(?:[^\s(),\[\]"'@\\]|{_BRACKETED})*""")
+_EVERY: Final = re.compile(r"@\s*\*")
 _GRAMMAR: Final = Path(__file__).with_name("grammar.lark")
 _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 # Quoted text is skipped, so that brackets in labels do not count.
@@ -166,6 +167,11 @@ def unquoted(text: str, position: int) -> str:
 def write_label(label: str) -> str:
     """A label as it stands behind an ``@``: bare where it can be, and where a reader would see all of it."""
     return label if _BARE.fullmatch(label) and label.isprintable() else quote(label)
+
+
+def of_class(text: str, label: str) -> str:
+    """A list over the classes as it was asked for, of one of them: ``tpr@B`` for ``tpr@*``."""
+    return _EVERY.sub(lambda _: f"@{write_label(label)}", text, count=1)
 
 
 def _escaped(label: str) -> Iterator[str]:

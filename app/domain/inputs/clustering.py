@@ -34,7 +34,7 @@ from app.domain.inputs.labels import Column, Numbers, encode, taken
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_entries, check_found_labels, names_of
 from app.domain.inputs.samples import Samples
 from app.domain.wording import classes as class_names
-from app.domain.wording import number
+from app.domain.wording import number, numbered
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.agreement import adjusted_rand
@@ -162,8 +162,8 @@ def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> 
         size = int(sizes[clusters.index(_NOISE)])
         yield Finding.note(
             "noise_counted_as_cluster",
-            f"{size} samples are in a cluster called {_NOISE!r}, which many methods use for samples that are in none: "
-            "here it counts as a cluster like all others.",
+            f"{numbered(size)} {'is' if size == 1 else 'are'} in a cluster called {_NOISE!r}, which many methods use "
+            "for samples that are in none: here it counts as a cluster like all others.",
             samples=size,
         )
     if np.count_nonzero(sizes) == 1:

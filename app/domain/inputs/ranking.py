@@ -33,7 +33,7 @@ from app.domain.inputs.kind import (
 from app.domain.inputs.labels import Column, Numbers, shown
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.wording import percent
+from app.domain.wording import numbered, percent
 from app.kernel.metrics.card import INPUTS_OF, AnyMetric, Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import Subject
@@ -208,8 +208,8 @@ def _findings(source: MatrixInput, subject: Subject, _: Values, __: PerClass) ->
     if left_out := source.facts.get("queries_without_judgements"):
         yield Finding.note(
             "queries_without_judgements",
-            f"Items were retrieved for {left_out} queries of which none was judged. What they are worth is not known: "
-            "they are left out.",
+            f"Items were retrieved for {numbered(left_out, 'queries')} of which none was judged. What they are worth "
+            "is not known: they are left out.",
             queries=left_out,
         )
     if unjudged := source.facts.get("unjudged"):

@@ -8,7 +8,7 @@ from math import isfinite, isnan, nan
 import numpy as np
 
 from app.domain.expressions.expressions import render
-from app.domain.expressions.syntax import write_label
+from app.domain.expressions.syntax import of_class, write_label
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import Reported
@@ -18,7 +18,16 @@ from app.domain.report import Interval
 from app.domain.wording import classes, names, numbered
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Every, Expression, Measure, is_biased, is_of_slices, measures, needs_counts
+from app.kernel.metrics.expression import (
+    Every,
+    Expression,
+    Measure,
+    is_biased,
+    is_list,
+    is_of_slices,
+    measures,
+    needs_counts,
+)
 from app.kernel.metrics.families.score_ranking import roc_auc, roc_auc_ovr_macro
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.scores import Scores
@@ -85,7 +94,7 @@ class ReportEstimates:
 
     Attributes:
         by_estimand: In the order of the report.
-        aliases: By the text of an expression that was asked for, the name that it has here.
+        aliases: By what a value that was asked for is called there, the name that it has here.
     """
 
     by_estimand: Mapping[Estimand, Estimates]
@@ -118,13 +127,14 @@ def estimate_for_report(
         metrics = [metric for metric in metrics if not metric.card.needs_counts]
         asked = [(text, expression) for text, expression in asked if not needs_counts(expression)]
     estimands = [_every_value(metric, labels, task) for metric in metrics]
-    # What is asked twice is answered once.
-    expressions = dict(asked)
-    aliases = {text: render(expression, labels) for text, expression in expressions.items()}
+    aliases: dict[str, str] = {}
     known = {name for estimand in estimands for name in estimand.names}
     slow: list[Estimand] = []
-    for expression, name in zip(expressions.values(), aliases.values(), strict=True):
-        estimand = estimand_of(expression, name, labels, task=task)
+    # What is asked twice is answered once.
+    for text, expression in dict(asked).items():
+        estimand = estimand_of(expression, render(expression, labels), labels, task=task)
+        called = [of_class(text, label) for label in labels] if is_list(expression) else [text]
+        aliases |= zip(called, estimand.names, strict=True)
         if not set(estimand.names) <= known:
             if everything or work_of(estimand, run, settings) <= _QUICK:
                 estimands.append(estimand)

@@ -149,6 +149,9 @@ def test_scores_lie_where_they_were_sent(client: httpx.Client) -> None:
     other = read(client, create(client, evaluation(input=source))["id"], "scores", **{"class": "n"})
     assert layer(other["vconcat"][0], "cut")["data"]["values"] == [{"from": -1.0}]
     assert "67 % of the class and 50 % of the others" in other["description"]
+    one = {**source, "y_true": ["n", "n", "n", "n", "p"]}
+    said = read(client, create(client, evaluation(input=one))["id"], "scores")["description"]
+    assert said.startswith("Histograms of the score of class p: 1 sample of the class and 4 others.")
     # A cut beyond all scores is seen too.
     far = read(client, create(client, evaluation(input={**source, "threshold": 7.0}))["id"], "scores")
     assert layer(far["vconcat"][0], "inside")["encoding"]["x"]["scale"]["domain"] == [-2.0, 7.0]

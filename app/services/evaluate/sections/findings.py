@@ -149,12 +149,13 @@ def _amounts(by_label: Mapping[str, float], *, whole: bool) -> str:
         for label, amount in [*by_label.items()][:MOST_NAMED]
     ]
     more = len(by_label) - len(named)
-    return ", ".join(named) + (f" and {more} classes more" if more > 0 else "")
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
 def _constant_prediction(matrix: _Margins) -> Finding | None:
     used = [k for k, amount in enumerate(matrix.predicted) if amount]
-    if len(used) != 1:
+    # Samples of one class alone do not show what is told apart.
+    if len(used) != 1 or matrix.n in matrix.actual:
         return None
     label = matrix.labels[used[0]]
     part = matrix.actual[used[0]] / matrix.n
@@ -275,7 +276,7 @@ def _majority_not_beaten(matrix: _Margins, values: Mapping[str, float | None]) -
     accuracy, baseline = matrix.right / matrix.n, largest / matrix.n
     balanced, guessing = values.get(rate_means.balanced_accuracy.key), 1.0 / len(matrix.labels)
     still = (
-        f" Yet it tells the classes apart, which accuracy does not reward: {rate_means.balanced_accuracy.key} is "
+        f" Accuracy does not reward telling a rare class apart: {rate_means.balanced_accuracy.key} is "
         f"{number(balanced)}, where guessing gives {number(guessing)}."
         if balanced is not None and balanced > guessing
         else ""

@@ -17,6 +17,7 @@ TWIN: Final = "at_balanced_prevalence"
 _UNITS: Final = {"ranking": "queries", "sets": "items"}
 # What one asks of two classes beside the headline, in this order.
 _OF_TWO_CLASSES: Final = ("recall", "precision", "f1", "roc_auc", "average_precision")
+_EVERY_CLASS: Final = re.compile(r"@\s*\*")
 _PLAIN_LABEL: Final = re.compile(r"""[^\s(),"'@\\*][^\s(),"'@\\]*""")
 
 
@@ -80,7 +81,10 @@ def label_text(label: str) -> str:
 
 def _full_name(metric: str, label: str | None) -> str:
     """The name of a value, such as ``recall@D`` of a class."""
-    return metric if label is None else f"{metric.removesuffix('@*')}@{label_text(label)}"
+    if label is None:
+        return metric
+    listed = metric if _EVERY_CLASS.search(metric) else f"{metric}@*"
+    return _EVERY_CLASS.sub(lambda _: f"@{label_text(label)}", listed, count=1)
 
 
 class Evaluation(Answer):

@@ -24,7 +24,8 @@ _WIDEST: Final = 250
 def rule_text(rule: Mapping[str, Any]) -> str:
     """A rule in a few words, such as ``h_mean >= 0.8``."""
     if "minimum_samples" in rule:
-        return f"at least {rule['minimum_samples']:,} samples"
+        fewest = rule["minimum_samples"]
+        return f"at least {fewest:,} sample{'s' * (fewest != 1)}"
     bound, margin = rule.get("bound"), rule.get("margin")
     asked = str(rule["metric"])
     for demand, words in _DEMANDS.items():
