@@ -112,8 +112,8 @@ def rfc3339(moment: datetime) -> str:
 
 
 def number(value: float) -> float | None:
-    """A number, None for what is not finite."""
-    return float(value) if np.isfinite(value) else None
+    """A number, None for what is not finite; 0 has no sign."""
+    return float(value) + 0.0 if np.isfinite(value) else None
 
 
 def numbers(values: Array) -> list[Any]:

@@ -12,7 +12,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, as_json, members, named, rfc3339
+from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, as_json, members, named, number, rfc3339
 
 
 class Colour(StrEnum):
@@ -97,3 +97,7 @@ def test_what_is_kept_has_only_what_json_has() -> None:
 def test_moments_are_cut_to_milliseconds() -> None:
     assert rfc3339(datetime(2026, 1, 2, tzinfo=UTC)) == "2026-01-02T00:00:00.000Z"
     assert rfc3339(datetime(2026, 1, 2, microsecond=999_999, tzinfo=UTC)) == "2026-01-02T00:00:00.999Z"
+
+
+def test_nothing_is_less_than_0_that_is_0() -> None:
+    assert [str(number(value)) for value in (-0.0, 0.0, -1.5, nan, inf)] == ["0.0", "0.0", "-1.5", "None", "None"]
