@@ -108,7 +108,7 @@ def test_an_order_that_turns_in_every_slice_is_said(client: httpx.Client) -> Non
     ] * 2
     (said,) = (one for one in found["findings"] if one["code"] == "order_turns_in_slices")
     assert (said["evidence"]["metric"], said["evidence"]["by"]) == ("accuracy", "site")
-    assert "lower over all samples" in said["message"]
+    assert "accuracy of s0 is lower than that of s1 over all samples" in said["message"]
     for second in ((0.95, 0.65), (0.85, 0.6)):
         assert "findings" not in simpson(client, second), second
     # One slice that is large enough is no order in every slice.

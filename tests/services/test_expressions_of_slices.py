@@ -459,7 +459,7 @@ def test_a_slice_takes_part_in_a_comparison_where_all_runs_have_it() -> None:
     town = np.where(known["site"] == "C", "B", known["site"])
     other = classified(CLINIC.samples.truth, CLINIC.samples.predicted, {**known, "site": town})
     comparison = compared(runs_of(CLINIC, other), "min(recall@D, by=site)")
-    assert "over the 2 slices" in " ".join(comparison.notes)
+    assert "over 2 slices with a value and at least 30 samples in each run" in " ".join(comparison.notes)
     assert comparison.values[0][1, 0] == min(
         reported(alone(other, town == one), "recall@D").requested["recall@D"] for one in ("A", "B")
     )

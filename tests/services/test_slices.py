@@ -541,6 +541,25 @@ def test_slices_too_small_or_without_a_rest_are_left_out() -> None:
     assert "no other samples" in found.left_out[0].reason
 
 
+def test_rates_of_rare_errors_read_as_what_they_are() -> None:
+    truth, site = np.zeros(20_000, dtype=np.intp), np.repeat(["A", "B"], 10_000)
+    predicted = np.zeros_like(truth)
+    predicted[:300] = predicted[10_000:10_004] = truth[-50:] = predicted[-50:] = 1
+    found = judged(classified(truth, predicted, {"site": site}, ("healthy", "D")), by=("site",), metrics=("fpr@D",))
+    (worse,) = (one.message for one in found.findings if one.code == "slice_worse")
+    assert worse.startswith("In site A, fpr@D is 0.030 (300 of 10,000), elsewhere 0.0004 (4 of 9,950)")
+
+
+def test_one_more_slice_is_one() -> None:
+    truth, site = np.zeros(22 * 200, dtype=np.intp), np.repeat([f"s{place:02}" for place in range(22)], 200)
+    predicted = np.zeros_like(truth)
+    predicted[: 21 * 200] = np.tile(np.arange(200) < 100, 21)
+    source = classified(truth, predicted, {"site": site}, ("healthy", "D"))
+    found = judged(source, by=("site",), metrics=("fpr@D",), reference={"site": "s21"})
+    (more,) = (one.message for one in found.findings if one.code == "more_slices_worse")
+    assert more == "1 more slice is worse beyond chance."
+
+
 def test_whom_it_is_worse_for_is_said_in_counts() -> None:
     found = judged(by=("site", "sex"), depth=2, metrics=("recall@D", "h_mean"))
     value = of(found, "recall@D", site="C", sex="f")

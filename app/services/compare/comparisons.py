@@ -360,7 +360,7 @@ def with_slices(answer: RunComparison, whole: Comparison, by: Sequence[str], adj
             inside = Comparison(whole.runs.within(places), estimands, whole.settings, pairs=whole.pairs)
             sizes = [int(record.n_rows) for record in inside.runs.records]
             own.append(ComparedSlice(where=where, n_samples=sizes, metrics=compared_metrics(inside, Adjustment.NONE)))
-        findings += _turned(name, answer.metrics, own)
+        findings += _turned(name, answer.metrics, own, whole.runs)
         slices += own
     adjusted = _adjusted(slices, [one.names for one in estimands], adjustment)
     return replace(answer, slices=adjusted, findings=findings or None, notes=notes)
@@ -391,9 +391,12 @@ def _adjusted(
     return [replace(one, metrics=own) for one, own in zip(slices, metrics, strict=True)]
 
 
-def _turned(by: str, metrics: Mapping[str, ComparedMetric], slices: Sequence[ComparedSlice]) -> list[Finding]:
+def _turned(
+    by: str, metrics: Mapping[str, ComparedMetric], slices: Sequence[ComparedSlice], runs: Runs
+) -> list[Finding]:
     """Settled differences of two runs whose sign is the other one in every slice: the reversal of Simpson (1951)."""
     found = []
+    called = {record.id: runs.name(place) for place, record in enumerate(runs.records)}
     for name, metric in metrics.items():
         if len(slices) < 2 or metric.better is Better.NEAREST or name not in slices[0].metrics:
             continue
@@ -406,9 +409,9 @@ def _turned(by: str, metrics: Mapping[str, ComparedMetric], slices: Sequence[Com
             found.append(
                 Finding.warning(
                     "order_turns_in_slices",
-                    f"{name} of the first run is {'higher' if whole > 0 else 'lower'} over all samples, and "
-                    f"the other way round in each of the {len(slices)} slices of {by}: what is compared are the shares "
-                    "of the slices too.",
+                    f"{name} of {called[pair.a]} is {'higher' if whole > 0 else 'lower'} than that of "
+                    f"{called[pair.b]} over all samples, and the other way round in each of the {len(slices)} slices "
+                    f"of {by}: what is compared are the shares of the slices too.",
                     metric=name,
                     by=by,
                     a=pair.a,

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.domain.findings import Finding
 from app.domain.slices import places_of
-from app.domain.wording import number
+from app.domain.wording import number, numbered
 from app.kernel.compare.rankings import adjust_jointly
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope
 from app.kernel.metrics.catalogue import catalogue
@@ -240,7 +240,7 @@ class Comparison:
     def notes(self) -> list[str]:
         """Notes on parts that could not be computed."""
         alone = [
-            f"{self.estimands[index].text} is of {one.runs.n_common:g} samples: {one.runs.pairing.reason}."
+            f"{self.estimands[index].text} is of {numbered(one.runs.n_common)}: {one.runs.pairing.reason}."
             for index, one in self._sliced.items()
             if isinstance(one, Comparison)
         ]
@@ -339,9 +339,9 @@ class SliceDifferences(Resampling):
                     f"Differences of {text} take the runs as independent: of paired runs limits are wider than need be."
                 )
             return notes
-        return [
-            f"{text} is over the {len(self._slices)} slices that have at least {self._over.fewest} samples in each run."
-        ]
+        known = sum(bool(np.isfinite(one.values[0]).all()) for one in self._slices)
+        fewest = numbered(self._over.fewest)
+        return [f"{text} is over {numbered(known, 'slices')} with a value and at least {fewest} in each run."]
 
     def without(self, index: int) -> str | None:
         """Why there is no value, where too few slices have one."""

@@ -8,7 +8,7 @@ from app.domain.decisions import PairVerdict
 from app.domain.division import Where, slice_text
 from app.domain.findings import Finding
 from app.domain.members import HIDDEN, LEFT_OUT
-from app.domain.wording import p_said, percent, rounded, whole
+from app.domain.wording import PLAIN, number, p_said, percent, whole
 from app.services.runs.causes import Causes
 
 
@@ -188,7 +188,8 @@ def findings_of(
         yield _worse(one, worse, elsewhere, missed)
     if len(told) > _MOST_TOLD:
         more = len(told) - _MOST_TOLD
-        yield Finding.note("more_slices_worse", f"{more} more slices are worse beyond chance.", slices=more)
+        said = "more slice is" if more == 1 else "more slices are"
+        yield Finding.note("more_slices_worse", f"{more} {said} worse beyond chance.", slices=more)
     by_prevalence = [
         (one, name, value, at)
         for one in slices
@@ -245,13 +246,13 @@ def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Map
             f"{elsewhere} {whole(lost_elsewhere)} of {whole(counts.reference_among)}{p}."
         )
     else:
-        own, other = rounded(value.value or 0.0), rounded(value.reference or 0.0)
+        own, other = _apart(value.value, value.reference)
         if counts is not None:
             own = f"{own} ({whole(counts.hits)} of {whole(counts.among)})"
             other = f"{other} ({whole(counts.reference_hits)} of {whole(counts.reference_among)})"
         text = f"In {where}, {name} is {own}, {elsewhere} {other}{p}."
         if value.causes is not None and value.causes.because is not None:
-            text = f"{text[:-1]}: a gap of {rounded(abs(value.causes.difference or 0.0))}; {value.causes.because}."
+            text = f"{text[:-1]}: a gap of {number(abs(value.causes.difference or 0.0))}; {value.causes.because}."
     return Finding.warning(
         "slice_worse",
         text + (f" Worse too: {', '.join(others[:5])}." if others else ""),
@@ -262,6 +263,12 @@ def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Map
         counts=counts,
         metrics_worse=[name, *others],
     )
+
+
+def _apart(value: float | None, reference: float | None) -> tuple[str, str]:
+    """Write two values that differ so that they read as two."""
+    near = [one for one in (value, reference) if one is not None]
+    return PLAIN.value(value, near=near), PLAIN.value(reference, near=near)
 
 
 def _of_prevalence(value: SliceValue, rope: float) -> AtReferencePrevalence | None:
@@ -283,11 +290,11 @@ def _gap_of_prevalence(
     why = "" if value.causes is None else value.causes.because
     shares = ", ".join(f"{label} {percent(share)}" for label, share in one.prevalence.items())
     why = f": {why}" if why else f" ({shares} there)"
+    own, other = _apart(value.value, value.reference)
     return Finding.note(
         "gap_of_prevalence",
-        f"The gap of {name} in {slice_text(one.where)}, {rounded(value.value or 0.0)} against "
-        f"{rounded(value.reference or 0.0)} {elsewhere}, comes from prevalence{why}. At the prevalence of the "
-        f"reference it is {rounded(at.value or 0.0)}.",
+        f"The gap of {name} in {slice_text(one.where)}, {own} against {other} {elsewhere}, comes from prevalence{why}. "
+        f"At the prevalence of the reference it is {number(at.value)}.",
         where=one.where,
         metric=name,
         value=value.value,
