@@ -100,9 +100,9 @@ def whole(number: float) -> str:
 
 
 def numbered(number: float, things: str = "samples") -> str:
-    """Write a number of things that are called so in the plural: 1 query, 2,000 queries."""
+    """Write a number of things that are called so in the plural: 1 query, 1 class, 2,000 queries."""
     text = whole(number)
-    return f"{text} {things if text != '1' else re.sub('ies$', 'y', things).removesuffix('s')}"
+    return f"{text} {things if text != '1' else re.sub('(?<=ss)es$|s$', '', re.sub('ies$', 'y', things))}"
 
 
 def chance(probability: float | None) -> str:

@@ -228,6 +228,7 @@ def test_a_long_name_is_read_in_one_pass() -> None:
 def test_one_thing_is_in_the_singular() -> None:
     things = ("samples", "queries", "in weight")
     assert [numbered(1, each) for each in things] == ["1 sample", "1 query", "1 in weight"]
+    assert [numbered(count, "classes") for count in (1, 2)] == ["1 class", "2 classes"]
     assert [numbered(count, "queries") for count in (0, 1.5, 2000)] == ["0 queries", "1.5 queries", "2,000 queries"]
 
 

@@ -192,7 +192,7 @@ def _verdict(answer: Json) -> str:
         # Of a rare class accuracy says little, whatever it is.
         label, n, right, taken = found
         alerts = f"{whole(taken - right)} of its {whole(taken)} alerts are false" if taken else "there is no alert"
-        caught = f"{whole(right)} of {numbered(n, 'cases')} are caught and {whole(n - right)} missed"
+        caught = f"{whole(right)} of {whole(n)} cases are caught and {whole(n - right)} missed"
         return f"{class_before(label).capitalize()}{label}: {caught}; {alerts}."
     key = next(iter(_by_use(answer)), None)
     if key is None:

@@ -14,7 +14,7 @@ from app.domain.errors import NoFigure
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.sets import Sets
 from app.domain.wording import classes as class_names
-from app.domain.wording import number, printable, sentence, share, whole
+from app.domain.wording import number, numbered, printable, sentence, share, whole
 from app.services.decide.distributions import UnitSpread, unit_spreads
 
 # Up to this many rows and columns a cell has its count in it.
@@ -58,7 +58,7 @@ def contingency(given: FigureData) -> Figure:
             "samples; colours: share of the cluster. Clusters stand by the class they hold most of",
         ),
         text=sentences(
-            f"{len(classes)} classes in rows, {len(clusters)} clusters in columns.",
+            f"{numbered(len(classes), 'classes')} in rows, {numbered(len(clusters), 'clusters')} in columns.",
             _least_pure(given_input, sizes, leading, parts),
             _never_leading(given_input, table, {one for one, size in zip(leading, sizes, strict=True) if size}),
         ),
@@ -88,7 +88,7 @@ def _least_pure(given_input: Json, sizes: Sequence[float], leading: Sequence[int
     worst = min((column for column, size in enumerate(sizes) if size), key=parts.__getitem__)
     return (
         f"The least pure cluster is {called(str(given_input['clusters'][worst]))}: {share(parts[worst])} of its "
-        f"{whole(sizes[worst])} samples are of class {called(given_input['labels'][leading[worst]])}."
+        f"{numbered(sizes[worst])} are of class {called(given_input['labels'][leading[worst]])}."
     )
 
 
@@ -140,10 +140,11 @@ def _of_one(spread: UnitSpread) -> str:
 
 def _in_words(spread: UnitSpread, many: str) -> str:
     lower, median, upper = spread.quartiles
-    without = f" {whole(spread.without)} {many} have no value." if spread.without else ""
+    lacking = "has" if spread.without == 1 else "have"
+    without = f" {numbered(spread.without, many)} {lacking} no value." if spread.without else ""
     none, all_ = (whole(one) if one else "none" for one in (spread.lowest, spread.highest))
     return (
-        f"{sentence(_of_one(spread))} of {whole(spread.known)} {many}: the median is {number(median)}, the "
+        f"{sentence(_of_one(spread))} of {numbered(spread.known, many)}: the median is {number(median)}, the "
         f"middle half lies between {number(lower)} and {number(upper)}; it is 0 for {none} of them and 1 for {all_}."
         f"{without}"
     )

@@ -370,7 +370,8 @@ def scores(given: FigureData) -> Figure:
         title=sentence(what),
         subtitle=(given.heading, clauses("bars add up to 1 in each panel", cut)),
         text=sentences(
-            f"Histograms of the {what}: {numbered(found.n_inside)} of the class and {whole(found.n_outside)} others.",
+            f"Histograms of the {what}: {numbered(found.n_inside)} of the class and "
+            f"{numbered(found.n_outside, 'others')}.",
             _cut_in_words(source, place, found),
         ),
         body=marks.side_by_side(panels, below=True),

@@ -92,6 +92,8 @@ def test_the_table_of_a_clustering_has_its_counts(client: httpx.Client) -> None:
     words = figure["description"]
     assert "3 classes in rows, 4 clusters in columns" in words
     assert "The least pure cluster is c: 56 % of its 18 samples are of class barolo" in words
+    alone = create(client, evaluation(input={"kind": "clustering", "y_true": ["a"], "y_pred": ["b"]}))["id"]
+    assert read(client, alone, "contingency")["description"].startswith("1 class in rows, 1 cluster in columns.")
     assert "No cluster holds more of class barbera than of any other class." in words
 
 
@@ -119,7 +121,7 @@ def test_queries_are_spread_as_the_report_says(client: httpx.Client, ranked: str
     assert (
         f"Normalised discounted cumulative gain at 10 of {QUERIES - 1} queries: the median is" in figure["description"]
     )
-    assert "1 queries have no value" in figure["description"]
+    assert "1 query has no value" in figure["description"]
 
 
 def test_items_have_both_measures(client: httpx.Client) -> None:
