@@ -266,10 +266,12 @@ def test_an_expression_asked_twice_is_answered_once(client: httpx.Client) -> Non
 
 
 def test_what_is_not_monotone_is_said(client: httpx.Client) -> None:
-    answer = compute(client, matrix_input(FOUR_CLASSES), metrics=["lehmer_mean_recall(r=1)"])
+    asked = ["lehmer_mean_recall(r=1)", "mean(lehmer_mean_recall(r=1), h_mean)", "max(lehmer_mean_recall(r=1), mcc)"]
+    answer = compute(client, matrix_input(FOUR_CLASSES), metrics=asked)
     (finding,) = [finding for finding in answer["findings"] if finding["code"] == "not_monotone"]
     assert finding["evidence"]["metric"] == "lehmer_mean_recall"
     assert finding["evidence"]["parameters"]["r"] == 1
+    assert finding["message"].startswith("A Gini mean with p = 2, q = 1 is not monotone")
 
 
 @pytest.mark.parametrize(

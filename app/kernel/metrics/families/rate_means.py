@@ -243,8 +243,8 @@ def _not_monotone(p: float, q: float) -> str | None:
     if p * q <= 0:
         return None
     return (
-        f"a Gini mean with p = {p:g}, q = {q:g} is not monotone: improving a weak class can lower it. "
-        "Only means with p q <= 0 (Lehmer means with -1 <= r <= 0) are safe as a figure of merit"
+        f"A Gini mean with p = {p:g}, q = {q:g} is not monotone: improving a weak class can lower it. "
+        "Only means with p q <= 0 (Lehmer means with -1 <= r <= 0) are safe as a figure of merit."
     )
 
 

@@ -1,6 +1,6 @@
 """Section of a report on a confusion matrix, for one matrix or many at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -311,12 +311,14 @@ def _uncounted(source: MatrixInput) -> str | None:
     return None if held is Content.counts else f"needs numbers of samples, and the matrix holds {held}"
 
 
-def _cautions(expressions: Sequence[Expression]) -> Iterator[Finding]:
+def _cautions(expressions: Sequence[Expression]) -> Iterable[Finding]:
+    found: dict[str, Finding] = {}
     for leaf in (leaf for expression in expressions for leaf in measures(expression)):
         card = leaf.metric.card
-        text = card.caution(**{**card.defaults, **leaf.parameters}) if card.caution else None
+        text = card.caution(**leaf.parameters) if card.caution else None
         if text:
-            yield Finding.warning("not_monotone", text, metric=card.key, parameters=dict(leaf.parameters))
+            found[text] = Finding.warning("not_monotone", text, metric=card.key, parameters=dict(leaf.parameters))
+    return found.values()
 
 
 def _interpretation(
