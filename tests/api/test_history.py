@@ -251,6 +251,18 @@ def test_a_text_has_all_values_and_all_changes(client: httpx.Client) -> None:
     assert "there are no two values" in " ".join(text_of(client, reasons, "recall@ill").split())
 
 
+def test_values_without_limits_are_no_sign_that_nothing_changed(client: httpx.Client) -> None:
+    name = uuid4().hex
+    for rates in ([[0.4, 0.1], [0.1, 0.4]], [[0.1, 0.4], [0.1, 0.4]]):
+        new = evaluation(model=name, dataset="weeks", input=matrix_input(rates, normalized=True))
+        create(client, new)
+    said = "No change is claimed: there are no two values with limits."
+    assert said in " ".join(text_of(client, name, "accuracy").split())
+    params = {"dataset": "weeks", "metric": "accuracy"}
+    drawn = client.get(f"/v1/models/{name}/history/plots/history.json", params=params).json()
+    assert drawn["description"].endswith(said)
+
+
 def test_a_history_as_a_figure(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
     """The figure has the values, where they were expected, and the change between two evaluations."""
     where, params = f"/v1/models/{weeks[0]}/history/plots", {"dataset": "weeks", "metric": "precision@1"}

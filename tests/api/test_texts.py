@@ -333,6 +333,7 @@ def test_a_pair_the_other_way_round_has_the_chances_of_the_other_run() -> None:
     other = {"difference": -0.25, "low": -0.5, "high": 0.125, "verdict": "worse", "probability_a_better": 0.125}
     assert turned(pair, "b") == {**pair, **other}
     assert turned(pair, "a") == pair
+    assert str(turned({**pair, "difference": 0.0}, "b")["difference"]) == "0.0"
 
 
 def test_a_metric_that_changed_twice_held_until_the_first_time() -> None:

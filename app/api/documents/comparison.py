@@ -370,7 +370,7 @@ def turned(pair: Json, run: str) -> Json:
     """Return a pair as the difference of a run to the other one: signs and chances turn with the order."""
     if pair["a"] == run:
         return pair
-    value, low, high = (None if pair[name] is None else -pair[name] for name in ("difference", "high", "low"))
+    value, low, high = (None if pair[name] is None else 0.0 - pair[name] for name in ("difference", "high", "low"))
     turned = {"difference": value, "low": low, "high": high, "probability_a_better": _worse(pair)}
     return {**pair, **turned, "verdict": _TURNED.get(pair["verdict"], pair["verdict"])}
 

@@ -103,16 +103,22 @@ def _message(change: Json) -> Words:
     return naming(change["message"], (change["metric"],))
 
 
+def unchanged(answer: Json) -> str:
+    """Return what is known where no change is claimed."""
+    items = answer["items"]
+    if any(one["expected"] is not None for item in items for one in item["metrics"].values()):
+        return "Nothing changed beyond chance."
+    if answer["next_cursor"] is not None:
+        return "No change is claimed."
+    if len(items) == 1:
+        return "One evaluation, and none before it to hold it against."
+    return "No change is claimed: there are no two values with limits."
+
+
 def _said(answer: Json) -> Words:
-    changes, items = answer["changes"], answer["items"]
+    changes = answer["changes"]
     if not changes:
-        if any(one["expected"] is not None for item in items for one in item["metrics"].values()):
-            return "Nothing changed beyond chance."
-        if answer["next_cursor"] is not None:
-            return "No change is claimed."
-        if len(items) == 1:
-            return "One evaluation, and none before it to hold it against."
-        return "No change is claimed: there are no two values."
+        return unchanged(answer)
     if len(changes) > _SAID:
         return (f"{len(changes)} changes. The first: ", *_message(changes[0]))
     return naming(" ".join(one["message"] for one in changes), (one["metric"] for one in changes))

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from app.api.documents.document import Json
-from app.api.documents.history import LEVEL, day
+from app.api.documents.history import LEVEL, day, unchanged
 from app.api.documents.reading import moves_with_prevalence
 from app.api.plots import marks
 from app.api.plots.look import Figure, Look, Spec
@@ -50,7 +50,7 @@ def history(given: FigureData) -> Figure:
         text=sentences(
             *(_in_words(items, metric) for metric in metrics),
             *(_changed(one, items) for one in changes),
-            "" if changes or len(items) == 1 else "Nothing changed beyond chance.",
+            "" if changes or len(items) == 1 else unchanged(answer),
         ),
         body=marks.side_by_side(
             [_panel(given.look, items, metric, changes, last=metric == metrics[-1]) for metric in metrics],
