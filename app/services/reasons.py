@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from app.kernel.metrics.expression import (
     measures,
     needs_counts,
     of_probabilities,
+    parts_of,
 )
 from app.kernel.streamed.rows import NotStreamed
 from app.services.estimands import Estimand
@@ -115,15 +116,15 @@ def _why(
                 gap = explainer.explain(leaf.metric, of, float(values[position]))
                 part = "" if isinstance(expression, Measure) else f"{leaf.metric.card.name}: "
                 return gap.condition.code, part + reason(gap, labels)
-    return (
-        "zero_part",
-        "a part is 0, so the harmonic mean is 0 and has no dispersion, or there are fewer than two parts",
-    )
+    # The function that its parts leave without a value may stand inside of others.
+    for inside in parts_of(expression):
+        if not np.isfinite(compute(inside, subject)).all():
+            return _why(inside, subject, explainers, labels, index)
+    return "zero_part", cast(Combination, expression).card.undefined
 
 
 # Slices that a sentence names.
 _MOST_NAMED: Final = 5
-_ALL_ZERO: Final = "all values are 0"
 
 
 def slice_findings(estimands: Iterable[Estimand], run: RunData) -> Iterator[Finding]:
@@ -183,7 +184,8 @@ def why_undefined(expression: Expression, run: RunData, place: int) -> tuple[str
         fewest = 1 if expression.card.ends is None else 2
         enough = np.isfinite(values).sum() >= fewest
         inside = f"{render(expression.part, labels)} by {expression.by}"
-        return ("undefined", f"{inside}: {_ALL_ZERO}") if enough else ("few_slices", f"{inside}: {NoLimits.FEW_SLICES}")
+        none = ("undefined", expression.card.undefined) if enough else ("few_slices", NoLimits.FEW_SLICES)
+        return none[0], f"{inside}: {none[1]}"
     if isinstance(expression, Combination) and is_of_slices(expression):
         first = next(one for one in expression.values(len(labels)) if not np.isfinite(run.of(one)).all())
         return why_undefined(first, run, 0)

@@ -257,6 +257,13 @@ def test_an_undefined_expression_says_which_part(client: httpx.Client) -> None:
     assert answer["requested"]["precision@*"] == {"0": 0.5, "1": None, "2": 0.375}
     assert "precision" in entries["gps(precision@*, recall@0)"]["reason"].lower()
     assert entries["gps_sd(recall@*)"]["code"] == "zero_part"
+    for text in ("ratio(recall@*)", "mean(accuracy, max(ratio(recall@*), mcc))"):
+        (entry,) = (
+            entry
+            for entry in compute(client, matrix_input([[0, 5], [5, 0]]), metrics=[text])["undefined"]
+            if entry["metric"] == text
+        )
+        assert (entry["code"], entry["reason"]) == ("zero_part", "all values are 0")
 
 
 def test_an_expression_asked_twice_is_answered_once(client: httpx.Client) -> None:

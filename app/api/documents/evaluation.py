@@ -243,9 +243,8 @@ class _Values:
         )
 
     def _reason(self, name: str) -> str:
-        key, _, label = name.partition("@")
         # Without a label a metric of two classes is that of the positive one.
-        places = ((key, label or None), (name, None), (key, label or self._answer["input"].get("positive")))
+        places = ((name, None), (name, self._answer["input"].get("positive")))
         return str(next((self._reasons[place] for place in places if place in self._reasons), "no value"))
 
     def _rows(self, keys: Iterable[str]) -> list[list[Cell]]:

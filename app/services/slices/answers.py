@@ -160,6 +160,7 @@ class Slices:
 
 
 IN_ONE_GROUP = "its samples, or those that it is held against, are all in one group, so how groups differ is not known"
+_ELSEWHERE = {"rest": "elsewhere", "overall": "overall"}
 # Slices that are told of, the largest losses first.
 _MOST_TOLD = 20
 # Code and words of what is left out, by how its reason begins.
@@ -179,9 +180,7 @@ def findings_of(
     missed: Mapping[str, str],
 ) -> Iterator[Finding]:
     """Findings about slices; ``missed`` has by the name of a recall the class that it is of."""
-    elsewhere = (
-        "elsewhere" if reference == "rest" else "overall" if reference == "overall" else f"in {_named(reference)}"
-    )
+    elsewhere = _ELSEWHERE[reference] if isinstance(reference, str) else f"in {slice_text(reference)}"
     told = [found for one in slices if (found := _of_slice(one, rope, missed)) is not None]
     told.sort(key=lambda found: -_lost(found[1][0][1]))
     for one, worse in told[:_MOST_TOLD]:
@@ -211,10 +210,6 @@ def findings_of(
             others = f" and {len(left) - 5} more" if len(left) > 5 else ""
             slices_left = [{"where": one.where, "n_samples": one.n_samples} for one in left[:_MOST_TOLD]]
             yield Finding.note(code, f"{said}: {names}{others}.", slices=slices_left)
-
-
-def _named(reference: str | Where) -> str:
-    return reference if isinstance(reference, str) else slice_text(reference)
 
 
 _Named = tuple[str, SliceValue]

@@ -88,6 +88,7 @@ class CombinationCard:
             all parts together.
         ends: What it says of the largest and the smallest part, if it compares these.
         linear: It is a sum of the parts, each times a share that does not depend on them.
+        undefined: Why it has no value where its parts have one.
     """
 
     key: str
@@ -105,6 +106,7 @@ class CombinationCard:
     picks: Callable[[Iterable[float]], float] | None = None
     ends: Ends | None = None
     linear: bool = False
+    undefined: str = "its values have none together"
     references: tuple[str, ...] = ()
 
     @property
@@ -144,6 +146,7 @@ GPS_SD = CombinationCard(
     orientation=Orientation.LOWER,
     range=(0.0, None),
     of_positives="harmonic mean",
+    undefined="a part is 0, so the harmonic mean is 0 and has no dispersion, or there are fewer than two parts",
     references=("martin2022",),
 )
 MEAN = CombinationCard(
@@ -248,6 +251,7 @@ RATIO = CombinationCard(
     range=(0.0, 1.0),
     of_positives="ratio",
     ends=Ends.RATIO,
+    undefined="all values are 0",
 )
 
 COMBINATIONS = {

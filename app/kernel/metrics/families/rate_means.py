@@ -248,10 +248,6 @@ def _not_monotone(p: float, q: float) -> str | None:
     )
 
 
-def _lehmer_not_monotone(r: float) -> str | None:
-    return _not_monotone(r + 1.0, r)
-
-
 @_mean(
     name="Gini mean of the recalls",
     symbol="I_{p,q}",
@@ -275,7 +271,7 @@ def gini_mean_recall(t: Table, p: float = 0.0, q: float = -1.0) -> Array:
     sentence="Lehmer mean in the paper's indexing: r = 0 is A, r = -1 is H; other texts call this r + 1. Monotone "
     "only for -1 <= r <= 0.",
     parameters=(Number("r", -1.0, "power of the denominator", minimum=-18.0, maximum=17.0),),
-    caution=_lehmer_not_monotone,
+    caution=lambda r: _not_monotone(r + 1.0, r),
     references=("aguilar2025",),
 )
 def lehmer_mean_recall(t: Table, r: float = -1.0) -> Array:
