@@ -156,6 +156,11 @@ def test_a_good_order_with_a_poor_decision_has_its_limits() -> None:
     # The same rates of a tenth of the samples leave it open.
     few = slice(None, None, 40)
     assert "auc_hides_class" not in found_in(source_of(y[few], np.column_stack([1 - p, p])[few]))
+    # Nor is it known of as few that have weights.
+    rows = np.column_stack([1 - p, p])
+    (own,) = found_in(source_of(y, rows, weights=np.ones(1000)))["auc_hides_class"].evidence["classes"]
+    assert 0.9 <= own["auc_low"] <= own["auc"]
+    assert "auc_hides_class" not in found_in(source_of(y[few], rows[few], weights=np.ones(25)))
 
 
 @pytest.mark.parametrize(("shift", "direction"), [(0.25, "overconfident"), (-0.2, "underconfident")])

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from app.domain.expressions.expressions import render
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import DATA_FACT, IGNORED_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
@@ -26,6 +27,7 @@ from app.domain.wording import (
     share,
     significant,
 )
+from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families import rate_means, rates
 from app.kernel.metrics.families.calibration import expected_calibration_error
 from app.kernel.metrics.families.imcp import median_phi
@@ -34,8 +36,10 @@ from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.numerics.scipy_bridge import binomial_upper_tail, matching
 from app.kernel.samples.losses import threshold_correct
 from app.kernel.samples.scores import CONFIDENT, Scores
-from app.kernel.uncertainty.influence import area_alone, limits
-from app.kernel.uncertainty.intervals import two_sided_z, wilson
+from app.kernel.uncertainty.intervals import two_sided_z
+from app.services.estimands import estimand_of
+from app.services.estimates.estimate import LimitSettings
+from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData
 
 # A recall this far below the accuracy is a class that accuracy hides: whoever reads 95 % does not expect 75 %. Over 18
@@ -577,18 +581,17 @@ def _more_than_expected(count: int, expected: float, trials: int) -> float:
 
 def _hidden_by_auc(run: RunData, areas: Sequence[Value]) -> Finding | None:
     """Classes whose order is surely good and whose recall is surely low, all of them together at the error rate."""
-    hidden = [_hidden_class(run, code) for code, area in enumerate(areas) if area is not None]
+    hidden = [_hidden_class(run, code, area) for code, area in enumerate(areas) if area is not None]
     found = sorted(one for one in hidden if one is not None)
     if not found:
         return None
     worst = found[0]
-    least = "" if worst.area_low is None else f" (at least {number(worst.area_low)})"
-    most = "" if worst.share_high is None else f" (at most {share(worst.share_high)})"
     return Finding.warning(
         "auc_hides_class",
-        f"The AUC of class {name(worst.label)} is {number(worst.area)}{least}, yet only {share(worst.share)}{most} of "
-        "its cases are found. The order of the scores is good, and the decision does not use it. A lower threshold, or "
-        "more weight for the class, finds more cases and makes more false alarms.",
+        f"The AUC of class {name(worst.label)} is {number(worst.area)} (at least {number(worst.area_low)}), yet only "
+        f"{share(worst.share)} (at most {share(worst.share_high)}) of its cases are found. The order of the scores is "
+        "good, and the decision does not use it. A lower threshold, or more weight for the class, finds more cases and "
+        "makes more false alarms.",
         classes=[
             {
                 "class": one.label,
@@ -605,32 +608,29 @@ def _hidden_by_auc(run: RunData, areas: Sequence[Value]) -> Finding | None:
 
 
 class _Hidden(NamedTuple):
-    """A class with a good area and a low share of recognised cases; limits where samples are independent."""
+    """A class with a surely good area and a surely low share of recognised cases."""
 
     share: float
     label: str
     area: float
-    area_low: float | None = None
-    share_high: float | None = None
+    area_low: float
+    share_high: float
 
 
-def _hidden_class(run: RunData, code: int) -> _Hidden | None:
-    source, scores = run.source, run.scores
-    right, actual = float(source.counts[code, code]), float(source.counts[code].sum())
-    ranking = scores.ranking(code)
-    found = _Hidden(right / actual if actual else 1.0, source.labels[code], float(ranking.auc))
-    if found.area < GOOD_AUC or found.share >= WEAK_RECALL:
+def _hidden_class(run: RunData, code: int, area: float) -> _Hidden | None:
+    counts, labels = run.source.counts[code], run.source.labels
+    actual = float(counts.sum())
+    part = float(counts[code]) / actual if actual else 1.0
+    if area < GOOD_AUC or part >= WEAK_RECALL:
         return None
-    if scores.weights is not None or source.is_grouped:
-        return found
     # Two limits of each class may be wrong, each at its end.
-    level = 1.0 - ERROR_RATE / scores.n_classes
-    area = area_alone(found.area, run.area_variance(ranking), int(ranking.positives), int(ranking.negatives))
-    ends = limits(area, level)
-    _, high = wilson(np.asarray(right), np.asarray(actual), level)
-    if ends is None or ends.low < GOOD_AUC or float(high) >= WEAK_RECALL:
-        return None
-    return found._replace(area_low=ends.low, share_high=float(high))
+    settings = LimitSettings(level=1.0 - ERROR_RATE / len(labels))
+    asked = [Measure(metric, metric.card.defaults, code) for metric in (roc_auc, recall)]
+    estimands = [estimand_of(one, render(one, labels), labels) for one in asked]
+    (of_area,), (of_recall,) = estimate(estimands, run, settings)
+    if of_area.low >= GOOD_AUC and of_recall.high < WEAK_RECALL:
+        return _Hidden(part, labels[code], area, of_area.low, of_recall.high)
+    return None
 
 
 def threshold_findings(source: MatrixInput) -> Iterator[Finding]:
