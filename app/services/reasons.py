@@ -150,7 +150,7 @@ def _finding(estimand: Estimand, text: str, over: OverSlices, run: RunData) -> F
     known = {place: value for place, value in values.items() if isfinite(value)}
     left = [(one, f"fewer than {over.fewest}") for one in slices.small]
     left += [(one, "no value") for place, one in enumerate(slices.parts) if place not in known]
-    said = f"{text} is of {len(known)} slice{'s' * (len(known) != 1)}"
+    said = f"{text} is of {numbered(len(known), 'slices')}"
     ends: dict[str, Where] = {}
     if known:
         ends = {"smallest": slices.parts[min(known, key=known.__getitem__)].where}

@@ -185,7 +185,7 @@ def _table(results: Sequence[Json]) -> Table:
 
 def _summary(results: Sequence[Json]) -> str:
     counts = {word: sum(one["verdict"] == word for one in results) for word in _ORDER}
-    rules = "1 rule" if len(results) == 1 else f"{len(results)} rules"
+    rules = numbered(len(results), "rules")
     if counts["pass"] == len(results):
         return f"{'The rule holds' if len(results) == 1 else f'All {rules} hold'}."
     said = {

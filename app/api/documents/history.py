@@ -27,7 +27,7 @@ from app.api.documents.document import (
     Words,
 )
 from app.api.documents.reading import counted, interval_words, naming, units_of
-from app.domain.wording import PAGE, PLAIN, dataset_name, numbered, p_value, percent, printable, whole, written_day
+from app.domain.wording import PAGE, PLAIN, dataset_name, numbered, p_value, percent, printable, written_day
 
 # Level of the limits of a history, and the share of series without a change of which any is claimed.
 LEVEL, _ALPHA = 0.95, 0.05
@@ -81,7 +81,7 @@ def section_of_figures(answer: Json) -> Section:
 
 def _facts(answer: Json) -> Iterator[str]:
     items = answer["items"]
-    yield f"{whole(len(items))} evaluation{'' if len(items) == 1 else 's'}"
+    yield numbered(len(items), "evaluations")
     if answer["next_cursor"] is not None:
         yield "more follow"
     sizes = {item["n_samples"] for item in items}

@@ -98,7 +98,7 @@ def _size(answer: Json) -> list[str]:
     if not items:
         return ["no evaluations"]
     sizes = {item["n_samples"] for item in items}
-    parts = [f"{len(items)} {'model' if len(items) == 1 else 'models'}"]
+    parts = [numbered(len(items), "models")]
     if len(sizes) == 1 and None not in sizes:
         said = numbered(sizes.pop(), units_of(answer["metric"]))
         parts.append(said if len(items) == 1 else f"{said} each")

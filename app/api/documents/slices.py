@@ -62,7 +62,7 @@ def slices_document(answer: Json) -> Document:
     slices, searched, other = answer["slices"], answer["searched"], held_against(answer)
     metrics = list(dict.fromkeys(name for one in slices for name in one["metrics"]))
     number = len(slices) if searched is None else searched["slices"]
-    title = f"{whole(number)} {'slice' if number == 1 else 'slices'}{'' if searched is None else ' searched'}"
+    title = f"{numbered(number, 'slices')}{'' if searched is None else ' searched'}"
     return Document(
         title=title,
         facts=[("", numbered(answer["n_samples"])), ("", f"against {other}")],

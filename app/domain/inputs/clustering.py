@@ -202,7 +202,7 @@ def _against_classes(source: MatrixInput, values: Values) -> Iterator[Finding]:
         yield Finding.warning(
             "purity_overstates",
             f"Purity is {number(pure)}, and the adjusted Rand index {number(adjusted)}: with {n_clusters} clusters for "
-            f"{n_classes} {'class' if n_classes == 1 else 'classes'} purity is high however the classes are split up.",
+            f"{numbered(n_classes, 'classes')} purity is high however the classes are split up.",
             purity=pure,
             adjusted_rand=adjusted,
         )

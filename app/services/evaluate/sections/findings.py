@@ -21,6 +21,7 @@ from app.domain.wording import (
     name,
     names,
     number,
+    numbered,
     p_said,
     rounded,
     sentence,
@@ -87,7 +88,7 @@ class _Margins:
     def quantity(self, amount: float, one: str = "case") -> str:
         """An amount of cases as a reader would write it; ``one`` is what a single one is called."""
         if self.counted:
-            return f"{amount:,.0f} {one if amount == 1 else f'{one}s'}"
+            return numbered(amount, f"{one}s")
         return f"{significant(amount, 6)} in {self.weighed_in}"
 
 
@@ -147,9 +148,7 @@ def ignored_findings(source: MatrixInput) -> Iterator[Finding]:
 
 def _amounts(by_label: Mapping[str, float], *, whole: bool) -> str:
     named = [
-        f"{amount:,.0f} {'sample' if amount == 1 else 'samples'} of {name(label)}"
-        if whole
-        else f"{significant(amount, 6)} of {name(label)}"
+        f"{numbered(amount) if whole else significant(amount, 6)} of {name(label)}"
         for label, amount in [*by_label.items()][:MOST_NAMED]
     ]
     more = len(by_label) - len(named)
