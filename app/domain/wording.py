@@ -123,12 +123,10 @@ def p_value(p: float | None) -> str:
 
 def p_said(p: float, *, bound: bool = False) -> str:
     """Write a p value in a sentence: p = 0.020, p < 0.001; an upper bound of one is rounded up: p at most 0.020."""
-    text = p_value(_up(p) if bound else p)
+    if bound:
+        p = float(Decimal(repr(float(p))).quantize(Decimal("0.001" if p < 0.1 else "0.01"), ROUND_CEILING))
+    text = p_value(p)
     return f"p {text}" if text.startswith("<") else f"p {'at most' if bound else '='} {text}"
-
-
-def _up(p: float) -> float:
-    return float(Decimal(repr(float(p))).quantize(Decimal("0.001" if p < 0.1 else "0.01"), ROUND_CEILING))
 
 
 @dataclass(frozen=True, slots=True)

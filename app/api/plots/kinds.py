@@ -13,8 +13,7 @@ from app.domain.catalogue import spoken
 from app.domain.errors import NoFigure
 from app.domain.inputs.ranking import Ranking
 from app.domain.inputs.sets import Sets
-from app.domain.wording import classes as class_names
-from app.domain.wording import number, numbered, printable, sentence, share, whole
+from app.domain.wording import number, numbered, sentence, share, whole
 from app.services.decide.distributions import UnitSpread, unit_spreads
 
 # Up to this many rows and columns a cell has its count in it.
@@ -60,7 +59,7 @@ def contingency(given: FigureData) -> Figure:
         text=sentences(
             f"{numbered(len(classes), 'classes')} in rows, {numbered(len(clusters), 'clusters')} in columns.",
             _least_pure(given_input, sizes, leading, parts),
-            _never_leading(given_input, table, {one for one, size in zip(leading, sizes, strict=True) if size}),
+            *(one["message"] for one in given.run.report["findings"] if one["code"] == "classes_without_cluster"),
         ),
         body=grid(
             given.look,
@@ -90,16 +89,6 @@ def _least_pure(given_input: Json, sizes: Sequence[float], leading: Sequence[int
         f"The least pure cluster is {called(str(given_input['clusters'][worst]))}: {share(parts[worst])} of its "
         f"{numbered(sizes[worst])} are of class {called(given_input['labels'][leading[worst]])}."
     )
-
-
-def _never_leading(given_input: Json, table: Table, leading: set[int]) -> str:
-    """Classes of which no cluster holds more than of any other."""
-    without = [
-        label for place, label in enumerate(given_input["labels"]) if place not in leading and sum(table[place]) > 0
-    ]
-    if not without:
-        return ""
-    return f"No cluster holds more of {class_names([*map(printable, without)])} than of any other class."
 
 
 _BINS: Final = 20

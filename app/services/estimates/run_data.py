@@ -35,14 +35,11 @@ from app.kernel.metrics.expression import (
 )
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, kept, silently
-from app.kernel.samples.areas import area_variance
 from app.kernel.samples.calibration import ErrorByChance
 from app.kernel.samples.losses import Codes
-from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.labels import StreamedLabels
 from app.kernel.streamed.metrics import StreamedInfluences, error_of_chance
-from app.kernel.streamed.rankings import StreamedRanking
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval
 from app.kernel.uncertainty.designs import Design, Given, Grouped, Independent, NoLimits, Sampled, Weighted
@@ -164,10 +161,6 @@ class RunData:
             of_labels: Scores = self.subject.parts[Inputs.PROBABILITIES]
             return of_labels
         return scores_of(self.source) if self.streamed is None else self.streamed
-
-    def area_variance(self, ranking: Ranking) -> float:
-        """DeLong's variance of the area of one of its rankings, with members and others."""
-        return ranking.area_variance if isinstance(ranking, StreamedRanking) else area_variance(ranking)
 
     @cached_property
     def predicted(self) -> Codes:

@@ -8,7 +8,7 @@ from app.domain.decisions import PairVerdict
 from app.domain.division import Where, slice_text
 from app.domain.findings import Finding
 from app.domain.members import HIDDEN, LEFT_OUT
-from app.domain.wording import PLAIN, number, p_said, percent, whole
+from app.domain.wording import number, p_said, percent, whole
 from app.services.runs.causes import Causes
 
 
@@ -241,7 +241,7 @@ def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Map
             f"{elsewhere} {whole(lost_elsewhere)} of {whole(counts.reference_among)}{p}."
         )
     else:
-        own, other = _apart(value.value, value.reference)
+        own, other = number(value.value), number(value.reference)
         if counts is not None:
             own = f"{own} ({whole(counts.hits)} of {whole(counts.among)})"
             other = f"{other} ({whole(counts.reference_hits)} of {whole(counts.reference_among)})"
@@ -258,12 +258,6 @@ def _worse(one: SliceOfRun, worse: Sequence[_Named], elsewhere: str, missed: Map
         counts=counts,
         metrics_worse=[name, *others],
     )
-
-
-def _apart(value: float | None, reference: float | None) -> tuple[str, str]:
-    """Write two values that differ so that they read as two."""
-    near = [one for one in (value, reference) if one is not None]
-    return PLAIN.value(value, near=near), PLAIN.value(reference, near=near)
 
 
 def _of_prevalence(value: SliceValue, rope: float) -> AtReferencePrevalence | None:
@@ -285,11 +279,11 @@ def _gap_of_prevalence(
     why = "" if value.causes is None else value.causes.because
     shares = ", ".join(f"{label} {percent(share)}" for label, share in one.prevalence.items())
     why = f": {why}" if why else f" ({shares} there)"
-    own, other = _apart(value.value, value.reference)
     return Finding.note(
         "gap_of_prevalence",
-        f"The gap of {name} in {slice_text(one.where)}, {own} against {other} {elsewhere}, comes from prevalence{why}. "
-        f"At the prevalence of the reference it is {number(at.value)}.",
+        f"The gap of {name} in {slice_text(one.where)}, {number(value.value)} against "
+        f"{number(value.reference)} {elsewhere}, comes from prevalence{why}. At the prevalence of the reference it is "
+        f"{number(at.value)}.",
         where=one.where,
         metric=name,
         value=value.value,

@@ -17,7 +17,9 @@ from app.kernel.metrics.expression import Every, Measure, is_about_sample, usual
 from app.kernel.metrics.families.score_ranking import recall_at, roc_auc, specificity_at
 from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.samples.areas import area_variance
 from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.streamed.rankings import StreamedRanking
 from app.kernel.uncertainty.closed_forms import Headlines, Method
 from app.kernel.uncertainty.designs import GIVEN, Given, Independent
 from app.kernel.uncertainty.draws import AreaInterval
@@ -198,7 +200,8 @@ def _areas(classes: Sequence[int], run: RunData, settings: LimitSettings) -> Ite
             ends = hanley_mcneil_limits(value, *sizes, settings.level_of_each)
             yield replace(form, value=value).limited(*ends, NoLimits.DEGENERATE)
         else:
-            yield _of_sum(area_alone(value, run.area_variance(ranking), *sizes), run, settings)
+            variance = ranking.area_variance if isinstance(ranking, StreamedRanking) else area_variance(ranking)
+            yield _of_sum(area_alone(value, variance, *sizes), run, settings)
 
 
 def _of_sum(linear: Linearisation, run: RunData, settings: LimitSettings) -> Estimate:
