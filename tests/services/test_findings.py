@@ -214,6 +214,13 @@ def test_a_constant_prediction_is_critical_and_comes_first() -> None:
     assert found["constant_prediction"].evidence == {"class": "healthy", "accuracy": 0.95, "share": 0.95}
 
 
+def test_a_class_that_is_a_number_is_no_number_in_a_sentence() -> None:
+    few = found_in([[20, 1], [3, 4]], ["0", "1"])["too_few_samples"].message
+    assert "the recall of class 1, 4 of 7, may be" in few
+    hidden = found_in([[980, 0, 0], [40, 0, 0], [50, 0, 10]], ["0", "1", "2"])["accuracy_overstates"].message
+    assert "The weakest, class 1, is found in none" in hidden
+
+
 def test_samples_of_one_class_do_not_show_what_is_told_apart() -> None:
     assert list(found_in([[40, 0], [0, 0]])) == ["no_samples"]
     assert list(found_in([[0, 40], [0, 0]])) == ["never_predicted", "no_samples"]

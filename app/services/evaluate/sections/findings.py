@@ -233,15 +233,19 @@ def _accuracy_overstates(matrix: _Margins, values: Mapping[str, float | None]) -
 
 def _hidden_classes(matrix: _Margins, k: int, recall: float, accuracy: float, count: int) -> str:
     """Say that accuracy hides class k, the weakest of ``count`` weak classes."""
-    label, part = name(matrix.labels[k]), matrix.actual[k] / matrix.n
+    label, called, part = name(matrix.labels[k]), _called(matrix, k), matrix.actual[k] / matrix.n
     found = _found(matrix, k, recall)
     if count > 1:
-        return f"Accuracy {number(accuracy)} hides {count} weak classes. The weakest, {label}, is found in {found}."
+        return f"Accuracy {number(accuracy)} hides {count} weak classes. The weakest, {called}, is found in {found}."
     size = share(part)
     only = "" if size.startswith("less") else "only "
-    small = f"{class_before(matrix.labels[k])}{label} is {only}{size} of the data"
+    small = f"{called} is {only}{size} of the data"
     because = small if part * len(matrix.labels) < 1.0 else "the other classes outweigh it"
     return f"Class {label} is found in {found}. Accuracy hides this: it is {number(accuracy)}, because {because}."
+
+
+def _called(matrix: _Margins, k: int) -> str:
+    return class_before(matrix.labels[k]) + name(matrix.labels[k])
 
 
 def _found(matrix: _Margins, k: int, recall: float) -> str:
@@ -332,7 +336,7 @@ def _too_few(matrix: _Margins, severity: Severity, bound: int, members: Sequence
     low, high = ends[first]
     size, whose, it = f"has {matrix.quantity(matrix.actual[first])}", "", "it"
     if len(members) > 1:
-        size, whose, it = f"have fewer than {bound} cases each", f" of {name(matrix.labels[first])}", "them"
+        size, whose, it = f"have fewer than {bound} cases each", f" of {_called(matrix, first)}", "them"
     judged = f"too few to judge {it}" if severity is Severity.WARNING else "which is few"
     return Finding(
         "too_few_samples",
