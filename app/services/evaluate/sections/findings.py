@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -584,56 +584,40 @@ def _more_than_expected(count: int, expected: float, trials: int) -> float:
 
 def _hidden_by_auc(run: RunData, areas: Sequence[Value]) -> Finding | None:
     """Classes whose order is surely good and whose recall is surely low, all of them together at the error rate."""
-    hidden = [_hidden_class(run, code, area) for code, area in enumerate(areas) if area is not None]
-    found = sorted(one for one in hidden if one is not None)
+    labels, counts, found = run.source.labels, run.source.counts, []
+    # Two limits of each class may be wrong, each at its end.
+    settings = LimitSettings(level=1.0 - ERROR_RATE / len(labels))
+    for code, area in enumerate(areas):
+        if area is None or area < GOOD_AUC or counts[code, code] >= WEAK_RECALL * counts[code].sum():
+            continue
+        asked = [Measure(metric, metric.card.defaults, code) for metric in (roc_auc, recall)]
+        estimands = [estimand_of(one, render(one, labels), labels) for one in asked]
+        (order,), (part,) = estimate(estimands, run, settings)
+        if order.low >= GOOD_AUC and part.high < WEAK_RECALL:
+            found.append((part.value, labels[code], order, part))
     if not found:
         return None
-    worst = found[0]
+    found.sort(key=lambda one: one[:2])
+    _, label, order, part = found[0]
     return Finding.warning(
         "auc_hides_class",
-        f"The AUC of class {name(worst.label)} is {number(worst.area)} (at least {number(worst.area_low)}), yet only "
-        f"{share(worst.share)} (at most {share(worst.share_high)}) of its cases are found. The order of the scores is "
-        "good, and the decision does not use it. A lower threshold, or more weight for the class, finds more cases and "
-        "makes more false alarms.",
+        f"The AUC of class {name(label)} is {number(order.value)} (at least {number(order.low)}), yet only "
+        f"{share(part.value)} (at most {share(part.high)}) of its cases are found. The order of the scores is good, "
+        "and the decision does not use it. A lower threshold, or more weight for the class, finds more cases and makes "
+        "more false alarms.",
         classes=[
             {
-                "class": one.label,
-                "auc": one.area,
-                "auc_low": one.area_low,
-                recall.key: one.share,
-                f"{recall.key}_high": one.share_high,
+                "class": label,
+                "auc": order.value,
+                "auc_low": order.low,
+                recall.key: part.value,
+                f"{recall.key}_high": part.high,
             }
-            for one in found[:MOST_NAMED]
+            for _, label, order, part in found[:MOST_NAMED]
         ],
         count=len(found),
         error_rate=ERROR_RATE,
     )
-
-
-class _Hidden(NamedTuple):
-    """A class with a surely good area and a surely low share of recognised cases."""
-
-    share: float
-    label: str
-    area: float
-    area_low: float
-    share_high: float
-
-
-def _hidden_class(run: RunData, code: int, area: float) -> _Hidden | None:
-    counts, labels = run.source.counts[code], run.source.labels
-    actual = float(counts.sum())
-    part = float(counts[code]) / actual if actual else 1.0
-    if area < GOOD_AUC or part >= WEAK_RECALL:
-        return None
-    # Two limits of each class may be wrong, each at its end.
-    settings = LimitSettings(level=1.0 - ERROR_RATE / len(labels))
-    asked = [Measure(metric, metric.card.defaults, code) for metric in (roc_auc, recall)]
-    estimands = [estimand_of(one, render(one, labels), labels) for one in asked]
-    (of_area,), (of_recall,) = estimate(estimands, run, settings)
-    if of_area.low >= GOOD_AUC and of_recall.high < WEAK_RECALL:
-        return _Hidden(part, labels[code], area, of_area.low, of_recall.high)
-    return None
 
 
 def threshold_findings(source: MatrixInput) -> Iterator[Finding]:
