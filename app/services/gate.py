@@ -24,6 +24,7 @@ from app.domain.expressions.expressions import refuse_about_sample
 from app.domain.findings import Finding
 from app.domain.identifiers import time_of
 from app.domain.inputs.content import Content
+from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.members import LEFT_OUT, as_json, members
 from app.domain.rules import Definition, Demand, Rule, check_rules, definition_of
 from app.domain.wording import PLAIN, about, numbered, percent, significant, whole
@@ -221,6 +222,7 @@ class RuleEstimate(ValueWithLimits):
 
     Attributes:
         samples: How many the limits are from; NaN without any.
+        units: What these are called.
         why: Why limits are missing, where that is known from the run.
         undefined: Why the value itself is missing.
     """
@@ -229,6 +231,7 @@ class RuleEstimate(ValueWithLimits):
     level: float = nan
     method: str | None = None
     samples: float = nan
+    units: str = "samples"
     candidate: float = nan
     baseline: float = nan
     why: str = ""
@@ -272,6 +275,8 @@ class RuleEstimates:
 
     def __init__(self, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> None:
         self._runs, self._candidate = runs, runs.data[0]
+        task = runs.records[0].task
+        self._units = (None if task is None else UNIT_KINDS[task].unit) or "samples"
         asked = list(zip(definition.rules, estimands, strict=True))
         self.chances = sum(_chances(rule, estimand) for rule, estimand in asked)
         alone = [one for one in asked if not one[0].demand.needs_baseline and one[0].demand is not Demand.UNCHANGED]
@@ -326,6 +331,7 @@ class RuleEstimates:
                 level=settings.stated_level_of_each,
                 method=one.method,
                 samples=self._runs.records[0].n_rows,
+                units=self._units,
                 why="" if one.reason is None else f", since {one.reason}",
                 undefined=f": {why_undefined(estimand.expression, self._candidate, place)[1]}"
                 if isnan(one.value)
@@ -344,7 +350,7 @@ class RuleEstimates:
         tests = None if self._without_limits else both.differences(index, level, settings.alternative)
         for place, (name, values) in enumerate(zip(estimand.names, both.values[index].T.tolist(), strict=True)):
             a, b = values
-            one = RuleEstimate(a - b, nan, nan, name=name, candidate=a, baseline=b)
+            one = RuleEstimate(a - b, nan, nan, name=name, units=self._units, candidate=a, baseline=b)
             if tests is None:
                 found.append(replace(one, why=f", since {self._without_limits}"))
                 continue
@@ -677,7 +683,7 @@ def _sentence(rule: Rule, judged: _Judged, chances: int, threshold: float, neede
         else ""
     )
     return (
-        f"{shown}: {limit} cannot be excluded. About {about(needed)} samples instead of {whole(one.samples)} would "
+        f"{shown}: {limit} cannot be excluded. About {about(needed)} {one.units} instead of {whole(one.samples)} would "
         f"settle it with a chance of {percent(_POWER, None)} if the value stayed{fewest}."
     )
 

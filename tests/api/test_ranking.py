@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,13 @@ def test_gates_leaderboards_and_lists(client: httpx.Client) -> None:
     assert [one["id"] for one in listed] == [good["id"], bad["id"]]
     reply = client.get("/v1/evaluations", params={"sort": "ndcg_at_k(k=11)"})
     assert check_problem(reply, 422, reply.json()["code"])["errors"][0]["code"] == "not_stored"
+    value = next(one["value"] for one in board["items"] if one["model"]["name"] == "bad")
+    rule = {"metric": "ndcg_at_k(k=10)", "min": value - 0.001}
+    client.put("/v1/gates/ranked", json={"rules": [rule]}).raise_for_status()
+    checked = client.post("/v1/gates/ranked/checks", json={"evaluation": bad["id"]}, headers={"Accept": "text/plain"})
+    said = " ".join(checked.text.split())
+    assert re.search(r"About [\d,]+ queries instead of \d+ would settle it", said)
+    assert re.search(r"SETTLE about [\d,]+ queries for ndcg_at_k", said)
 
 
 TREC = Path(__file__).parents[1] / "data" / "trec_eval"

@@ -23,7 +23,7 @@ from app.api.documents.document import (
     Tag,
     Words,
 )
-from app.api.documents.reading import counted, interval_words, naming
+from app.api.documents.reading import counted, interval_words, naming, units_of
 from app.domain.catalogue import describe_metric, metric_by_name, titled
 from app.domain.errors import NotFound
 from app.domain.rules import Bound, Demand
@@ -209,9 +209,8 @@ def _why(answer: Json) -> Iterator[Said]:
             metric = one["rule"]["metric"]
             needed[metric] = max(needed.get(metric, 0), one["needed_samples"])
     if needed:
-        each = ", ".join(f"{about(count)} for {metric}" for metric, count in needed.items())
-        samples = each.replace(" for ", " samples for ", 1)
-        yield Said("settle", f"about {samples}, if the values stay as they are.", SHORT)
+        each = ", ".join(f"{about(count)} {units_of(metric)} for {metric}" for metric, count in needed.items())
+        yield Said("settle", f"about {each}, if the values stay as they are.", SHORT)
     if baseline is not None:
         yield Said("note", f"Differences are to the baseline {run_title(baseline)}.", SHORT)
 
