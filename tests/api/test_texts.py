@@ -10,15 +10,16 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from markupsafe import escape
 
 from app.api.answers import write_json
 from app.api.bodies.parsing import parse_value
-from app.api.documents.check import limits_of, rule_text
-from app.api.documents.comparison import may_be_as_good, outcomes, turned
+from app.api.documents.check import axis_of, limits_of, rule_text
+from app.api.documents.comparison import may_be_as_good, most_telling, outcomes, turned
 from app.api.documents.document import Document, Estimate
-from app.api.documents.history import _heading
+from app.api.documents.history import _heading, history_document
 from app.api.documents.leaderboard import leaderboard_table
 from app.api.documents.markdown import code, write_csv, write_markdown
 from app.api.documents.reading import (
@@ -350,11 +351,15 @@ def test_two_spaces_at_least_are_between_a_title_and_its_facts() -> None:
 
 def test_of_slices_without_counts_what_is_worse_stands_first_and_what_is_better_last() -> None:
     said = {"undecided": -0.3, "better": 0.2, "worse": -0.1}
-    slices = [
+    slices: list[Any] = [
         {"where": verdict, "metrics": {"h_mean": {"difference": {"value": gap, "verdict": verdict}}}}
         for verdict, gap in said.items()
     ]
     assert [one["where"] for one in _ordered(slices, "h_mean")] == ["worse", "undecided", "better"]
+    for one, beyond in zip(slices, (1.0, -2.0, 3.0), strict=True):
+        one["metrics"]["h_mean"]["counts"] = {"beyond": beyond}
+    ordered = [one["metrics"]["h_mean"]["counts"]["beyond"] for one in _ordered(slices, "h_mean")]
+    assert ordered == [3.0, 1.0, -2.0]
 
 
 def test_marks_of_prevalence_are_those_of_the_metric() -> None:
@@ -489,6 +494,27 @@ def test_limits_of_differences_are_on_the_side_that_is_asked(
     assert limits_of({"rule": rule, "quantity": "difference"}) == [limit]
 
 
+@pytest.mark.parametrize(
+    ("known", "sign", "ends"),
+    [
+        ([0.02, 0.05], False, (0.0, 1.0)),
+        ([0.02, 0.05], True, (-0.01, 0.06)),
+        ([-0.03, 0.01], True, (-0.04, 0.02)),
+        ([1.5, 0.2], False, (0.0, 2.0)),
+        ([3.0, 8.0], False, (0.0, 9.0)),
+    ],
+)
+def test_an_axis_has_round_ends_and_room_at_both_sides(
+    known: list[float], sign: bool, ends: tuple[float, float]
+) -> None:
+    assert axis_of(known, sign=sign) == pytest.approx(ends)
+
+
+def test_of_single_classes_the_largest_differences_are_looked_at_first() -> None:
+    found = most_telling([(True, 0.1), (False, 0.01), (True, -0.5), (True, 0.2), (False, -0.02)], 3)
+    assert found == ([1, 2, 4], [0, 3])
+
+
 def test_a_track_shows_the_value_over_its_limits() -> None:
     track = Track.within(26, Style())
     assert track.scale == " 0   .25  .5   .75   1"
@@ -537,6 +563,41 @@ def test_a_list_has_its_classes_limits_and_reasons_however_it_is_written() -> No
     assert re.search(r"^  recall@C +0\.000  0\.000 to 0\.434 ", text, re.MULTILINE)
     assert re.search(r"^  tpr@B +- +-\n +class 'B' has no actual samples", text, re.MULTILINE)
     assert "no value " not in text
+
+
+def text_and_markdown(matrix: list[list[Any]], **members: Any) -> tuple[str, str]:
+    document = EVALUATION.document(evaluated(matrix, **members))
+    return write_text(document, Style()), write_markdown(document)
+
+
+def test_tables_have_the_classes_that_matter_and_count_the_others() -> None:
+    # How few cases a class has that accuracy hides is said once.
+    assert "have fewer than" not in text_and_markdown([[95, 0], [18, 2]])[0]
+    lacking, _ = text_and_markdown([[5, 1, 0], [0, 0, 0], [2, 3, 0]])
+    assert re.search(r"\n  2 +5 .*\n  0 +6 .*\n  1 +0  - ", lacking)
+    eye = np.eye(62, dtype=int) * 20 + 1
+    assert re.search(r"\n  most frequent mistakes .*\n  0 +1 +1 of 29 ", text_and_markdown(eye[:9, :9].tolist())[0])
+    assert "2 more classes: in the JSON." in text_and_markdown(eye.tolist())[1]
+
+
+def test_rates_have_no_numbers_of_samples() -> None:
+    given = {"kind": "confusion_matrix", "matrix": [[0.4, 0.1], [0.2, 0.3]], "normalized": True}
+    new = parse_value({"input": given}, EvaluationRequest).to_domain()
+    text = write_text(EVALUATION.document(json.loads(write_json(evaluate_alone(new, None)[0]))), Style())
+    assert re.search(r"\n  class +recall .*\n  1 +0\.600 ", text)
+
+
+def test_a_history_has_the_newest_first_and_what_became_of_it() -> None:
+    items = [
+        {"evaluation": f"e{day}", "version": None, "created_at": f"2026-11-0{day}T00:00:00Z", "n_samples": 10}
+        | {"metrics": {"accuracy": {"value": value, "low": None, "high": None, "expected": None}}}
+        for day, value in ((1, 0.5), (2, 0.9))
+    ]
+    change = {"metric": "accuracy", "from": "e1", "to": "e2", "before": 0.5, "after": 0.9, "message": "accuracy rose"}
+    change["difference"] = {"value": 0.4, "low": 0.1, "high": 0.6, "p_adjusted": 0.01}
+    answer = {"model": "m", "dataset": {"name": "d"}, "items": items, "changes": [change], "notes": []}
+    text = write_text(history_document({**answer, "next_cursor": None}), Style())
+    assert re.search(r"\n  2 Nov 2026 +0\.900 +rose\n  1 Nov 2026 +0\.500\n", text)
 
 
 def test_labels_have_the_same_texts() -> None:
