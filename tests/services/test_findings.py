@@ -208,8 +208,8 @@ def test_a_constant_prediction_is_critical_and_comes_first() -> None:
     assert list(found) == ["constant_prediction", "too_few_samples"]
     assert found["constant_prediction"].severity is Severity.CRITICAL
     assert found["constant_prediction"].message == (
-        "Every sample is predicted as healthy, so the model tells no classes apart. "
-        "Its accuracy, 0.950, is the share of that class in the data."
+        "Every sample is predicted as healthy, so the predictions tell no classes apart. "
+        "Their accuracy, 0.950, is the share of that class in the data."
     )
     assert found["constant_prediction"].evidence == {"class": "healthy", "accuracy": 0.95, "share": 0.95}
 

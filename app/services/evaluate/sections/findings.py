@@ -164,8 +164,8 @@ def _constant_prediction(matrix: _Margins) -> Finding | None:
     part = matrix.actual[used[0]] / matrix.n
     return Finding.critical(
         "constant_prediction",
-        f"Every sample is predicted as {name(label)}, so the model tells no classes apart. "
-        f"Its accuracy, {number(part)}, is the share of that class in the data.",
+        f"Every sample is predicted as {name(label)}, so the predictions tell no classes apart. "
+        f"Their accuracy, {number(part)}, is the share of that class in the data.",
         accuracy=part,
         share=part,
         **{"class": label},
