@@ -121,7 +121,7 @@ class MatrixInput:
 
     @property
     def groups(self) -> NDArray[Any] | None:
-        """What its samples are one of (n); None where they are independent, or groups are not known."""
+        """Groups (n) that its samples are in; None where they are independent, or groups are not known."""
         return self.samples.groups if self.is_grouped and self.samples is not None else None
 
     @property
