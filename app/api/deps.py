@@ -11,6 +11,7 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -27,7 +28,7 @@ from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
 from app.api.presentation import accepts_json
 from app.api.problems import InvalidQuery, NotAcceptable, near
-from app.domain.errors import Fault, InvalidExpression, InvalidInput, PreconditionFailed
+from app.domain.errors import Fault, InvalidExpression, InvalidInput, NotFound, PreconditionFailed
 from app.domain.expressions.conditions import read_slice
 from app.domain.expressions.syntax import LONGEST
 from app.domain.identifiers import is_project_name
@@ -43,7 +44,7 @@ from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService
 from app.services.jobs import JobService
 from app.services.ports import DataSource, Engine, Readiness
-from app.services.present import act_as
+from app.services.present import act_as, begin_change, present_change
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
 from app.services.project.what_if import WhatIfService
@@ -56,12 +57,16 @@ def unless_known(request: Request, answer: Response) -> Response:
     """An answer with its tag, which is weak: packed or not, it is the same; or 304 when the client names that one."""
     if answer.status_code != HTTPStatus.OK:
         return answer
-    tag = f'W/"{blake2b(answer.body, digest_size=12).hexdigest()}"'
+    tag = _tag_of(answer)
     if _names(request.headers.get("if-none-match", ""), tag):
         vary = {"Vary": answer.headers["vary"]} if "vary" in answer.headers else {}
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": tag, **vary})
     answer.headers["ETag"] = tag
     return answer
+
+
+def _tag_of(answer: Response) -> str:
+    return f'W/"{blake2b(answer.body, digest_size=12).hexdigest()}"'
 
 
 def _names(header: str, tag: str) -> bool:
@@ -70,13 +75,25 @@ def _names(header: str, tag: str) -> bool:
     return named == ["*"] or tag.removeprefix("W/") in named
 
 
+async def changed(carry_out: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
+    """The answer of a request that changes an object, which has to be in the state that its preconditions name."""
+    held = "if-match" in request.headers or "if-none-match" in request.headers
+    change = begin_change(partial(check_preconditions, request) if held else None)
+    try:
+        answer = await carry_out(request)
+    except NotFound:
+        await change.meet()
+        raise
+    # Also where there was nothing to change.
+    await change.meet()
+    return answer
+
+
 async def check_preconditions(request: Request) -> None:
     """Hold `If-Match` and `If-None-Match` of a change against what a GET of its address would answer now; raises
     PreconditionFailed where one is not met.
     """
     expected, refused = request.headers.get("if-match"), request.headers.get("if-none-match")
-    if expected is None and refused is None:
-        return
     tag = await _current_tag(request)
     if expected is not None and (tag is None or not _names(expected, tag)):
         there = "nothing is there" if tag is None else f"what is there has {tag}"
@@ -86,12 +103,12 @@ async def check_preconditions(request: Request) -> None:
 
 
 async def tag_change(request: Request, answer: Response) -> None:
-    """Give the answer of a PUT or PATCH the tag of what is there now, which the answer itself may not be: that of a new
-    webhook has its secret.
+    """Give the answer of a PUT or PATCH the tag of what it left, which the answer itself may not be: that of a new
+    webhook has its secret. It has none when somebody else has changed that since.
     """
     if request.method != "DELETE" and answer.status_code in (HTTPStatus.OK, HTTPStatus.CREATED):
-        tag = await _current_tag(request)
-        if tag is not None:
+        tag, stands = await _current_tag(request), present_change().stands
+        if tag is not None and (tag == _tag_of(answer) or (stands is not None and await stands())):
             answer.headers["ETag"] = tag
 
 
@@ -102,7 +119,17 @@ async def _current_tag(request: Request) -> str | None:
     state = {**request.scope["state"], CARRIED_OUT_BY: services}
     # The answer to the change may be written otherwise.
     state.pop("view", None)
-    scope = {**request.scope, "method": "GET", "query_string": b"", "headers": [], "state": state}
+    # What a removal is of is what its filters leave of a list.
+    filters = (
+        [] if request.path_params else [pair for pair in request.query_params.multi_items() if pair[0] != "dry_run"]
+    )
+    scope = {
+        **request.scope,
+        "method": "GET",
+        "query_string": urlencode(filters).encode(),
+        "headers": [],
+        "state": state,
+    }
     started: list[Message] = []
 
     async def nothing() -> Message:
@@ -255,12 +282,10 @@ class StrictRoute(NamedRoute):
                     await request.app.state.services.quotas.check(state["project"], keeping=stores)
             if (key := key_of(request)) is not None:
                 asked = await context(request)
-                # What a request changed itself is no reason to refuse it when it comes again.
-                first = partial(check_preconditions, request) if changes else None
-                keyed = keyed_by(request, key, asked.services.idempotency, asked.project, first)
-                answer = await keyed.answer(answered, request)
+                keyed = keyed_by(request, key, asked.services.idempotency, asked.project)
+                answer = await keyed.answer(carried_out, request)
             else:
-                answer = await answered(request)
+                answer = await carried_out(request)
             if changes:
                 await tag_change(request, answer)
             return unless_known(request, answer) if reads else answer
@@ -269,8 +294,6 @@ class StrictRoute(NamedRoute):
             accept = request.headers.get("accept")
             if only_json and accept is not None and not accepts_json(accept):
                 raise NotAcceptable(accept, ["application/json"])
-            if changes and key_of(request) is None:
-                await check_preconditions(request)
             if request.scope["query_string"]:
                 self.check_parameters(request)
             elif direct and all(map(_ID.fullmatch, request.path_params.values())):
@@ -280,6 +303,7 @@ class StrictRoute(NamedRoute):
                 return answer
             return await handle(request)
 
+        carried_out = partial(changed, answered) if changes else answered
         return check_and_handle
 
 

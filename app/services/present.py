@@ -4,7 +4,7 @@ so far; and who is told of work, with its kind and its duration.
 Set where the request came in, for the code that carries it out.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -66,6 +66,40 @@ def part_id(place: int) -> UUID:
 def made_id() -> UUID:
     """The id of what is made now."""
     return _CHOSEN.get() or new_id()
+
+
+@dataclass(slots=True)
+class ObjectChange:
+    """The change of one object by a request.
+
+    Attributes:
+        require: Holds the preconditions of the request against what is there; None where it has none, or they are met.
+        stands: Once the change is made: tells whether the object still is as this left it.
+    """
+
+    require: Callable[[], Awaitable[None]] | None = None
+    stands: Callable[[], Awaitable[bool]] | None = None
+
+    async def meet(self) -> None:
+        """Hold the preconditions against what is there, once; raises PreconditionFailed where one is not met."""
+        require, self.require = self.require, None
+        if require is not None:
+            await require()
+
+
+_CHANGE: ContextVar[ObjectChange | None] = ContextVar("change", default=None)
+
+
+def begin_change(require: Callable[[], Awaitable[None]] | None) -> ObjectChange:
+    """Begin the change that this task makes, with its preconditions."""
+    change = ObjectChange(require)
+    _CHANGE.set(change)
+    return change
+
+
+def present_change() -> ObjectChange:
+    """Return the change that the present request makes."""
+    return _CHANGE.get() or ObjectChange()
 
 
 @dataclass(slots=True)

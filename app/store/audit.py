@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from app.domain.identifiers import first_id_from, new_id
 from app.domain.operations import Change, Kind
 from app.services.present import actor
-from app.store.engine import OnEngine, reading, same, take_turn, writing
+from app.store.engine import OnEngine, changing_row, reading, same, take_turn, writing
 from app.store.idempotency import keep_result
 from app.store.tables import audit_entries
 
@@ -49,7 +49,7 @@ async def add_once(connection: AsyncConnection, table: Table, kind: Kind, row: M
 
 async def remove(engine: AsyncEngine, table: Table, kind: Kind, project: str, **named: Any) -> bool:
     """Remove an object, and say so; False when there is none."""
-    async with writing(engine) as connection:
+    async with changing_row(engine, table, project=project, **named) as connection:
         these = delete(table).where(*same(table, project=project, **named))
         gone = (await connection.execute(these)).rowcount == 1
         if gone:

@@ -11,10 +11,10 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -34,6 +34,7 @@ from sqlalchemy import (
     Table,
     func,
     literal,
+    literal_column,
     select,
     text,
 )
@@ -45,11 +46,11 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import Grouping
 
 from app import MIGRATIONS
-from app.domain.errors import StoreFullError, StoreUnavailableError
+from app.domain.errors import PreconditionFailed, StoreFullError, StoreUnavailableError
 from app.domain.evaluation import Page
 from app.domain.identifiers import time_of
 from app.services.ports import StoreState
-from app.services.present import UNOBSERVED, Observers
+from app.services.present import UNOBSERVED, Observers, present_change
 from app.store.tables import api_keys, datasets, evaluations, model_names, models
 
 # Ids that are given to names within one project, and found through it (`app/store/names.py`).
@@ -433,6 +434,44 @@ async def writing(engine: AsyncEngine, size: int = 0) -> AsyncIterator[AsyncConn
     with watch_of(engine).use("write"), translated():
         async with engine.begin() as connection:
             yield connection
+
+
+@asynccontextmanager
+async def changing(
+    engine: AsyncEngine, what: str, read_state: Callable[[AsyncConnection], Awaitable[object]]
+) -> AsyncIterator[AsyncConnection]:
+    """`writing`, for the change of the one object that a request is about: those who change it take turns.
+
+    What the preconditions of the request are held against has to take connections of its own. So they are held before
+    the transaction, and the state that was read before them has to be there in it still.
+
+    Raises PreconditionFailed when they are not met, or the state is another by then.
+    """
+    change, before = present_change(), None
+    if held := change.require is not None:
+        async with reading(engine) as connection:
+            before = await read_state(connection)
+        await change.meet()
+    async with writing(engine) as connection:
+        await take_turn(connection, what)
+        if held and await read_state(connection) != before:
+            raise PreconditionFailed("what is there was changed by another request at the same time")
+        yield connection
+        left = await read_state(connection)
+
+    async def stands() -> bool:
+        async with reading(engine) as connection:
+            return await read_state(connection) == left
+
+    change.stands = stands
+
+
+def changing_row(engine: AsyncEngine, table: Table, **named: Any) -> AbstractAsyncContextManager[AsyncConnection]:
+    """`changing`, of the last row that has this name: its state is the transaction that wrote it."""
+    last = (column.desc() for column in table.primary_key)
+    writer: Select[Any] = select(literal_column("xmin::text")).select_from(table).where(*same(table, **named))
+    locked = writer.order_by(*last).limit(1).with_for_update()
+    return changing(engine, f"{table.name} {named}", partial(AsyncConnection.scalar, statement=locked))
 
 
 @cache

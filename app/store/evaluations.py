@@ -47,12 +47,13 @@ from app.store.audit import note, who
 from app.store.engine import (
     OnEngine,
     among,
+    changing,
+    changing_row,
     made_of,
     read_rows,
     reading,
     require_room,
     same,
-    take_turn,
     translated,
     write_json,
     writing,
@@ -280,14 +281,16 @@ class PostgresInventory(OnEngine):
         return found[0].id if found else None
 
     async def remove_some(self, project: str, query: EvaluationQuery) -> int:
-        async with writing(self._engine) as connection:
+        async def newest(connection: AsyncConnection, most: int = 1) -> Sequence[Any]:
             scope = await find_scope(connection, self._names, project, query, removing=True)
             if scope is None:
-                return 0
-            # Two that remove the same take turns, so that they never wait for each other's rows.
-            await take_turn(connection, f"removal {project}")
-            identifiers: Sequence[Any] = (await connection.scalars(lists.select_ids(scope, query, query.limit))).all()
-            return await _remove(connection, project, identifiers)
+                return ()
+            found = await connection.scalars(lists.select_ids(scope, query, most, descending=True))
+            return found.all()
+
+        # Two that remove the same take turns, so that they never wait for each other's rows.
+        async with changing(self._engine, f"removal {project}", newest) as connection:
+            return await _remove(connection, project, await newest(connection, query.limit))
 
 
 async def _remove(connection: AsyncConnection, project: str, identifiers: Sequence[UUID]) -> int:
@@ -437,9 +440,8 @@ class PostgresEvaluationStore(PostgresInventory):
         self, project: str, identifier: UUID, tags: Mapping[str, str | None]
     ) -> EvaluationRecord | None:
         mine = same(evaluations, project=project, id=identifier)
-        async with writing(self._engine) as connection:
-            # Locked, so that two changes at once both take place.
-            old = (await connection.execute(select(evaluations.c.tags).where(*mine).with_for_update())).scalar()
+        async with changing_row(self._engine, evaluations, project=project, id=identifier) as connection:
+            old = await connection.scalar(select(evaluations.c.tags).where(*mine).with_for_update())
             if old is None:
                 return None
             new = merged_tags(old, tags)
@@ -448,7 +450,7 @@ class PostgresEvaluationStore(PostgresInventory):
             return (await self._records(connection, project, [identifier]))[identifier]
 
     async def delete(self, project: str, identifier: UUID) -> bool:
-        async with writing(self._engine) as connection:
+        async with changing_row(self._engine, evaluations, project=project, id=identifier) as connection:
             return await _remove(connection, project, [identifier]) == 1
 
     async def former_models(self, project: str, dataset: DatasetRef) -> int:

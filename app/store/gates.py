@@ -16,7 +16,7 @@ from app.domain.operations import Change, Event, Kind, WebhookEvent
 from app.domain.wording import run_title
 from app.kernel.compare.gates import Verdict
 from app.store.audit import add_once, note
-from app.store.engine import OnEngine, made_of, read_one, read_page, read_rows, same, take_turn, writing
+from app.store.engine import OnEngine, changing_row, made_of, read_one, read_page, read_rows, same, writing
 from app.store.idempotency import keep_result
 from app.store.tables import gate_checks, gates
 from app.store.webhooks import announce
@@ -26,7 +26,7 @@ class PostgresGateStore(OnEngine):
     """The memory of gates. A deletion is a version without a definition, so no number of a version is used twice."""
 
     async def put(self, project: str, name: str, definition: Mapping[str, Any]) -> tuple[GateVersion, bool]:
-        async with writing(self._engine) as connection:
+        async with changing_row(self._engine, gates, project=project, name=name) as connection:
             latest = await _latest(connection, project, name)
             absent = latest is None or latest.definition is None
             if latest is not None and latest.definition == definition:
@@ -50,7 +50,7 @@ class PostgresGateStore(OnEngine):
         return [_made(row) for row in rows if row.definition is not None]
 
     async def delete(self, project: str, name: str) -> bool:
-        async with writing(self._engine) as connection:
+        async with changing_row(self._engine, gates, project=project, name=name) as connection:
             latest = await _latest(connection, project, name)
             if latest is None or latest.definition is None:
                 return False
@@ -135,8 +135,7 @@ def _versions(project: str, name: str) -> Select[Any]:
 
 
 async def _latest(connection: AsyncConnection, project: str, name: str) -> Row[Any] | None:
-    """Read the latest version, and keep others from adding one until the transaction ends."""
-    await take_turn(connection, f"gate {project} {name}")
+    """Read the latest version; `changing_row` keeps others from adding one until the transaction ends."""
     found: Row[Any] | None = (await connection.execute(_versions(project, name).limit(1))).one_or_none()
     return found
 

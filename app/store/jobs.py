@@ -30,7 +30,7 @@ from app.domain.operations import (
 )
 from app.store import queue
 from app.store.audit import note, note_result, who
-from app.store.engine import made_of, read_one, read_page, reading, same, writing
+from app.store.engine import changing_row, made_of, read_one, read_page, reading, same, writing
 from app.store.queue import Work
 from app.store.tables import job_bodies, job_results, jobs
 from app.store.webhooks import announce
@@ -105,7 +105,7 @@ class PostgresJobStore:
 
     async def cancel(self, project: str, identifier: UUID) -> Job | None:
         wanted = select(jobs.c.queue_id).where(*_mine(project, identifier), _OPEN).with_for_update()
-        async with writing(self._engine) as connection:
+        async with changing_row(self._engine, jobs, project=project, id=identifier) as connection:
             queue_id = await connection.scalar(wanted)
             if queue_id is None:
                 return None

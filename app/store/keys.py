@@ -13,7 +13,7 @@ from app.domain.errors import NotFound
 from app.domain.evaluation import Page
 from app.domain.operations import AuditEntry, Change, KeyFacts, Kind, Used
 from app.store.audit import note, note_result
-from app.store.engine import OnEngine, made_of, read_one, read_page, reading, same, writing
+from app.store.engine import OnEngine, changing_row, made_of, read_one, read_page, reading, same, writing
 from app.store.tables import api_keys, audit_entries, key_usage, project_usage
 
 
@@ -53,7 +53,7 @@ class PostgresKeyStore(OnEngine):
 
     async def revoke(self, project: str, identifier: UUID) -> None:
         changed = update(api_keys).where(*_good(project, identifier)).values(revoked_at=func.now())
-        async with writing(self._engine) as connection:
+        async with changing_row(self._engine, api_keys, project=project, id=identifier) as connection:
             NotFound.unless((await connection.execute(changed)).rowcount == 1, _named(identifier))
             await note(connection, project, Change.REVOKED, Kind.KEY, identifier)
 

@@ -35,7 +35,7 @@ from app.domain.operations import (
 from app.services.known import Known
 from app.store import queue
 from app.store.audit import note_result, remove
-from app.store.engine import OnEngine, made_of, read_one, read_page, reading, same, take_turn, writing
+from app.store.engine import OnEngine, changing_row, made_of, read_one, read_page, reading, same, take_turn, writing
 from app.store.queue import Work
 from app.store.tables import webhook_deliveries, webhooks
 
@@ -85,7 +85,7 @@ class PostgresWebhookStore(OnEngine):
             index_elements=["project", "name"], set_=changed | ({} if given is None else {"secret": given})
         )
         returned = asked.returning(webhooks, literal_column("xmax = 0").label("made"))
-        async with writing(self._engine) as connection:
+        async with changing_row(self._engine, webhooks, project=project, name=name) as connection:
             put = (await connection.execute(returned)).one()
             if put.made:
                 await self._require_room(connection, project)

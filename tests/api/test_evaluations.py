@@ -1,5 +1,7 @@
 """Evaluations made, read, tagged, deleted; one by one and many at once."""
 
+import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -143,6 +145,45 @@ def test_changes_are_held_against_what_is_there(client: httpx.Client) -> None:
     assert client.get(path).json()["tags"] == {"a": "1"}
     assert client.delete(path, headers={"If-Match": "*"}).status_code == 204
     check_problem(client.delete(path, headers={"If-Match": "*"}), 412, "precondition_failed")
+
+
+# In what they put, {by} says which of several requests it was.
+_GATE = {"rules": [{"metric": "h_mean", "min": 0.5}], "description": "{by}"}
+_HOOK = {"url": "https://hooks.example/{by}", "events": ["gate.checked"]}
+
+
+@each(
+    "method, kind, body, new",
+    [
+        ("PATCH", "evaluations", {"tags": {"by": "{by}"}}, False),
+        *(("PUT", kind, body, new) for kind, body in (("gates", _GATE), ("webhooks", _HOOK)) for new in (False, True)),
+        *(("DELETE", kind, body, False) for kind, body in (("gates", _GATE), ("webhooks", _HOOK))),
+        *(("DELETE", kind, None, False) for kind in ("evaluations", "models", "datasets")),
+    ],
+)
+def test_of_several_changes_of_one_state_one_takes_place(
+    client: httpx.Client, method: str, kind: str, body: Any, new: bool
+) -> None:
+    name = f"n{uuid4().hex}"
+    if kind not in ("gates", "webhooks"):
+        made = create(client, evaluation(model=name, dataset=name))["id"]
+        name = made if kind == "evaluations" else name
+    address = f"/v1/{kind}/{name}"
+    if kind in ("gates", "webhooks") and not new:
+        assert client.put(address, json=body).status_code == 201
+    there = client.get(address)
+
+    def change(by: int, **held: str) -> httpx.Response:
+        return client.request(method, address, json=json.loads(json.dumps(body).replace("{by}", str(by))), headers=held)
+
+    check_problem(change(0, **{"If-Match": '"other"'}), 412, "precondition_failed")
+    held = {"If-Match": there.headers["etag"]} if there.status_code == 200 else {"If-None-Match": "*"}
+    with ThreadPoolExecutor(4) as pool:
+        answers = [*pool.map(lambda by: change(by, **held), range(4))]
+    assert sorted(one.status_code for one in answers)[1:] == [412] * 3, [one.text for one in answers]
+    (done,) = [one for one in answers if one.is_success]
+    if method != "DELETE":
+        assert done.headers["etag"] == client.get(address).headers["etag"]
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app.domain.errors import Overloaded, TooManyJobs
+from app.domain.errors import Overloaded, PreconditionFailed, TooManyJobs
 from app.domain.identifiers import id_at, new_id
 from app.domain.operations import Actor, Job, JobEnd, JobResult, JobStatus, KeptRequest, Task
-from app.services.present import act_as
+from app.services.present import act_as, begin_change
+from app.store.engine import create_engine
 from app.store.jobs import PostgresJobStore, work_on_jobs
 from app.store.queue import JOBS, QueueWorker, libpq_url
 
@@ -394,3 +395,30 @@ def test_urls_for_the_driver_of_the_queue() -> None:
     assert libpq_url(ours) == "postgresql://u:p%40@h:5433/d?sslmode=require&target_session_attrs=any"
     socket = "postgresql+asyncpg:///d?host=%2Ftmp%2Fx&port=5"
     assert libpq_url(socket) == "postgresql:///d?host=%2Ftmp%2Fx&port=5"
+
+
+async def test_a_state_that_preconditions_named_is_held_until_the_change(database_url: str, project: str) -> None:
+    """With one connection for everything, and against who works on the job, too, who takes no turns."""
+    engine = create_engine(database_url, pool_size=1, connect_timeout=2)
+    jobs = PostgresJobStore(engine, overall=50, per_project=30)
+    identifier = await add(jobs, project)
+    task = await begin(jobs, project, identifier)
+
+    async def progress() -> None:
+        await jobs.note_progress(task, 0.5)
+
+    begin_change(progress)
+    with pytest.raises(PreconditionFailed):
+        await jobs.cancel(project, identifier)
+    assert not await jobs.end_if_cancelled(project, identifier)
+
+    async def nothing() -> None:
+        await read(jobs, project, identifier)
+
+    change = begin_change(nothing)
+    assert await jobs.cancel(project, identifier) is not None
+    assert change.stands is not None
+    assert await change.stands()
+    await jobs.purge(0)
+    assert not await change.stands()
+    await engine.dispose()

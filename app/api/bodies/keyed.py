@@ -40,16 +40,8 @@ class Keyed:
         work: Once the body has come and the key is claimed.
     """
 
-    def __init__(
-        self,
-        service: IdempotencyService,
-        project: str,
-        key: str,
-        target: bytes,
-        first: Callable[[], Awaitable[None]] | None,
-    ) -> None:
-        """Take a key of a project; ``first`` is awaited before the work, and not before a replay."""
-        self._service, self._project, self._key, self._target, self._first = service, project, key, target, first
+    def __init__(self, service: IdempotencyService, project: str, key: str, target: bytes) -> None:
+        self._service, self._project, self._key, self._target = service, project, key, target
         self.work: KeyedWork | None = None
 
     async def claim(self, digest: bytes) -> None:
@@ -57,7 +49,7 @@ class Keyed:
 
         Raises:
             Replay: it was answered before.
-            DomainError: the key is another request's, or this one's and under way; whatever ``first`` raises.
+            DomainError: the key is another request's, or this one's and under way.
         """
         fingerprint = sha256(self._target + digest).digest()
         begun = await self._service.begin(self._project, self._key, fingerprint)
@@ -65,8 +57,6 @@ class Keyed:
             raise Replay(begun)
         self.work = begun
         keep_under(begun.mark)
-        if self._first is not None:
-            await self._first()
 
     async def answer(self, handle: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
         """Answer of the request.
@@ -90,25 +80,15 @@ class Keyed:
                 await self.work.end(kept=kept)
 
 
-def keyed_by(
-    request: Request,
-    key: str,
-    service: IdempotencyService,
-    project: str,
-    first: Callable[[], Awaitable[None]] | None,
-) -> Keyed:
-    """A request and its key; ``first`` is called before the work on it begins.
-
-    Raises:
-        InvalidQuery: that is no key.
-    """
+def keyed_by(request: Request, key: str, service: IdempotencyService, project: str) -> Keyed:
+    """A request and its key. Raises InvalidQuery where that is none."""
     if len(request.headers.getlist(IDEMPOTENCY_KEY)) > 1:
         raise InvalidQuery.at(IDEMPOTENCY_KEY, "repeated_header", "expected the header once")
     if not (0 < len(key) <= LONGEST_KEY and all("!" <= character <= "~" for character in key)):
         detail = f"expected 1 to {LONGEST_KEY} visible ASCII characters, without spaces"
         raise InvalidQuery.at(IDEMPOTENCY_KEY, "invalid_idempotency_key", detail)
     query = sorted(pair for pair in request.query_params.multi_items() if pair[0] not in _OF_THE_ANSWER)
-    keyed = Keyed(service, project, key, f"{request.method} {request.scope['path']} {query} ".encode(), first)
+    keyed = Keyed(service, project, key, f"{request.method} {request.scope['path']} {query} ".encode())
     request.scope["state"][_STATE] = keyed
     return keyed
 

@@ -67,6 +67,18 @@ def test_without_a_filter_nothing_is_removed(project: httpx.Client, kept: list[J
     assert len(ids(project)) == len(kept)
 
 
+def test_what_is_removed_is_what_somebody_has_seen(project: httpx.Client, kept: list[Json]) -> None:
+    address = f"/v1/evaluations?model={MODEL}"
+    seen = {"If-Match": project.get(address).headers["etag"]}
+    added = create(project, evaluation(model=MODEL))["id"]
+    for asked in (address, f"{address}&dry_run=true"):
+        check_problem(project.delete(asked, headers=seen), 412, "precondition_failed")
+    project.delete(f"/v1/evaluations/{added}")
+    passing = len(ids(project, model=MODEL))
+    for asked in (f"{address}&dry_run=true", address):
+        assert project.delete(asked, headers=seen).json()["n_evaluations"] == passing
+
+
 @pytest.mark.parametrize(("noun", "name"), [("models", MODEL), ("datasets", DATASET)])
 def test_a_name_goes_with_its_evaluations(project: httpx.Client, kept: list[Json], noun: str, name: str) -> None:
     address = f"/v1/{noun}/{quote(name, safe='')}"
