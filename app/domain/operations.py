@@ -157,7 +157,7 @@ class KeptResult:
         item: 0 is the request as a whole; an item of a batch counts from 1.
         fingerprint: Of the request: another one with the same key is refused.
         kind: Of the object that was saved.
-        object: Its id; the version of a gate.
+        object: Its id; the version of a gate; the name of a webhook, or nothing where its secret was shown once.
         status: As it was answered.
     """
 

@@ -34,8 +34,9 @@ from app.domain.operations import (
 )
 from app.services.known import Known
 from app.store import queue
-from app.store.audit import note_result, remove
+from app.store.audit import note, note_result, remove
 from app.store.engine import OnEngine, changing_row, made_of, read_one, read_page, reading, same, take_turn, writing
+from app.store.idempotency import keep_result
 from app.store.queue import Work
 from app.store.tables import webhook_deliveries, webhooks
 
@@ -90,7 +91,10 @@ class PostgresWebhookStore(OnEngine):
             if put.made:
                 await self._require_room(connection, project)
             change, status = (Change.CREATED, HTTPStatus.CREATED) if put.made else (Change.CHANGED, HTTPStatus.OK)
-            await note_result(connection, project, change, Kind.WEBHOOK, name, status=status)
+            # What was made with a secret of ours is not answered again.
+            shown_once = put.made and given is None
+            await keep_result(connection, Kind.WEBHOOK, "" if shown_once else name, status=status)
+            await note(connection, project, change, Kind.WEBHOOK, name)
         self._listeners.forget()
         return made_of(WebhookFacts, put), put.made
 

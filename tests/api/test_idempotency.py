@@ -425,6 +425,34 @@ def test_what_was_shown_once_is_not_shown_again(client: httpx.Client, headers: d
     assert [one["id"] for one in listed] == [made.json()["id"]]
 
 
+def test_a_webhook_is_answered_again_but_not_a_secret_that_was_made(
+    client: httpx.Client, headers: dict[str, str]
+) -> None:
+    there = {"X-Prevail-Project": headers["X-Prevail-Project"]}
+    hook = {"url": "https://hooks.example/", "events": ["gate.checked"]}
+    assert client.put("/v1/webhooks/made", json=hook, headers=headers).status_code == 201
+    assert (
+        "made"
+        in check_problem(client.put("/v1/webhooks/made", json=hook, headers=headers), 409, "shown_once")["detail"]
+    )
+    own, keyed = hook | {"secret": "whsec_" + 32 * "A"}, there | {"Idempotency-Key": "own"}
+    first = client.put("/v1/webhooks/own", json=own, headers=keyed)
+    assert first.status_code == 201
+    check_replay(client.put("/v1/webhooks/own", json=own, headers=keyed), first)
+    assert client.delete("/v1/webhooks/own", headers=there).status_code == 204
+    check_problem(client.put("/v1/webhooks/own", json=own, headers=keyed), 410, "result_deleted")
+
+
+def test_a_gate_that_was_deleted_is_not_answered_again(client: httpx.Client, headers: dict[str, str]) -> None:
+    there = {"X-Prevail-Project": headers["X-Prevail-Project"]}
+    gate = {"rules": [{"metric": "h_mean", "min": 0.5}]}
+    first = client.put("/v1/gates/g", json=gate, headers=headers)
+    assert client.delete("/v1/gates/g", headers=there).status_code == 204
+    check_problem(client.put("/v1/gates/g", json=gate, headers=headers), 410, "result_deleted")
+    assert client.put("/v1/gates/g", json=gate, headers=there).json()["version"] == "3"
+    assert client.put("/v1/gates/g", json=gate, headers=headers).json() == first.json()
+
+
 def test_where_nothing_is_kept_a_key_says_nothing(client: httpx.Client, headers: dict[str, str]) -> None:
     for body in ({"input": evaluation()["input"]}, {"input": {"kind": "confusion_matrix", "matrix": [[7, 1], [2, 4]]}}):
         reply = client.post("/v1/metrics/compute", json=body, headers=headers)

@@ -55,9 +55,13 @@ async def _check(request: Request, context: Context, result: KeptResult) -> Resp
 
 
 async def _gate(request: Request, context: Context, result: KeptResult) -> Response:
-    name = request.path_params["name"]
-    gate = await context.services.gates.read(context.project, name, int(result.object))
-    return json_response(gate, result.status, {"Location": f"/v1/gates/{name}"} if result.status == 201 else None)
+    name, gates = request.path_params["name"], context.services.gates
+    # Versions of a gate that was deleted can still be read.
+    await gates.read(context.project, name)
+    gate = await gates.read(context.project, name, int(result.object))
+    return json_response(
+        gate, result.status, {"Location": f"/v1/gates/{name}"} if result.status == HTTPStatus.CREATED else None
+    )
 
 
 async def _job(_: Request, context: Context, result: KeptResult) -> Response:
@@ -71,13 +75,15 @@ async def _key(_: Request, __: Context, result: KeptResult) -> Response:
     )
 
 
-async def _webhook(_: Request, context: Context, result: KeptResult) -> Response:
-    if result.status == HTTPStatus.CREATED:
+async def _webhook(request: Request, context: Context, result: KeptResult) -> Response:
+    name = request.path_params["name"]
+    if result.object != name:
         raise ShownOnce(
-            f"the webhook {result.object} was made for this Idempotency-Key; a secret that was made was shown then, "
-            "and is not shown again: put the webhook with another one"
+            f"the webhook {name} was made for this Idempotency-Key; its secret was shown then, and is not shown again: "
+            "put the webhook with another one"
         )
-    return json_response(await context.services.webhooks.store.get(context.project, result.object), result.status)
+    headers = {"Location": f"/v1/webhooks/{name}"} if result.status == HTTPStatus.CREATED else None
+    return json_response(await context.services.webhooks.store.get(context.project, name), result.status, headers)
 
 
 async def _delivery(request: Request, context: Context, result: KeptResult) -> Response:

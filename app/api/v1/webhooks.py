@@ -40,7 +40,9 @@ async def put_webhook(name: WebhookName, request: Request, context: UseContext) 
     asked = parse_body(await read_body(request), requests.WebhookRequest)
     events = tuple(map(Event, dict.fromkeys(asked.events)))
     webhook, created = await context.services.webhooks.put(context.project, name, asked.url, events, asked.secret)
-    headers = {"Location": f"/v1/webhooks/{name}", "Cache-Control": "no-store"} if created else None
+    headers = {"Location": f"/v1/webhooks/{name}"} if created else {}
+    if webhook.secret is not None:
+        headers["Cache-Control"] = "no-store"
     return json_response(webhook, HTTPStatus.CREATED if created else HTTPStatus.OK, headers)
 
 
