@@ -13,7 +13,7 @@ from app.domain.errors import DomainError
 from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import is_project_name
 from app.domain.operations import DEFAULT_PROJECT
-from app.domain.options import IntervalChoice, Options
+from app.domain.options import Options
 from app.kernel.metrics.catalogue import catalogue
 from app.services.evaluate.questions import Question, ask
 from app.services.evaluate.reports import is_light, passes, report_alone, sections_from_json
@@ -111,7 +111,7 @@ def recompute(checked: Sequence[EvaluationRecord]) -> list[Recomputed]:
 
 def _options(one: EvaluationRecord) -> Options:
     """Return the options that the stored values follow from: intervals and expressions are not stored."""
-    return replace(options_from_json(one.options), intervals=IntervalChoice.NONE, metrics=())
+    return replace(options_from_json(one.options).without_intervals, metrics=())
 
 
 def _tell(text: str) -> None:

@@ -1,9 +1,9 @@
 """Options of a report."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
 from app.domain.asked import ExpressionText, LabelText, Level, Limits, NonNegative, Seed
 from app.domain.inputs.labels import MOST_CLASSES
@@ -137,6 +137,13 @@ class Options:
     alternative: Alternative = Alternative.TWO_SIDED
     details: bool = field(default=True, metadata=HIDDEN)
     first: Collection[str] | None = field(default=None, metadata=HIDDEN)
+
+    @property
+    def without_intervals(self) -> Self:
+        """Options of the same report without intervals, which has no use for options of theirs."""
+        usual = Options(intervals=IntervalChoice.NONE)
+        names = ("intervals", "proportion_interval", "area_interval", "alternative")
+        return replace(self, **{name: getattr(usual, name) for name in names})
 
     def check(self) -> None:
         """Refuse a one-sided limit at a level of a half or less, by ValueError."""

@@ -413,6 +413,13 @@ async def test_values_that_follow_are_fine(engine: AsyncEngine, project: str, re
     assert verdict == Verdict(evaluations=len(records), values=sum(len(record.values) for record in records))
 
 
+def test_values_follow_whatever_was_asked_of_limits() -> None:
+    (record,) = make_records(1)
+    for options in ({"alternative": "greater"}, {"proportion_interval": "wald", "intervals": "all"}):
+        (again,) = recompute([replace(record, options=options)])
+        assert (again.refused, again.values) == (None, record.values)
+
+
 async def test_what_does_not_follow_is_named(
     engine: AsyncEngine, project: str, records: list[EvaluationRecord]
 ) -> None:

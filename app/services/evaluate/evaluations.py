@@ -32,7 +32,7 @@ from app.domain.inputs.kinds import units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.merging import merged, needs_samples
 from app.domain.members import LEFT_OUT, SPREAD, typed
-from app.domain.options import IntervalChoice, Options, Retain
+from app.domain.options import Options, Retain
 from app.domain.report import Report
 from app.kernel.metrics.card import Task
 from app.kernel.metrics.catalogue import catalogue
@@ -359,14 +359,11 @@ class EvaluationService:
 
     async def _with_matrix(self, project: str, record: EvaluationRecord, *, limits: bool) -> Evaluation:
         source, options = stored_request(record)
-        kept: Kept = {}
-        intervals = IntervalChoice.HEADLINE if limits else IntervalChoice.NONE
-        if source.task is not None or source.is_grouped or source.is_weighted:
-            # Limits of these need the samples.
-            options = options if limits else replace(options, intervals=intervals)
-            kept = await self._kept(project, record, options)
-        else:
-            options = Options(level=options.level, intervals=intervals)
+        # Limits of these need the samples.
+        by_samples = source.task is not None or source.is_grouped or source.is_weighted
+        options = options if by_samples else Options(level=options.level)
+        options = options if limits else options.without_intervals
+        kept = await self._kept(project, record, options) if by_samples else {}
         return Evaluation(**_names(record), report=await self._reports.make(source, options, kept))
 
     async def names(self, project: str, identifier: UUID) -> dict[str, Any]:

@@ -78,8 +78,8 @@ def listed_values(record: EvaluationRecord, chosen: Sequence[str]) -> dict[str, 
     """
     source, options = stored_request(record)
     limited = not (source.is_grouped or source.is_weighted)
-    intervals = IntervalChoice.HEADLINE if limited else IntervalChoice.NONE
-    plain = replace(options, metrics=() if chosen else options.metrics, intervals=intervals)
+    plain = replace(options, intervals=IntervalChoice.HEADLINE) if limited else options.without_intervals
+    plain = replace(plain, metrics=() if chosen else options.metrics)
     known, refused = list[str](), dict[str, ShownValue]()
     for text in dict.fromkeys(chosen):
         try:

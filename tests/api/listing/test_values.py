@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.answers import Json, check_problem
+from tests.api.answers import Json, check_problem, create, evaluation
 
 COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -140,3 +140,19 @@ def test_what_is_no_condition(client: httpx.Client, parameters: dict[str, Any], 
     assert fault["code"] == code
     assert fault["parameter"] in parameters
     assert words in fault["detail"]
+
+
+def test_runs_whose_limits_need_samples_are_listed_without_whatever_limits_they_have(client: httpx.Client) -> None:
+    """Also on the page of their dataset."""
+    source = {"kind": "predictions", "y_true": [0, 1] * 9, "y_pred": [0, 1, 1] * 6}
+    for more, options in (
+        ({"group_ids": [index // 3 for index in range(18)]}, {"alternative": "greater"}),
+        ({"sample_weight": [1.0, 2.0] * 9}, {"proportion_interval": "clopper_pearson"}),
+    ):
+        create(client, evaluation(dataset="of samples", input=source | more, options=options))
+    reply = client.get("/v1/evaluations", params={"dataset": "of samples", "fields": "values", "metrics": "accuracy"})
+    assert reply.status_code == 200, reply.text
+    for item in reply.json()["items"]:
+        accuracy = item["values"]["accuracy"]
+        assert (accuracy["value"], accuracy["low"]) == (pytest.approx(0.5, abs=0.1), None)
+    assert client.get("/ui", params={"dataset": "of samples"}).status_code == 200
