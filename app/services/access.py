@@ -371,7 +371,7 @@ class KeyService:
         """Give a key another secret; the one before stays good for a while.
 
         Raises:
-            NotFound: there is no such key, or it is revoked.
+            NotFound: there is no such key, or it is revoked or expired.
         """
         text, digest = make_token(identifier)
         until = datetime.now(UTC) + timedelta(seconds=overlap_seconds)

@@ -283,7 +283,7 @@ class KeyStore(Protocol):
         """Put a digest in the place of the present one, which stays good until then.
 
         Raises:
-            NotFound: there is no such key, or it is revoked.
+            NotFound: there is no such key, or it is revoked or expired.
         """
 
     async def revoke(self, project: str, identifier: UUID) -> None:

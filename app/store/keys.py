@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, select, text, update
+from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.errors import NotFound
@@ -43,10 +43,12 @@ class PostgresKeyStore(OnEngine):
         return await read_page(self._engine, mine, api_keys.c.id, limit, before, KeyFacts)
 
     async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> KeyFacts:
-        changed = update(api_keys).where(*_good(project, identifier))
+        ends = api_keys.c.expires_at
+        changed = update(api_keys).where(*_good(project, identifier), or_(ends.is_(None), ends > func.now()))
         changed = changed.values(previous_digest=api_keys.c.digest, previous_until=until, digest=digest)
         async with writing(self._engine) as connection:
-            NotFound.unless((await connection.execute(changed)).rowcount == 1, _named(identifier))
+            found = (await connection.execute(changed)).rowcount == 1
+            NotFound.unless(found, f"{_named(identifier)} or expired")
             await note_result(connection, project, Change.ROTATED, Kind.KEY, identifier)
             row = (await connection.execute(_select(api_keys.c.id == identifier))).one()
         return made_of(KeyFacts, row)

@@ -184,12 +184,13 @@ def test_another_worker_refuses_a_revoked_key_within_seconds(client: httpx.Clien
         time.sleep(0.05)
 
 
-def test_an_expired_key_is_refused(client: httpx.Client, database_url: str) -> None:
+def test_an_expired_key_is_refused_and_gets_no_other_secret(client: httpx.Client, database_url: str) -> None:
     key = make_key(database_url, "default", "read", expires_at=datetime.now(UTC) + timedelta(hours=1))
     assert client.get("/v1/models", headers=bearer(key)).status_code == 200
     expire(database_url, key)
     time.sleep(2.1)
     check_problem(client.get("/v1/models", headers=bearer(key)), 401, "unauthenticated")
+    check_problem(client.post(f"/v1/keys/{key.facts.id}/rotations", json={}), 404, "not_found")
 
 
 def test_the_last_use_is_kept(client: httpx.Client) -> None:

@@ -106,6 +106,11 @@ def test_bytes_are_those_of_what_is_kept(client: httpx.Client) -> None:
     assert kept - before == int(made.request.headers["content-length"])
     again = client.post("/v1/evaluations", json=evaluation(), headers=key)
     assert again.headers["idempotent-replayed"] == "true"
+    later = {"Idempotency-Key": "later", "Prefer": "respond-async"}
+    taken = client.post("/v1/evaluations", json=evaluation(), headers=later)
+    kept += int(taken.request.headers["content-length"])
+    again = client.post("/v1/evaluations", json=evaluation(), headers=later)
+    assert (again.status_code, again.headers["idempotent-replayed"]) == (202, "true")
     assert client.post("/v1/evaluations?store=false", json=evaluation()).status_code == 200
     assert client.post("/v1/evaluations/batch", json={"evaluations": [{}]}).status_code == 207
     assert used() == kept

@@ -50,7 +50,7 @@ def test_a_key_from_its_making_to_its_end(database_url: str) -> None:
     ]
     absent = keys(database_url, "revoke", identifier, "--project", "other")
     assert (absent.returncode, absent.stdout) == (1, "")
-    assert absent.stderr == f"prevail: there is no key {identifier}, or it is revoked\n"
+    assert absent.stderr == f"prevail: there is no key {identifier}, or it is revoked or expired\n"
     rotated = keys(database_url, "rotate", identifier)
     assert rotated.stdout[:36] == made.stdout[:36]
     assert rotated.stdout != made.stdout
@@ -98,7 +98,7 @@ def test_keys_are_those_of_the_service_that_is_named(database_url: str, tmp_path
         assert run(named, "keys", "revoke", identifier, "--project", "named").returncode == 0
         refused = run(named, "keys", "rotate", identifier, "--project", "named")
         assert (refused.returncode, refused.stdout) == (1, "")
-        said = f"prevail: {url} answered 404: there is no key {UUID(identifier)}, or it is revoked\n"
+        said = f"prevail: {url} answered 404: there is no key {UUID(identifier)}, or it is revoked or expired\n"
         assert refused.stderr == said
     gone = run(named, "keys", "list")
     assert gone.stderr.startswith(f"prevail: {url} does not answer")
