@@ -176,6 +176,8 @@ async def test_what_is_put_back_in_order_is_not_lost(jobs: PostgresJobStore, pro
     assert (job.status, job.progress) == (JobStatus.QUEUED, 0.4)
     task = await begin(jobs, project, identifier)
     assert (task.run, task.lost) == (2, 0)
+    # When it first began.
+    assert (await read(jobs, project, identifier)).started_at == job.started_at
     await jobs.put_back(task, lost=True)
     assert (await begin(jobs, project, identifier)).lost == 1
 
@@ -189,6 +191,22 @@ async def test_a_job_that_waits_is_cancelled_at_once(engine: AsyncEngine, jobs: 
     assert job.finished_at is not None
     assert await jobs.cancel(project, identifier) is None
     assert await count(engine, "procrastinate.procrastinate_jobs") == await count(engine, "job_bodies") == 0
+
+
+async def test_a_job_that_is_done_before_it_is_stopped_is_not_cancelled(
+    engine: AsyncEngine, jobs: PostgresJobStore, project: str
+) -> None:
+    identifier = await add(jobs, project)
+    task = await begin(jobs, project, identifier)
+    async with engine.begin() as connection:
+        await connection.execute(text("SET LOCAL search_path TO procrastinate"))
+        await connection.execute(text("UPDATE procrastinate_jobs SET status = 'doing'"))
+    job = await jobs.cancel(project, identifier)
+    assert job is not None
+    assert job.status is JobStatus.RUNNING
+    await jobs.end(task, JobEnd(status=JobStatus.SUCCEEDED))
+    assert not await jobs.end_if_cancelled(project, identifier)
+    assert (await read(jobs, project, identifier)).status is JobStatus.SUCCEEDED
 
 
 async def test_jobs_that_ended_are_forgotten_after_a_while(
