@@ -32,7 +32,8 @@ async def post(url: str, headers: Mapping[str, str], body: bytes, *, private: bo
         return SendResult(None, f"no answer within {_SECONDS:g} seconds")
     except AddressRefused as refused:
         return SendResult(None, str(refused))
-    except (OSError, httpx.HTTPError, httpx.InvalidURL) as error:
+    # A name in Punycode that stands for no letters is an error of text.
+    except (OSError, UnicodeError, httpx.HTTPError, httpx.InvalidURL) as error:
         return SendResult(None, _worded(error))
     good = HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
     return SendResult(status, None if good else f"expected a status of 200 to 299, got {status}")

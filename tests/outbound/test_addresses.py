@@ -115,3 +115,7 @@ def test_what_comes_back_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
         return await post(f"http://127.0.0.1:{port}/", {}, b"{}", private=True)
 
     assert asyncio.run(run()).error is None
+
+
+def test_a_name_that_stands_for_no_letters_leads_nowhere() -> None:
+    assert asyncio.run(post("https://xn--a/", {}, b"{}", private=True)).error == "the name leads nowhere"

@@ -56,3 +56,14 @@ async def test_what_is_still_to_be_sent_is_never_forgotten(store: PostgresWebhoo
     await arrive(store, arrived)
     await store.purge(timedelta(0))
     assert [one.id for one in (await store.deliveries(project, "hook", None, 10)).items] == [waits.id]
+
+
+async def test_a_webhook_that_is_changed_keeps_its_secret_unless_it_gets_another(
+    store: PostgresWebhookStore, project: str
+) -> None:
+    for given, expected in ((None, "secret"), ("own", "own"), (None, "own")):
+        await store.put(project, "hook", "https://hooks.example/", [Event.JOB_FINISHED], given=given, fresh="fresh")
+        assert (await store.get(project, "hook")).secret == expected
+        outgoing = await store.begin(await ordered(store, project))
+        assert outgoing is not None
+        assert outgoing.secret == expected
