@@ -115,7 +115,7 @@ class EvaluationStore(Protocol):
         """Return those of the records that the project has."""
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
-        """Return what is saved of the samples of an evaluation."""
+        """Return what is saved of the samples of an evaluation; raises NotFound if it was deleted meanwhile."""
 
     async def read_packed(self, project: str, identifier: UUID) -> Callable[[], Samples] | None:
         """Return what unpacks them, in a few bytes that another process is sent."""

@@ -401,7 +401,11 @@ class PostgresEvaluationStore(PostgresInventory):
                     await look_at(connection, project, record.id)
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
-        return (await self.read_outputs(project, [identifier])).get(identifier)
+        found = (await self.read_outputs(project, [identifier])).get(identifier)
+        if found is None:
+            # Samples go with their evaluation, perhaps since this was read.
+            NotFound.unless(await self.get(project, identifier), f"evaluation {identifier}")
+        return found
 
     async def read_packed(self, project: str, identifier: UUID) -> Callable[[], Samples] | None:
         async with reading(self._engine) as connection:

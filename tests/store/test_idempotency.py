@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.domain.errors import IdempotencyKeyInFlight, IdempotencyKeyReused
@@ -98,6 +98,31 @@ async def test_a_second_result_keeps_nothing(
         ids = (await connection.scalars(select(evaluations.c.id).where(evaluations.c.project == project))).all()
     assert ids == [kept]
     assert await count(engine, idempotency_claims, project) == (0 if kept == records[1].id else 1)
+
+
+@pytest.mark.parametrize("samples", [False, True])
+async def test_items_leave_the_claim_of_their_batch_and_each_other(
+    engine: AsyncEngine,
+    keys: PostgresIdempotencyStore,
+    store: PostgresEvaluationStore,
+    make_record: MakeRecord,
+    project: str,
+    *,
+    samples: bool,
+) -> None:
+    part, claim = {"part": {"calibration": 1}} if samples else {}, new_id()
+    await keys.claim(project, "key", b"f", claim, MINUTE)
+    for item in (1, 2):
+        await add(store, make_record(**part), project, mark_of(project, claim, item=item))
+    with pytest.raises(IdempotencyKeyInFlight):
+        await keys.claim(project, "key", b"f", new_id(), MINUTE)
+    await keys.release(project, "key", claim)
+    # What is kept later is remembered longer.
+    async with engine.begin() as connection:
+        mine = (idempotency_results.c.project == project, idempotency_results.c.item == 1)
+        await connection.execute(update(idempotency_results).where(*mine).values(expires_at=func.now()))
+    assert list(await keys.claim(project, "key", b"f", claim, timedelta(0))) == [2]
+    assert list(await keys.claim(project, "key", b"f", new_id(), MINUTE)) == [2]
 
 
 async def test_what_shares_a_commit_with_a_taken_key_is_kept(

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.domain.errors import NotFound
 from app.domain.inputs.samples import Samples
 from app.store import samples as stored
 from app.store.evaluations import PostgresEvaluationStore
@@ -24,6 +25,7 @@ COLUMNS: dict[str, NDArray[Any]] = {
     "probabilities": RNG.dirichlet(np.ones(3), 1000),
     "single precision": RNG.dirichlet(np.ones(3), 1000).astype(np.float32).astype(np.float64),
     "rounded": np.round(RNG.dirichlet(np.ones(3), 1000), 6),
+    "large and rounded": np.array([1e12, 0.12345678]),
     "zeros": np.array([0.0, -0.0, 1.0]),
     "scores": np.array([1e300, -1e-300, 0.0, -0.0, 5e-324]),
     "text": np.array(["a", "", "ü\n", "long" * 50]),
@@ -106,7 +108,8 @@ async def test_samples_come_back(
     await store.add(project, record)
     assert_same(await store.read_samples(project, record.id), samples)
     assert await store.get(project, record.id) is not None
-    assert await store.read_samples(f"{project}-other", record.id) is None
+    with pytest.raises(NotFound):
+        await store.read_samples(f"{project}-other", record.id)
     labels = await store.read_labels(project, [record.id])
     if samples.ids is None and samples.weights is None and samples.groups is None:
         assert labels == {}
@@ -139,6 +142,9 @@ async def test_a_record_without_samples_has_none(
     await store.add(project, record)
     assert await store.read_samples(project, record.id) is None
     assert await store.read_labels(project, [record.id]) == {}
+    await store.delete(project, record.id)
+    with pytest.raises(NotFound):
+        await store.read_samples(project, record.id)
 
 
 async def test_what_was_said_of_samples_that_are_not_kept(
