@@ -250,6 +250,14 @@ class StrictRoute(NamedRoute):
         """Hold a request against its key; raises what `let_pass` does."""
         await let_pass(request, scope)
 
+    async def check_quotas(self, request: Request) -> None:
+        """Hold a request, and not its job again, against the quotas of its project; raises what `Quotas.check` does."""
+        state = request.scope["state"]
+        if request.method == "POST" and "project" in state and CARRIED_OUT_BY not in state:
+            keeping = request.query_params.get("store", "").lower() not in _NO
+            state["stores"] = keeping and self.operation_id in STORING
+            await request.app.state.services.quotas.check(state["project"], keeping=state["stores"])
+
     def check_parameters(self, request: Request) -> None:
         """Check names of parameters, and how often they came; raises InvalidQuery."""
         faults = parameter_faults(request)
@@ -275,16 +283,13 @@ class StrictRoute(NamedRoute):
             state["route"] = path
             if CARRIED_OUT_BY not in state:
                 await self.admit(request, scope)
-                if method == "POST" and "project" in state:
-                    stores = self.operation_id in STORING
-                    stores = stores and request.query_params.get("store", "").lower() not in _NO
-                    state["stores"] = stores
-                    await request.app.state.services.quotas.check(state["project"], keeping=stores)
             if (key := key_of(request)) is not None:
                 asked = await context(request)
-                keyed = keyed_by(request, key, asked.services.idempotency, asked.project)
+                check = partial(self.check_quotas, request)
+                keyed = keyed_by(request, key, asked.services.idempotency, asked.project, check)
                 answer = await keyed.answer(carried_out, request)
             else:
+                await self.check_quotas(request)
                 answer = await carried_out(request)
             if changes:
                 await tag_change(request, answer)

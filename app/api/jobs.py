@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Message
 
+from app.api.access import IDEMPOTENCY_KEY
 from app.api.answers import answers, json_response, write_json
 from app.api.bodies.multipart import is_multipart
 from app.api.bodies.parsing import Body, check_media_type, parse_body, read_body
@@ -85,7 +86,9 @@ def deferrable(
 
         async def taken(request: Request, context: Context) -> Job:
             jobs, kept = context.services.jobs.store, _kept(request)
-            await jobs.require_room(context.project)
+            if IDEMPOTENCY_KEY not in request.headers:
+                # Else it may be there already.
+                await jobs.require_room(context.project)
             if files and is_multipart(request):
                 async with put_down_form(request) as (media_type, file):
                     kept = replace(kept, headers={**kept.headers, "content-type": media_type})

@@ -279,8 +279,11 @@ def test_a_job_that_waits_is_cancelled(waiting: httpx.Client) -> None:
 
 
 def test_more_jobs_than_may_wait_are_refused(waiting: httpx.Client) -> None:
-    for _ in range(2):
-        put_aside(waiting, "/v1/evaluations", evaluation())
+    key = {"Idempotency-Key": "once"}
+    taken = [put_aside(waiting, "/v1/evaluations", evaluation(), headers=some) for some in (key, {})]
+    # That one waits already.
+    again = waiting.post("/v1/evaluations", json=evaluation(), headers=LATER | key)
+    assert (again.status_code, again.json()["id"]) == (202, taken[0]["id"])
     reply = waiting.post("/v1/evaluations", json=evaluation(), headers=LATER)
     check_problem(reply, 429, "too_many_jobs")
     assert reply.headers["retry-after"] == "10"

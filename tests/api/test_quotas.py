@@ -59,6 +59,22 @@ def test_evaluations_of_a_day_are_limited_over_restarts(database_url: str) -> No
             assert other.post("/v1/evaluations", json=body).status_code == 201
 
 
+def test_what_was_kept_is_answered_again_when_a_quota_is_used_up(database_url: str) -> None:
+    """Also to whoever never got the first answer."""
+    with Served(limited(database_url, quota_evaluations=3)) as url, client_of(url, "again") as client:
+        batch = {"evaluations": [evaluation(), evaluation()]}
+        for path, body in (("", evaluation()), ("/batch", batch)):
+            first, again = (
+                client.post(f"/v1/evaluations{path}", json=body, headers={"Idempotency-Key": f"key{path}"})
+                for _ in range(2)
+            )
+            assert first.is_success
+            assert (again.status_code, again.content) == (first.status_code, first.content)
+        for headers in ({}, {"Idempotency-Key": "another"}):
+            reply = client.post("/v1/evaluations", json=evaluation(), headers=headers)
+            check_problem(reply, 429, "project_quota_used_up")
+
+
 def test_bytes_of_a_day_are_limited(database_url: str) -> None:
     with Served(limited(database_url, quota_bytes=100)) as url, client_of(url, "bytes") as client:
         body = evaluation()

@@ -40,8 +40,11 @@ class Keyed:
         work: Once the body has come and the key is claimed.
     """
 
-    def __init__(self, service: IdempotencyService, project: str, key: str, target: bytes) -> None:
-        self._service, self._project, self._key, self._target = service, project, key, target
+    def __init__(
+        self, service: IdempotencyService, project: str, key: str, target: bytes, first: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Take a key of a project; ``first`` is awaited before work that is new."""
+        self._service, self._project, self._key, self._target, self._first = service, project, key, target, first
         self.work: KeyedWork | None = None
 
     async def claim(self, digest: bytes) -> None:
@@ -49,7 +52,7 @@ class Keyed:
 
         Raises:
             Replay: it was answered before.
-            DomainError: the key is another request's, or this one's and under way.
+            DomainError: the key is another request's, or this one's and under way; whatever ``first`` raises.
         """
         fingerprint = sha256(self._target + digest).digest()
         begun = await self._service.begin(self._project, self._key, fingerprint)
@@ -57,6 +60,8 @@ class Keyed:
             raise Replay(begun)
         self.work = begun
         keep_under(begun.mark)
+        if not begun.results:
+            await self._first()
 
     async def answer(self, handle: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
         """Answer of the request.
@@ -80,15 +85,17 @@ class Keyed:
                 await self.work.end(kept=kept)
 
 
-def keyed_by(request: Request, key: str, service: IdempotencyService, project: str) -> Keyed:
-    """A request and its key. Raises InvalidQuery where that is none."""
+def keyed_by(
+    request: Request, key: str, service: IdempotencyService, project: str, first: Callable[[], Awaitable[None]]
+) -> Keyed:
+    """A request and its key; ``first`` is awaited before work that is new. Raises InvalidQuery where it is no key."""
     if len(request.headers.getlist(IDEMPOTENCY_KEY)) > 1:
         raise InvalidQuery.at(IDEMPOTENCY_KEY, "repeated_header", "expected the header once")
     if not (0 < len(key) <= LONGEST_KEY and all("!" <= character <= "~" for character in key)):
         detail = f"expected 1 to {LONGEST_KEY} visible ASCII characters, without spaces"
         raise InvalidQuery.at(IDEMPOTENCY_KEY, "invalid_idempotency_key", detail)
     query = sorted(pair for pair in request.query_params.multi_items() if pair[0] not in _OF_THE_ANSWER)
-    keyed = Keyed(service, project, key, f"{request.method} {request.scope['path']} {query} ".encode())
+    keyed = Keyed(service, project, key, f"{request.method} {request.scope['path']} {query} ".encode(), first)
     request.scope["state"][_STATE] = keyed
     return keyed
 

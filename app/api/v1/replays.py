@@ -26,8 +26,6 @@ async def replay(request: Request, error: Exception) -> Response:
     """
     assert isinstance(error, Replay)  # noqa: S101 - registered for this class only
     result = error.result
-    # Nothing is kept of its body.
-    request.scope["state"]["stores"] = False
     try:
         answer = await _REPLAYS[result.kind](request, await context(request), result)
     except NotFound as missing:
