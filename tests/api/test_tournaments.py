@@ -60,6 +60,8 @@ def test_published_values(client: httpx.Client, demsar: tuple[list[str], list[st
     assert answer["nemenyi"]["critical_difference"] == pytest.approx(1.254, abs=5e-4)
     text = client.get(f"/v1/comparisons/{answer['id']}", headers={"Accept": "text/plain"}).text
     assert "has the best average rank, 1.96 over 14 datasets." in " ".join(text.split())
+    (listed,) = [one for one in client.get("/v1/comparisons").json()["items"] if one["id"] == answer["id"]]
+    assert len({run["id"] for run in listed["evaluations"]}) == len(models) * len(datasets)
     assert [entry["p_adjusted"] for entry in answer["control"]] == pytest.approx([0.047, 0.608, 0.047], abs=6e-4)
     assert np.array(answer["values"]) == pytest.approx(SCORES, abs=1e-9)
     assert len(answer["evaluations"]) == 14

@@ -79,6 +79,21 @@ def test_what_is_too_old_goes() -> None:
     assert asyncio.run(service.sweep()) == 0
 
 
+def test_what_comes_while_others_are_removed_stays() -> None:
+    class Growing(Kept):
+        async def remove_some(self, project: str, query: EvaluationQuery) -> int:
+            if len(self.ids["b"]) < 5:
+                self.ids[project].append(new_id())
+                self.ids["b"].append(new_id())
+            return await super().remove_some(project, query)
+
+    kept = Growing([1, 2])
+    asked = EvaluationQuery(created_before=NOW + timedelta(days=1))
+    assert asyncio.run(InventoryService(kept).remove("a", asked, dry_run=False)).n_evaluations == 2
+    assert all(time_of(one) > NOW - timedelta(days=1) for one in kept.ids["a"])
+    assert len(kept.ids["a"]) == len(kept.ids["b"]) - 2 > 0
+
+
 def test_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inventory, "_EVERY_SECONDS", 0.001)
     kept = Kept([31])
