@@ -16,7 +16,7 @@ from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, 
 from procrastinate.connector import Notify
 from procrastinate.exceptions import ConnectorException, JobAborted
 from procrastinate.job_context import AbortReason
-from procrastinate.jobs import DeleteJobCondition, Job
+from procrastinate.jobs import DeleteJobCondition, Job, Status
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -155,10 +155,14 @@ class QueueWorker:
             await app.close_async()
 
     async def _tidy(self, app: App, work: Work) -> None:
-        """Let wait again what is in the hand of a worker that is lost, and forget what is old."""
+        """Let wait again what is in the hand of a worker that is lost, end what was given up, forget what is old."""
         manager = app.job_manager
         for job in await manager.get_stalled_jobs(queue=self.queue.name, seconds_since_heartbeat=self.lost_seconds):
             await _retry(app, work, job)
+        # The queue gives up what was to be cancelled in the moment in which it was to wait again, and tells nobody.
+        for job in await manager.list_jobs_async(queue=self.queue.name, status=Status.FAILED.value):
+            await work.end_cancelled(job.task_kwargs)
+        await manager.delete_old_jobs(nb_hours=1, queue=self.queue.name, include_failed=True)
         await work.forget()
 
     async def _whatever_happens(self, do: Callable[[], Awaitable[object]], what: str, pause: float) -> NoReturn:

@@ -296,6 +296,26 @@ async def test_a_job_in_hand_is_cancelled(database_url: str, jobs: PostgresJobSt
     assert hands.begun == [identifier, other]
 
 
+async def test_a_job_that_is_cancelled_while_it_is_put_back_ends(
+    engine: AsyncEngine, database_url: str, jobs: PostgresJobStore, project: str
+) -> None:
+    """The queue gives it up then, and tells nobody."""
+    identifier = await add(jobs, project)
+    await jobs.put_back(await begin(jobs, project, identifier))
+    given_up = (
+        "UPDATE procrastinate_jobs SET status = 'doing'",
+        "SELECT procrastinate_cancel_job_v1(id, true, true) FROM procrastinate_jobs",
+        "SELECT procrastinate_retry_job_v1(id, now(), NULL, NULL, NULL) FROM procrastinate_jobs",
+    )
+    for statement in given_up:
+        async with engine.begin() as connection:
+            await connection.execute(text("SET LOCAL search_path TO procrastinate, public"))
+            await connection.execute(text(statement))
+            await connection.execute(text("UPDATE jobs SET cancel_requested = true"))
+    async with at_work(database_url, Hands(jobs), jobs):
+        await until(has(jobs, project, identifier, JobStatus.CANCELLED))
+
+
 async def test_at_a_stop_jobs_in_hand_wait_for_somebody_else(
     database_url: str, jobs: PostgresJobStore, project: str
 ) -> None:
