@@ -116,6 +116,14 @@ def test_the_answer_is_that_of_the_request_itself(client: httpx.Client, runs: li
         assert found["result"] == f"/v1/jobs/{job['id']}/result"
 
 
+def test_a_page_that_a_job_has_written_runs_and_loads_nothing_either(client: httpx.Client) -> None:
+    body, page = {"input": evaluation()["input"]}, {"Accept": "text/html"}
+    now = client.post("/v1/metrics/compute", json=body, headers=page)
+    later = result(client, put_aside(client, "/v1/metrics/compute", body, headers=page))
+    for name in ("content-type", "content-security-policy", "x-content-type-options", "referrer-policy"):
+        assert later.headers[name] == now.headers[name]
+
+
 def test_every_operation_that_can_be_put_aside_is_tried() -> None:
     posts = {path: methods["post"] for path, methods in DOCUMENT["paths"].items() if "post" in methods}
     # What webhooks send is accepted too, and is no job.

@@ -14,6 +14,7 @@ from app.api.deps import UseContext, routes
 from app.api.documentation import problem
 from app.api.presentation import Media
 from app.api.problems import RETRY_SECONDS
+from app.api.report import HEADERS
 from app.domain.operations import Job, JobStatus
 
 router = routes("jobs")
@@ -58,7 +59,8 @@ async def get_job(
 async def get_job_result(identifier: UUID, context: UseContext) -> Response:
     """Read the result of a job that is saved nowhere else, as the request itself would have been answered."""
     result = await context.services.jobs.result(context.project, identifier)
-    return Response(result.content, media_type=result.media_type)
+    page = result.media_type.startswith(Media.PAGE)
+    return Response(result.content, headers=HEADERS if page else None, media_type=result.media_type)
 
 
 @router.delete(
