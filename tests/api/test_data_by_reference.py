@@ -1,5 +1,6 @@
 """Data that requests name: the answer of the same rows sent whole, read only where the operator allows it."""
 
+import gzip
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -193,8 +194,12 @@ def refused(reply: httpx.Response) -> Json:
 def test_a_request_that_cannot_be_done_is_refused_at_once(client: httpx.Client, folder: Path) -> None:
     place = folder / "all.arrow"
     (folder / "tabs.csv").write_text("label\tguess\ncat\tdog\n")
+    (folder / "decimals.csv").write_text("label;guess\n0;0,5\n")
+    (folder / "packed.csv").write_bytes(gzip.compress(b"label,guess\ncat,dog\n"))
     wrong: list[tuple[Json, str, str]] = [
         (named(folder / "tabs.csv"), "/input/data", "wrong_separator"),
+        (named(folder / "decimals.csv"), "/input/data", "wrong_separator"),
+        (named(folder / "packed.csv"), "/input/data", "unreadable_data"),
         (named(folder / "absent*.parquet"), "/input/data/uri", "no_such_data"),
         (named(folder / "none", format="csv"), "/input/data/uri", "no_such_data"),
         (named(folder / "al*"), "/input/data/format", "missing_field"),

@@ -319,6 +319,13 @@ def test_a_misspelt_name_is_answered_with_the_right_one(client: httpx.Client) ->
     assert "did you mean store?" in client.post("/v1/evaluations?stor=false", json=evaluation()).json()["detail"]
 
 
+@each("moment", ["2026-01-01T12:00+02:00", "2026-01-01T12:00:00.5+0200"])
+def test_a_plus_in_an_address_has_to_be_written_otherwise(client: httpx.Client, moment: str) -> None:
+    problem = check_problem(client.get(f"/v1/evaluations?created_after={moment}"), 422, "invalid_query")
+    assert "plus written as %2B" in problem["errors"][0]["detail"]
+    assert client.get(f"/v1/evaluations?created_after={moment.replace('+', '%2B')}").status_code == 200
+
+
 @pytest.mark.parametrize("parameter", ["created_after", "created_before"])
 @pytest.mark.parametrize("value", ["2026", "0.5", "-1", "1760000000"])
 def test_a_number_is_no_moment(client: httpx.Client, parameter: str, value: str) -> None:

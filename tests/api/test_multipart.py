@@ -1,5 +1,6 @@
 """Files of samples: the same request as in JSON, the same answer."""
 
+import gzip
 import io
 import json
 from collections.abc import Callable
@@ -461,6 +462,21 @@ def test_other_separators_than_commas_are_named(client: httpx.Client, sign: byte
         (fault,) = check_problem(send(client, {"kind": "scores"}, data), 422, "invalid_input")["errors"]
         assert (fault["pointer"], fault["code"]) == ("/data", "wrong_separator")
         assert f"commas between the columns of a CSV, got {word}" in fault["detail"]
+
+
+def test_a_file_that_is_packed_is_named_as_such(client: httpx.Client) -> None:
+    data = gzip.compress(b"y_true,y_pred\na,a\nb,b\n")
+    (fault,) = check_problem(send(client, {"kind": "predictions"}, data), 422, "invalid_input")["errors"]
+    assert (fault["pointer"], fault["detail"]) == ("/data", "expected a file that is not packed, got gzip")
+
+
+def test_one_column_with_a_semicolon_in_its_name_is_no_csv(client: httpx.Client) -> None:
+    reply = send(client, {"kind": "predictions"}, as_parquet({"y_true;y_pred": ["a;a"]}))
+    (fault,) = check_problem(reply, 422, "invalid_input")["errors"]
+    assert (fault["code"], fault["detail"]) == (
+        "missing_column",
+        "expected a column 'y_true', there are only 'y_true;y_pred'",
+    )
 
 
 def test_the_column_that_nobody_named_is_named(client: httpx.Client) -> None:

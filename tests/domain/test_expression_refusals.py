@@ -1,6 +1,7 @@
 """Expressions that are refused: where, and in which words."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -244,10 +245,13 @@ def test_other_functions_take_negative_values(function: str) -> None:
 
 
 def test_a_metric_needs_its_inputs() -> None:
-    with pytest.raises(InvalidExpression, match="h_mean needs matrix; there is only probabilities"):
+    for metric in catalogue().metrics:
+        if metric.card.inputs is not Inputs.MATRIX and catalogue().named(metric.key, None) is metric:
+            assert re.search(r"needs [^_]+, which are not there$", refusal(metric.key).detail)
+    with pytest.raises(InvalidExpression, match="h_mean needs actual classes beside what was predicted, which"):
         parse("h_mean", LABELS, None, inputs={Inputs.PROBABILITIES})
     error = refusal("gps(recall@*, au_imcp)")
-    assert error.detail == "au_imcp needs probabilities; there is only matrix"
+    assert error.detail == "au_imcp needs probabilities or scores, which are not there"
     assert error.position == 14
     both = parse("gps(recall@*, au_imcp)", LABELS, None, inputs=set(Inputs))
     area = Measure(catalogue().of_probabilities.by_name["au_imcp"], {}, None)

@@ -277,8 +277,8 @@ def test_a_sample_that_is_there_twice_is_refused_with_its_places() -> None:
     fault = error.faults[0]
     assert (fault.pointer, fault.code) == ("/evaluations/1", "duplicate_sample_id")
     assert fault.detail == (
-        f"expected ids of samples that differ, got 2 that came before, the first '{IDS[3]}': number 10 here, "
-        "number 3 of /evaluations/0"
+        f"expected ids of samples that differ, got 2 that came before, the first '{IDS[3]}': sample 10 here, "
+        "sample 3 of evaluation 0 (both counted from 0)"
     )
 
 
@@ -288,7 +288,7 @@ def test_a_sample_that_is_there_twice_is_refused_beside_parts_without_ids() -> N
         assert isinstance(error, InvalidInput)
         assert (error.faults[0].pointer, error.faults[0].code) == ("/evaluations/2", "duplicate_sample_id")
         assert "got 2 that came before" in error.faults[0].detail
-        assert error.faults[0].detail.endswith("number 3 of /evaluations/0")
+        assert error.faults[0].detail.endswith("sample 3 of evaluation 0 (both counted from 0)")
 
 
 def test_refusals_say_what_is_there_and_what_is_not() -> None:

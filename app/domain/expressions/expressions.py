@@ -85,6 +85,18 @@ def _near(name: str, names: Collection[str]) -> list[str]:
 
 
 _MATRIX_ONLY: Final = frozenset({Inputs.MATRIX})
+_NEEDED: Final[Mapping[Inputs, str]] = {
+    Inputs.MATRIX: "actual classes beside what was predicted",
+    Inputs.PROBABILITIES: "probabilities or scores",
+    Inputs.LABELS: "sets of labels, regions or answers",
+    Inputs.LABEL_SCORES: "probabilities or scores of labels",
+    Inputs.CONTINGENCY: "actual classes beside clusters",
+    Inputs.DECISIONS: "decisions",
+    Inputs.FEATURES: "features of samples in clusters",
+    Inputs.QUERIES: "rankings of items",
+    Inputs.OVERLAPS: "regions or answers",
+    Inputs.CLASS_OVERLAPS: "classes of regions or answers",
+}
 _WEIGHTS: Final = "weights"
 # Of functions over slices: the attribute, and how many samples a slice needs to take part.
 _BY: Final = "by"
@@ -227,7 +239,7 @@ def _whole(call: Call, context: Context) -> Expression:
         )
     if metric.card.inputs not in context.inputs:
         raise InvalidExpression(
-            f"{metric.key} needs {metric.card.inputs}; there is only {names(sorted(context.inputs))}",
+            f"{metric.key} needs {_NEEDED[metric.card.inputs]}, which are not there",
             position=call.position,
         )
     return Measure(metric, parameters_of(metric.card, call, context), _class(metric, call, context))

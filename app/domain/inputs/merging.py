@@ -216,7 +216,8 @@ def _check_ids(parts: Sequence[MatrixInput]) -> None:
             f"{_PLACE}/{runs[row]}",
             "duplicate_sample_id",
             f"expected ids of samples that differ, got {again.size} that came before, the first "
-            f"{shown(str(ids[row]))}: number {places[row]} here, number {places[earlier]} of {_PLACE}/{runs[earlier]}",
+            f"{shown(str(ids[row]))}: sample {places[row]} here, sample {places[earlier]} of evaluation "
+            f"{runs[earlier]} (both counted from 0)",
         )
 
 

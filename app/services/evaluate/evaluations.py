@@ -207,7 +207,8 @@ class Merge:
                 read = one.id if one.data is None else (one.data["digest"], one.data.get("filter"))
                 earlier = seen.setdefault(read, place)
                 if earlier != place:
-                    detail = f"expected other data than that of /evaluations/{earlier}: each sample would count twice"
+                    other = self.records[earlier].id
+                    detail = f"expected other data than that of {other}: each sample would count twice"
                     raise InvalidInput.at(f"/evaluations/{place}", "duplicate_data", detail)
 
     @property

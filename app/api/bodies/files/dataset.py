@@ -28,6 +28,7 @@ from app.api.bodies.files.table import (
     bad_file,
     check_names,
     check_rows,
+    check_start_of_csv,
     refuse_missing,
 )
 from app.api.bodies.files.written import MISSING, Spelling
@@ -477,6 +478,9 @@ def _form_of(files: Sequence[DataFile]) -> DataFormat:
 def _described(listing: DataListing, file: DataFile, form: DataFormat) -> tuple[pa.Schema, list[int] | None]:
     """The columns of a file, and how many rows each of its row groups has."""
     with listing.open(file.path) as opened:
+        if form is DataFormat.CSV:
+            check_start_of_csv(opened.read(_CSV_BLOCK))
+            opened.seek(0)
         fragment = _format(form).make_fragment(opened)
         schema = fragment.physical_schema
         groups = [group.num_rows for group in fragment.row_groups] if form is DataFormat.PARQUET else None

@@ -24,7 +24,7 @@ from app.api.bodies.files.table import (
     check_description,
     check_names,
     check_rows,
-    check_separator,
+    check_start_of_csv,
     is_text,
     too_large,
 )
@@ -261,8 +261,7 @@ def open_csv(file: BinaryIO) -> TableFile:
     header = file.readline(_BLOCK)
     if len(header) == _BLOCK or header.count(b",") > 2 * MOST_COLUMNS:
         raise too_large(f"at most {MOST_COLUMNS} columns, got more, or a first line of more than {_BLOCK} bytes")
-    # Rows with commas in their numbers cannot be read as rows of one column.
-    check_separator(header.decode().rstrip().split(","))
+    check_start_of_csv(header)
     file.seek(0)
     with _reader(file, {}) as reader:
         names = reader.schema.names

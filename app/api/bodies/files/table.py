@@ -26,6 +26,7 @@ MOST_BYTES = 2**29
 MOST_COLUMNS = MOST_CLASSES + 24
 # Different labels of a column: the classes, and as many that are to be ignored.
 MOST_LABELS = 2 * MOST_CLASSES
+_GZIP = b"\x1f\x8b"
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 # Of what describes the columns: names, types, places.
 MOST_DESCRIPTION = 2**24
@@ -65,15 +66,19 @@ def check_names(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise bad_file("duplicate_column", f"expected columns with different names, got {twice!r} twice")
-    check_separator(names)
 
 
-def check_separator(names: Sequence[str]) -> None:
-    """Refuse one name that several are in, which something else than commas separates."""
-    found = next((word for sign, word in _OTHER_SEPARATORS.items() if len(names) == 1 and sign in names[0]), None)
+def check_start_of_csv(start: bytes) -> None:
+    """Refuse what is packed, and a first line in which something else than commas separates the names: rows with commas
+    in their numbers could not be read as rows of one column.
+    """
+    if start.startswith(_GZIP):
+        raise bad_file("unreadable_data", "expected a file that is not packed, got gzip")
+    header = start.partition(b"\n")[0].decode("utf-8-sig").rstrip()
+    found = next((word for sign, word in _OTHER_SEPARATORS.items() if sign in header and "," not in header), None)
     if found is not None:
         raise bad_file(
-            "wrong_separator", f"expected commas between the columns of a CSV, got {found}: {names[0]!r}"[:300]
+            "wrong_separator", f"expected commas between the columns of a CSV, got {found}: {header!r}"[:300]
         )
 
 

@@ -34,6 +34,8 @@ GateNameField = Annotated[str, StringConstraints(**_GATE)]
 AlternativeName = Literal["two-sided", "greater", "less"]
 ProportionIntervalName = Literal["wilson", "clopper_pearson", "jeffreys", "wald"]
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+# A plus that stands in an address as it is comes as a space.
+_SPACE_OF_PLUS = re.compile(r":[0-9.]+ [0-9]{2}:?[0-9]{2}$")
 _FIRST_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
 _SPACES = {ord(one): " " for one in "\t\r\n"}
 
@@ -95,6 +97,8 @@ def _identifier(value: Any) -> UUID:
 
 
 def _date_first(value: Any) -> Any:
+    if isinstance(value, str) and _SPACE_OF_PLUS.search(value):
+        raise PydanticCustomError("wrong_value", "expected an offset from UTC with its plus written as %2B")
     if isinstance(value, str) and not _DATE.match(value):
         raise PydanticCustomError("wrong_value", "expected a date and a time, such as 2026-01-31T12:00:00Z")
     return value
