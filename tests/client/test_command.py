@@ -1,5 +1,6 @@
 """The command line before the real service: what it prints, and what its exit codes mean."""
 
+import gzip
 import io
 import json
 import re
@@ -255,6 +256,9 @@ def test_marks_before_json_are_read_over_and_broken_archives_are_refused(command
     (tmp_path / "x.npz").write_bytes(b"PK\x03\x04nothing")
     code, _, err = command("evaluate", str(tmp_path / "x.npz"))
     assert (code, "x.npz cannot be read" in err) == (5, True)
+    (tmp_path / "p.csv.gz").write_bytes(gzip.compress(b"y_true,y_pred\na,a\n"))
+    code, _, err = command("evaluate", str(tmp_path / "p.csv.gz"))
+    assert (code, "not packed, got gzip" in err) == (5, True)
 
 
 def test_options_that_mean_nothing_to_a_file_are_refused(command: Command, tmp_path: Path) -> None:
@@ -282,6 +286,9 @@ def test_a_request_in_a_file_has_its_names_and_options(command: Command, tmp_pat
     assert (code, "f_beta(beta=3)" in out) == (0, True)
     other = command("evaluate", str(tmp_path / "r.json"), "--model", "mine:2", "--dataset", "few", "--json")[1]
     assert json.loads(other)["model"] == {"name": "mine", "version": "2"}
+    (tmp_path / "r.json").write_text(json.dumps({**request, "created_at": "2026-01-01T00:00:00Z"}))
+    code, _, err = command("evaluate", str(tmp_path / "r.json"))
+    assert (code, "got 'created_at' too: prevail api POST" in err) == (3, True)
 
 
 def test_whole_answers_are_written_and_what_is_left_out_is_said(

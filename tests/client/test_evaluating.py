@@ -16,6 +16,7 @@ import pyarrow.parquet
 import pytest
 from prevail.uploads import bodies, inputs
 from prevail.uploads.progress import drawn, watcher
+from scipy.sparse import csr_array
 
 from tests.client.conftest import LABELS, MATRIX
 
@@ -201,6 +202,16 @@ def test_codes_are_translated_by_a_mapping_and_by_nothing_else(pv: prevail.Clien
         ({"y_true": TRUE, "probabilities": [[-3.0, 8.0]] * 6}, "take the softmax"),
         ({"y_true": TRUE, "probabilities": np.zeros(6)}, "samples x classes"),
         ({"y_true": "cat", "y_pred": GUESS}, "expected a list or an array, got str"),
+        ({"y_true": TRUE, "y_pred": GUESS, "labels": {*TRUE}}, "labels: expected a list or an array, got set"),
+        (
+            {"y_true": [b"a", b"b"], "y_pred": [b"a", b"b"]},
+            "y_true: expected numbers, texts and lists of them, got byt",
+        ),
+        ({"y_true": pd.Series(["a", None]), "y_pred": ["a", "a"]}, r"y_true\[1\]: .* or NaN, as what is missing"),
+        (
+            {"y_true": [0, 1], "probabilities": [[False, True]] * 2},
+            r"probabilities\[0\]\[0\]: expected a number, got boo",
+        ),
         ({"y_true": TRUE, "scores": [1.0, float("inf"), 0, 0, 0, 0]}, "finite"),
         ({"y_true": TRUE, "y_pred": GUESS, "metrics": "h_mean"}, "metrics: expected a list, got the text"),
         ({"matrix": MATRIX, "y_true": TRUE}, "y_true: expected it beside what was predicted"),
@@ -282,6 +293,14 @@ def test_labels_of_two_types_are_refused_in_much_data_too(pv: prevail.Client, mo
     monkeypatch.setattr(inputs, "STREAMED_CELLS", 1)
     with pytest.raises(prevail.InvalidInput, match="labels of one type, got strings and integers"):
         pv.evaluate([1, *TRUE[1:]], probabilities=SHARES)
+    with pytest.raises(prevail.InvalidInput, match="integer labels within 64 bits"):
+        pv.evaluate([2**70, 1, 2], [1, 1, 2])
+
+
+def test_labels_may_be_sparse(pv: prevail.Client) -> None:
+    y_true, y_pred = np.array([[1, 0], [0, 1], [1, 1]]), np.array([[1, 0], [1, 1], [0, 1]])
+    expected = pv.evaluate(y_true, y_pred).data["metrics"]
+    assert pv.evaluate(csr_array(y_true), csr_array(y_pred)).data["metrics"] == expected
 
 
 def test_names_of_scikit_learn(pv: prevail.Client) -> None:

@@ -19,6 +19,8 @@ from prevail.results.words import table_text
 from prevail.uploads.inputs import column_names
 
 COMMANDS: Final = ("evaluate", "show", "list", "compare", "merge", "leaderboard", "history", "tag", "delete", "card")
+# Of a request in JSON.
+_MEMBERS: Final = ("model", "dataset", "tags", "input", "options")
 EVALUATE: Final = """examples:
   prevail evaluate preds.parquet --model tumor-rf:7 --dataset hartwig --split test
   prevail evaluate preds.csv --y-true label --y-pred guess --local
@@ -317,8 +319,16 @@ def _json_input(chosen: Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
         return {"kind": "confusion_matrix", "matrix": found}, {}
     if isinstance(found, dict):
         source = found.get("input", found)
+        if source is found:
+            return source, {}
+        unknown = [name for name in found if name not in _MEMBERS]
+        if unknown:
+            raise UsageError(
+                f"{chosen.file}: of a request expected {', '.join(_MEMBERS)}, got {unknown[0]!r} too: "
+                "prevail api POST /v1/evaluations sends it as it is"
+            )
         if isinstance(source, dict):
-            return source, {} if source is found else {name: one for name, one in found.items() if name != "input"}
+            return source, found
     raise InvalidInput(f"{chosen.file}: expected a matrix or an object with an input", code="invalid_json")
 
 

@@ -16,13 +16,16 @@ def plain(values: Any, name: str) -> Any:
     Raises:
         InvalidInput: it is nothing of the kind.
     """
-    if isinstance(values, str | bytes | Mapping) or values is None:
+    # A set has no order.
+    if isinstance(values, str | bytes | Mapping | set | frozenset) or values is None:
         raise InvalidInput(f"{name}: expected a list or an array, got {type(values).__name__}", code="array_type")
     if _kind(values).startswith("struct"):
         # As an array it would lose the names of its fields.
         raise InvalidInput(f"{name}: expected a table, got one column of structs: unnest it", code="array_type")
     if isinstance(values, list | tuple | range):
         return [_unpacked(one) for one in values]
+    if hasattr(values, "toarray"):  # sparse matrices of scipy
+        return _native(values.toarray())
     if hasattr(values, "detach") and hasattr(values, "cpu"):  # torch: it may need gradients, or lie on a device
         values = values.detach().cpu()
         return values.float().numpy() if str(values.dtype) == "torch.bfloat16" else values.numpy()
@@ -231,4 +234,4 @@ def has_rows(values: Any) -> bool:
         return bool(shape[1] > 1)
     may_be = isinstance(values, list | tuple) or _kind(values).startswith(_KINDS_OF_ROWS)
     first = next(iter(values), None) if may_be else None
-    return hasattr(first, "__len__") and not isinstance(first, str)
+    return hasattr(first, "__len__") and not isinstance(first, str | bytes)

@@ -39,7 +39,9 @@ def compact(value: Any, place: str = "", before: int = 0) -> bytes:
         return json.dumps(value, allow_nan=False, separators=(",", ":"), default=_number).encode()
     except ValueError as error:
         where = f"{place}{_place_of_nan(value, before) or ''}".removeprefix(".").removeprefix("input.")
-        raise InvalidInput(f"{where}: expected finite numbers, got NaN or infinity", code="not_finite") from error
+        raise InvalidInput(
+            f"{where}: expected finite numbers, got infinity or NaN, as what is missing", code="not_finite"
+        ) from error
     except TypeError as error:
         raise InvalidInput(f"{place or 'data'}: {error}", code="array_type") from error
 
@@ -131,7 +133,7 @@ def arrow_form(
 
     try:
         table = _Table(columns, labels, pa)
-    except (pa.ArrowException, TypeError, ValueError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return None
 
     def batches() -> Iterator[tuple[int, bytes]]:

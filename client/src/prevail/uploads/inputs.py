@@ -324,7 +324,7 @@ def _refuse_logits(columns: Sequence[Data]) -> None:
                 (f"[{row}][{col}]", value)
                 for row, values in enumerate(first)
                 for col, value in enumerate(values)
-                if not hasattr(value, "__float__")
+                if isinstance(value, bool) or not hasattr(value, "__float__")
             ]
             if wrong:
                 where, value = wrong[0]
@@ -447,6 +447,8 @@ def column_names(path: Path) -> list[str] | None:
                 return [name.removesuffix(".npy") for name in archive.namelist()]
         except zipfile.BadZipFile as error:
             raise InvalidInput(f"{path.name} cannot be read: {error}", code="unreadable") from error
+    if start.startswith(b"\x1f\x8b"):
+        raise InvalidInput(f"{path.name}: expected a file that is not packed, got gzip", code="unreadable")
     if start.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         return _arrow_names(path, start) if has_arrow() else None
     try:
