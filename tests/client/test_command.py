@@ -289,6 +289,10 @@ def test_a_request_in_a_file_has_its_names_and_options(command: Command, tmp_pat
     (tmp_path / "r.json").write_text(json.dumps({**request, "created_at": "2026-01-01T00:00:00Z"}))
     code, _, err = command("evaluate", str(tmp_path / "r.json"))
     assert (code, "got 'created_at' too: prevail api POST" in err) == (3, True)
+    for wrong in ({"tags": ["new"]}, {"options": "f1"}, {"input": 3}, {"input": None}):
+        (tmp_path / "r.json").write_text(json.dumps({**request, **wrong}))
+        code, _, err = command("evaluate", str(tmp_path / "r.json"))
+        assert (code, "expected a matrix or an object with an input" in err) == (5, True)
 
 
 def test_whole_answers_are_written_and_what_is_left_out_is_said(

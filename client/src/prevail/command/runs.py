@@ -327,9 +327,12 @@ def _json_input(chosen: Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
                 f"{chosen.file}: of a request expected {', '.join(_MEMBERS)}, got {unknown[0]!r} too: "
                 "prevail api POST /v1/evaluations sends it as it is"
             )
-        if isinstance(source, dict):
+        if all(isinstance(one, dict) for one in (source, found.get("tags") or {}, found.get("options") or {})):
             return source, found
-    raise InvalidInput(f"{chosen.file}: expected a matrix or an object with an input", code="invalid_json")
+    raise InvalidInput(
+        f"{chosen.file}: expected a matrix or an object with an input, tags and options that are objects",
+        code="invalid_json",
+    )
 
 
 def _show(client: Client, chosen: Namespace) -> int:
