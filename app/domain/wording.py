@@ -397,7 +397,7 @@ def described(value: Any) -> str:
             return "a boolean"
         case int() | float() | np.number():
             return f"the number {value}"
-        case list():
+        case list() | np.ndarray():
             return "an array"
         case dict():
             return "an object"

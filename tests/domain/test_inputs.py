@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from app.domain.errors import InvalidInput
 from app.domain.inputs.classified import Predictions, Scores
 from app.domain.inputs.clustering import Clustering
-from app.domain.inputs.columns import read_flags, read_ids
+from app.domain.inputs.columns import read_flags, read_ids, read_rows
 from app.domain.inputs.confusion import BinaryCounts, ConfusionMatrix
 from app.domain.inputs.content import LARGEST_TOTAL, Content
 from app.domain.inputs.folds import pooled
@@ -20,6 +20,7 @@ from app.domain.inputs.labels import MOST_CLASSES
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.sets import Sets
+from app.domain.wording import described
 
 
 def matrix(rows: Any, **members: Any) -> MatrixInput:
@@ -225,3 +226,13 @@ def test_folds_end_at_the_first_fault() -> None:
     with pytest.raises(InvalidInput) as caught:
         pooled(folds(), "/input")
     assert fault_of(caught) == ("/input/folds/1", "mixed_labels")
+
+
+def test_arrays_of_large_bodies_are_refused_in_the_words_of_small_ones() -> None:
+    assert described(np.array([1])) == described([1]) == "an array"
+    for rows in ([1, 0], np.array([1, 0])):
+        with pytest.raises(InvalidInput) as caught:
+            read_rows(rows, "/rows")
+        (fault,) = caught.value.faults
+        assert (fault.pointer, fault.code) == ("/rows/0", "not_a_row")
+        assert fault.detail == "expected an array of numbers for every sample, got the number 1"

@@ -120,9 +120,9 @@ def read_rows(rows: Rows, pointer: str) -> NDArray[np.float64]:
         InvalidInput: a row is none, is longer or shorter than the first, or has something else than numbers.
     """
     if isinstance(rows, np.ndarray):
-        if rows.ndim != 2:
-            raise InvalidInput.at(f"{pointer}/0", "not_a_row", "expected an array of numbers for every sample")
-        return rows.astype(np.float64, copy=False)
+        if rows.ndim == 2:
+            return rows.astype(np.float64, copy=False)
+        rows = rows.tolist()
     width = len(rows[0]) if isinstance(rows[0], list) else 0
     for index, row in enumerate(rows):
         if not isinstance(row, list):
