@@ -207,6 +207,8 @@ def test_binary_counts(client: httpx.Client) -> None:
         fault = refused(client, counts | members)
         assert (fault["pointer"], fault["code"]) == (pointer, code)
     assert fault["detail"] == "there is no such field of this kind: confusion_matrix has it"
+    told = "of this kind: predictions, probabilities, scores, multilabel and ranking have it"
+    assert told in refused(client, counts | {"attributes": {}})["detail"]
     missing = refused(client, {"kind": "binary_counts", "tp": 1, "fn": 1, "fp": 1})
     assert (missing["pointer"], missing["code"]) == ("/input/tn", "missing_field")
 

@@ -236,7 +236,8 @@ def test_tables_are_sliced_and_refused_in_other_processes(client: httpx.Client) 
     answer = client.post("/v1/slices", json=body)
     assert answer.status_code == 200, answer.text
     assert [one["where"]["site"] for one in answer.json()["slices"]] == ["A", "B"]
-    check_problem(client.post("/v1/curves/roc", json={"input": source}), 422, "needs_scores")
+    problem = check_problem(client.post("/v1/curves/roc", json={"input": source}), 422, "not_for_this_kind")
+    assert problem["errors"][0]["pointer"] == "/input/kind"
 
 
 def test_what_was_not_retrieved_has_no_place(client: httpx.Client) -> None:

@@ -26,7 +26,7 @@ from app.domain.errors import Fault, in_pointer
 from app.domain.inputs.kinds import COLUMNS, KINDS
 from app.domain.inputs.labels import INEXACT
 from app.domain.inputs.matrices import MOST_SAMPLES
-from app.domain.wording import did_you_mean
+from app.domain.wording import did_you_mean, names
 
 Model = TypeVar("Model", bound=BaseModel)
 Made = TypeVar("Made")
@@ -359,7 +359,7 @@ def _fault(entry: ErrorDetails, model: type[BaseModel], body: Any) -> Fault:
         suggestions = near(name, known) or _elsewhere(name, place, model)
         kinds = [kind for kind in KINDS if name in _fields_at(model, ("input", kind))] if place[:7] == "/input/" else []
         if kinds and not suggestions:
-            detail += f" of this kind: {' and '.join(kinds)} {'has' if len(kinds) == 1 else 'have'} it"
+            detail += f" of this kind: {names(kinds)} {'has' if len(kinds) == 1 else 'have'} it"
         elif known and not suggestions:
             detail += f"; known here are {', '.join(known)}"
     elif kind == "union_tag_not_found" and place.endswith("/input/kind"):

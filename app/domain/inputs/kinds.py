@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from app.domain.errors import NotForKind
 from app.domain.inputs.classified import Predictions, Probabilities, Scores, decide
 from app.domain.inputs.clustering import Clustering
 from app.domain.inputs.columns import design_facts
@@ -57,6 +58,13 @@ def shape_of(kind: str, n_labels: int, facts: Mapping[str, Any]) -> tuple[int, .
     """Shape of the counts of an input."""
     units = units_of(kind, facts)
     return (n_labels, n_labels) if units is None else units.shape(n_labels, facts)
+
+
+def refuse_without_curves(source: MatrixInput, *, pointer: str | None = None) -> None:
+    """Raises NotForKind: there are curves of no input of this kind."""
+    if source.task not in (None, Task.MULTILABEL):
+        detail = f"there is no such thing as a curve or decision rule of this form of {source.task}"
+        raise NotForKind(detail, pointer=pointer)
 
 
 def inputs_of(source: MatrixInput) -> frozenset[Inputs]:

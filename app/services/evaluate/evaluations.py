@@ -28,13 +28,12 @@ from app.domain.expressions.conditions import Slice
 from app.domain.findings import Finding, Severity
 from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT, DataFacts, why_not_saved
-from app.domain.inputs.kinds import units_of
+from app.domain.inputs.kinds import refuse_without_curves, units_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.merging import merged, needs_samples
 from app.domain.members import LEFT_OUT, SPREAD, typed
 from app.domain.options import Options, Retain
 from app.domain.report import Report
-from app.kernel.metrics.card import Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, ratio, silently
 from app.services.admission import Admission
@@ -392,8 +391,7 @@ class EvaluationService:
         return await self._ordered(project, await self._get(project, identifier))
 
     async def _ordered(self, project: str, record: EvaluationRecord) -> MatrixInput:
-        if record.task is not Task.MULTILABEL:
-            refuse_kind(record, "a curve or decision rule of this form")
+        refuse_without_curves(record)
         if not record.is_ordered:
             raise NeedsScores(
                 f"expected an evaluation of probabilities or scores, {record.id} came as {record.kind}: curves and "

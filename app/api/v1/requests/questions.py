@@ -16,6 +16,7 @@ from app.api.v1.requests.asked import Declared
 from app.api.v1.requests.fields import SOUGHT, Identifier, LabelField
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.errors import InvalidInput, NeedsScores
+from app.domain.inputs.kinds import refuse_without_curves
 from app.domain.inputs.matrices import MatrixInput
 from app.services.consistency import Aggregation, ReportedScores
 from app.services.decide.curves import CurveName, CurveQuestion
@@ -166,10 +167,12 @@ def scored_input(given: AnyInput) -> MatrixInput:
     """An input with probabilities or scores.
 
     Raises:
+        NotForKind: none of its kind has curves.
         NeedsScores: it has none.
         InvalidInput: it cannot be evaluated.
     """
     source: MatrixInput = given.to_domain("/input")
+    refuse_without_curves(source, pointer="/input/kind")
     if not source.is_ordered:
         raise NeedsScores(f"expected probabilities or scores, got {source.kind}", pointer="/input/kind")
     return source
