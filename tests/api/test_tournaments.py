@@ -136,6 +136,10 @@ def test_versions_and_splits(client: httpx.Client) -> None:
     assert answer["better"] == "lower"
     assert answer["average_ranks"] == [2, 1]
     assert answer["cliques"] == [[0, 1]]
+    # The latest of any version, and of any split: an evaluation that is there already counts once.
+    for more in ({"models": [*models, prefix]}, {"datasets": [*datasets, f"{prefix}0"]}):
+        body = {"metric": "error_rate", "models": models, "datasets": datasets, **more}
+        check_problem(client.post("/v1/comparisons/across-datasets", json=body), 422, "invalid_input")
 
 
 def test_groups_that_cannot_be_told_apart(client: httpx.Client) -> None:

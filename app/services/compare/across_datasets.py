@@ -3,6 +3,7 @@ whole.
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,7 +14,7 @@ import numpy as np
 
 from app.domain.asked import ExpressionText, Level, Limits, NonNegative, Seed
 from app.domain.decisions import ComparisonKind
-from app.domain.errors import IncomparableRuns
+from app.domain.errors import IncomparableRuns, InvalidInput
 from app.domain.evaluation import (
     DatasetRef,
     EvaluationName,
@@ -262,6 +263,7 @@ class TournamentService(KeptAnswers):
 
         Raises:
             InvalidExpression: the metric is none, or cannot say what is better.
+            InvalidInput: two of the models, or of the datasets, lead to one evaluation.
             IncomparableRuns: a model has no evaluation on a dataset, too few datasets are left, or a value does not
                 exist.
         """
@@ -305,5 +307,10 @@ def _complete(
             pointer="/datasets",
         )
     rows = [[record for record in row if record is not None] for row in grid]
+    named = Counter(record.id for row in rows for record in row)
+    twice = next((one for one, times in named.items() if times > 1), None)
+    if twice is not None:
+        detail = f"expected models and datasets that name different evaluations, {twice} is there twice"
+        raise InvalidInput.at("", "repeated_evaluation", detail)
     kept = [index for index, row in enumerate(rows) if len(row) == len(asked.models)]
     return [asked.datasets[index] for index in kept], [rows[index] for index in kept]
