@@ -267,6 +267,9 @@ def test_other_kinds_have_arguments_too(pv: prevail.Client, tmp_path: Path) -> N
         pv.evaluate_ranking(qrels, tmp_path / "no.run")
     with pytest.raises(prevail.InvalidInput, match="scores: expected numbers"):
         pv.evaluate_ranking({"q": {"a": 1}}, {"q": {"a": None}})
+    for wrong in ({"q": 1}, {"q": ["a"]}, [("q", "a", 1)], None):
+        with pytest.raises(prevail.InvalidInput, match="relevance: expected numbers by query and item"):
+            pv.evaluate_ranking(wrong, wrong)
     with pytest.raises(prevail.InvalidInput, match=r"qrels.txt, line 1: expected 6 words with a number as number 5"):
         pv.evaluate_ranking(qrels, qrels)
 

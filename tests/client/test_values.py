@@ -44,11 +44,14 @@ def test_a_text_is_no_list_of_its_letters(pv: prevail.Client) -> None:
         "metrics": lambda: pv.values("named:1", "mcc"),
         "where": lambda: pv.leaderboard("named", where="mcc>=0.5"),
         "by": lambda: pv.slices("named:1", by="site"),
+        "rules": lambda: pv.put_gate("text", "mcc>=0.5"),  # type: ignore[arg-type]
         "events": lambda: pv.put_webhook("chat", "https://hooks.example", "gate.checked"),  # type: ignore[arg-type]
     }
     for name, ask in asked.items():
         with pytest.raises(prevail.InvalidInput, match=f"{name}: expected a list, got the text"):
             ask()
+    with pytest.raises(prevail.InvalidInput, match=r"rules\[0\]: expected an object, got the string"):
+        pv.try_gate({"metric": "mcc", "min": 0.5})  # type: ignore[arg-type]
     with pytest.raises(prevail.InvalidInput, match="limit: expected at least 1"):
         pv.history("named", "named", limit=0)
 

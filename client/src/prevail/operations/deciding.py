@@ -229,7 +229,7 @@ class Deciding(Asking):
             description: For readers.
         """
         body = _given(
-            rules=[dict(one) for one in rules],
+            rules=_rules(rules),
             minimum_samples=minimum_samples,
             applies_to=applies_to,
             description=description,
@@ -274,7 +274,7 @@ class Deciding(Asking):
             )
         )
         body = _given(
-            rules=[dict(one) for one in rules],
+            rules=_rules(rules),
             evaluations=among,
             baseline=None if baseline is None else run_ref(baseline, None, None),
             gate=gate,
@@ -302,6 +302,11 @@ class Deciding(Asking):
     def delete_gate(self, name: str) -> Flow[None]:
         """End a gate; its versions and checks stay."""
         yield from exchange(Call("DELETE", f"/v1/gates/{segment(name)}"), self.retries)
+
+
+def _rules(rules: Sequence[Mapping[str, Any]]) -> list[Any]:
+    # What is no rule the service says.
+    return [dict(one) if isinstance(one, Mapping) else one for one in several(rules, "rules")]
 
 
 def _given(**members: Any) -> dict[str, Any]:

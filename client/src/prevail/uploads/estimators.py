@@ -84,10 +84,15 @@ def by_query(table: Any, member: str) -> dict[str, list[Any]]:
     if isinstance(table, Mapping):
         try:
             items = [(query, item, float(value)) for query, own in table.items() for item, value in own.items()]
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(f"{member}: expected numbers: {error}", code="array_type") from error
-    else:
+        except (AttributeError, TypeError, ValueError) as error:
+            raise InvalidInput(f"{member}: expected numbers by query and item: {error}", code="array_type") from error
+    elif isinstance(table, str | Path):
         items = [*_trec_lines(Path(table), member)]
+    else:
+        raise InvalidInput(
+            f"{member}: expected numbers by query and item, a data frame or a file, got {type(table).__name__}",
+            code="array_type",
+        )
     return {
         "query_ids": [query for query, _, _ in items],
         "item_ids": [item for _, item, _ in items],
