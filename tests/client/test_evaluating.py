@@ -82,6 +82,8 @@ class Lazy:
         lambda values: pa.chunked_array([values[:2], values[2:]]),
         Capsule,
         iter,
+        lambda values: np.array(values)[:, None],
+        lambda values: pd.DataFrame({"label": values}),
     ],
 )
 def test_labels_of_every_library(pv: prevail.Client, made: Any) -> None:

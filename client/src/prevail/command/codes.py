@@ -1,4 +1,4 @@
-"""Exit codes. 0, 1 and 2 of a gate are verdicts, and nothing else ends with 1 or 2."""
+"""Exit codes. 0, 1 and 2 of a gate are verdicts, and nothing else of the client ends with 1 or 2."""
 
 from typing import Final
 
