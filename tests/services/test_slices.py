@@ -21,9 +21,12 @@ from app.domain.inputs.samples import Tally, WeightSums
 from app.domain.members import as_json
 from app.domain.options import Options
 from app.domain.slices import restricted
+from app.kernel.metrics.card import Scope
+from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.slices.gaps import RateDifferences
 from app.kernel.uncertainty.intervals import wilson
+from app.services.estimands import Better, parse_estimands
 from app.services.evaluate.reports import evaluate
 from app.services.slices.slices import SearchQuestion, SlicesQuestion, judge_slices
 from tests.bank import each
@@ -619,6 +622,15 @@ def test_a_slice_of_samples_without_weight_has_no_values() -> None:
     y = np.arange(120) % 2
     source = classified(y, y, {"site": site}, weights=(site != "C").astype(float), groups=np.arange(120) // 2)
     assert one_of(judged(source, by=("site",), metrics=("accuracy",)), site="C").metrics["accuracy"].value is None
+
+
+def test_what_rates_count_is_right_so_a_search_adds_up_the_others() -> None:
+    for metric in catalogue().of_matrices.metrics:
+        (found,) = parse_estimands((metric.key + "@*" * (metric.card.scope is Scope.CLASS),), ("0", "1", "2"), None)
+        if found.rates is not None and found.preference is not None:
+            assert (found.rates[0].line.slope > 0) is (found.preference.better is Better.HIGHER), metric.key
+    right, wrong = (judged(search=SearchQuestion(metric, 2), by=("site",)) for metric in ("recall@D", "fnr@D"))
+    assert [one.where for one in wrong.slices] == [one.where for one in right.slices] != []
 
 
 def test_a_search_adds_up_losses_of_probabilities() -> None:

@@ -544,15 +544,15 @@ class _Judgement:
         weights = whole.weights if self.source.is_weighted else None
         groups = None if whole.grouping is None else whole.grouping.codes
         if better is not None and better.better is not Better.NEAREST and not value.estimand.is_list:
-            sign = -1.0 if better.better is Better.HIGHER else 1.0
             if rate is not None and not rate.counted and samples is not None:
                 truth, predicted = samples.truth.astype(np.intp), samples.predicted.astype(np.intp)
                 among, hits = (cells.hold(truth, predicted, rate.of) for cells in (rate.among, rate.hits))
-                lost = hits if sign * rate.line.slope > 0 else ~hits
-                return value, among & (whole.weights > 0), sample_losses(lost.astype(np.float64), weights, groups)
+                # In its canonical form what a rate counts is right.
+                return value, among & (whole.weights > 0), sample_losses((~hits).astype(np.float64), weights, groups)
             each = whole.mean_of_samples(value.estimand, self.overall)
             if each is not None:
-                return value, whole.weights > 0, sample_losses(sign * each, weights, groups)
+                lost = -each if better.better is Better.HIGHER else each
+                return value, whole.weights > 0, sample_losses(lost, weights, groups)
         raise InvalidInput.at(
             "/search/metric",
             "not_a_mean",
