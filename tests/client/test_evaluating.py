@@ -18,6 +18,7 @@ from prevail.uploads import bodies, inputs
 from prevail.uploads.progress import drawn, watcher
 from scipy.sparse import csr_array
 
+from tests.bank import each
 from tests.client.conftest import LABELS, MATRIX
 
 TRUE = ["cat", "dog", "dog", "bird", "cat", "dog"]
@@ -214,6 +215,10 @@ def test_codes_are_translated_by_a_mapping_and_by_nothing_else(pv: prevail.Clien
             {"y_true": [0, 1], "probabilities": [[False, True]] * 2},
             r"probabilities\[0\]\[0\]: expected a number, got boo",
         ),
+        (
+            {"y_true": TRUE, "y_pred": GUESS, "attributes": {"age": pd.cut(pd.Series([1, 2, 3, 4, 5, 6]), 2)}},
+            r"expected numbers, texts and lists of them, got Interval \(0.995, 3.5\]",
+        ),
         ({"y_true": TRUE, "scores": [1.0, float("inf"), 0, 0, 0, 0]}, "finite"),
         ({"y_true": TRUE, "y_pred": GUESS, "metrics": "h_mean"}, "metrics: expected a list, got the text"),
         ({"matrix": MATRIX, "y_true": TRUE}, "y_true: expected it beside what was predicted"),
@@ -303,6 +308,30 @@ def test_labels_may_be_sparse(pv: prevail.Client) -> None:
     y_true, y_pred = np.array([[1, 0], [0, 1], [1, 1]]), np.array([[1, 0], [1, 1], [0, 1]])
     expected = pv.evaluate(y_true, y_pred).data["metrics"]
     assert pv.evaluate(csr_array(y_true), csr_array(y_pred)).data["metrics"] == expected
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_positive_class_may_be_a_number_of_numpy(
+    pv: prevail.Client, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "STREAMED_CELLS", 1 if streamed else 20_000)
+    for zero in (np.int64(0), np.bool_(False)):
+        classes = np.array([0, 1, 1]).astype(zero.dtype)
+        assert pv.evaluate(classes, classes, positive=zero).data["input"]["positive"] == str(zero).lower()
+    shares = np.array([[0.5, 0.5]] * 3)
+    assert pv.evaluate([0, 1, 1], probabilities=shares, positive=np.float32(0)).data["input"]["positive"] == "0"
+
+
+@each("unit", ["s", "ns"])
+def test_moments_are_texts_and_what_is_missing_among_them_is_missing(pv: prevail.Client, unit: str) -> None:
+    days = np.array(["2026-01-01", "2026-01-02", "2026-01-01"], dtype=f"datetime64[{unit}]")
+    assert pv.evaluate(days, pd.Series(days)).labels == ["2026-01-01T00:00:00", "2026-01-02T00:00:00"]
+    days[2] = "NaT"
+    beside = pd.DataFrame({"day": days, "age": pd.array([30, None, 40], dtype="Int64")})
+    name = f"moments-{unit}"
+    run = pv.evaluate([0, 1, 1], [0, 1, 0], attributes=beside, model=name, dataset=name)
+    for where in ("day=null", "age=null"):
+        assert pv.evaluation(run, slice=where).data["input"]["n_samples"] == 1
 
 
 def test_names_of_scikit_learn(pv: prevail.Client) -> None:

@@ -209,16 +209,10 @@ def read_ids(sample_ids: Column, pointer: str) -> NDArray[Any]:
     # Sorting texts takes ten times as long as hashing them.
     if len(np.unique(ids) if ids.dtype.kind == "i" else set(ids.tolist())) == len(ids):
         return ids
-    seen: dict[Any, int] = {}
-    for index, one in enumerate(ids.tolist()):
-        if one in seen:
-            raise InvalidInput.at(
-                f"{pointer}/{index}",
-                "duplicate_sample_id",
-                f"expected ids that differ, got {shown(str(one))} at {seen[one]} and again here",
-            )
-        seen[one] = index
-    raise AssertionError("ids that differ in number differ somewhere")
+    first: dict[Any, int] = {}
+    index, one = next((index, one) for index, one in enumerate(ids.tolist()) if first.setdefault(one, index) != index)
+    detail = f"expected ids that differ, got {shown(str(one))} at {first[one]} and again here"
+    raise InvalidInput.at(f"{pointer}/{index}", "duplicate_sample_id", detail)
 
 
 def read_groups(group_ids: Column, pointer: str) -> NDArray[Any]:

@@ -44,12 +44,15 @@ def _kind(values: Any) -> str:
 
 
 def _native(values: Any) -> Any:
-    """Numbers of another machine, or wider than those of Python, as those that JSON and Arrow have."""
+    """Numbers of another machine, or wider than those of Python, as those that JSON and Arrow have; so moments."""
     dtype = getattr(values, "dtype", None)
     if dtype is None or not hasattr(dtype, "isnative"):
         return values
     if dtype.kind == "f" and dtype.itemsize > 8:
         return values.astype("float64")
+    if dtype.name == "datetime64[ns]":
+        # In a list numpy makes numbers of them, and moments of all others.
+        return values.astype("datetime64[us]")
     return values if dtype.isnative else values.astype(dtype.newbyteorder("="))
 
 

@@ -68,7 +68,7 @@ def _number(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
-    raise TypeError(f"expected numbers, texts and lists of them, got {type(value).__name__}")
+    raise TypeError(f"expected numbers, texts and lists of them, got {type(value).__name__} {value!s:.40}")
 
 
 def json_body(request: Mapping[str, Any], columns: Sequence[Data]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Given:
             labels = [*labels.values()]
         found = {
             "labels": None if labels is None else _label_list(labels),
-            "positive": self.positive.item() if hasattr(self.positive, "item") else self.positive,
+            "positive": self.positive,
             "threshold": self.threshold,
             "renormalize": self.renormalize,
         }
