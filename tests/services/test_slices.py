@@ -583,6 +583,9 @@ def test_a_search_finds_the_slice_that_is_worse_and_no_other() -> None:
     nothing = judged(search=SearchQuestion("precision@D", 2), by=("sex",))
     assert (nothing.slices, nothing.searched.slices) == ([], 2)
     assert nothing.findings[0].code == "no_weak_slice"
+    # More conditions than attributes there are none, and chance has no more to choose from.
+    two, three = (judged(search=SearchQuestion("recall@D", depth), by=("site", "sex")).slices for depth in (2, 3))
+    assert two[0].metrics["recall@D"].difference == three[0].metrics["recall@D"].difference
 
 
 @each("design", ["weights", "groups"])
