@@ -414,7 +414,9 @@ def test_labels_as_libraries_write_them(
 
 
 @pytest.mark.parametrize(
-    "labels", [[False, True], ["false", "true"], ["False", "True"], [0, 1], ["0", "1"], [0.0, 1.0]], ids=str
+    "labels",
+    [[False, True], ["false", "true"], ["False", "True"], ["FALSE", "TRUE"], [0, 1], ["0", "1"], [0.0, 1.0]],
+    ids=str,
 )
 def test_booleans_are_found_among_the_labels(client: httpx.Client, labels: list[Any]) -> None:
     columns = {"y_true": [True, False, True, False], "y_pred": [True, True, True, False]}
@@ -424,6 +426,21 @@ def test_booleans_are_found_among_the_labels(client: httpx.Client, labels: list[
             str(label).lower().removesuffix(".0") for label in labels
         ]
         assert reply.json()["input"]["confusion_matrix"] == [[1, 1], [0, 2]]
+
+
+def test_booleans_of_spreadsheets_are_those_of_other_files(client: httpx.Client) -> None:
+    attributes = {"columns": {"attributes": {"vip": "vip"}}}
+    rows = b"y_true,y_pred,vip\nTRUE,True,TRUE\nFALSE,true,FALSE\n"
+    for columns in (rows, as_parquet({"y_true": [True, False], "y_pred": [True, True], "vip": [True, False]})):
+        found = send(client, {"kind": "predictions", **attributes}, columns).json()["input"]
+        assert (found["labels"], found["confusion_matrix"]) == (["false", "true"], [[0, 1], [0, 1]])
+    flags = b"y_true.a,y_true.b,y_pred.a,y_pred.b\nTRUE,FALSE,TRUE,TRUE\nFALSE,TRUE,FALSE,TRUE\n"
+    assert (
+        send(client, {"kind": "multilabel"}, flags).json()["metrics"]
+        == (
+            send(client, {"kind": "multilabel"}, flags.replace(b"TRUE", b"1").replace(b"FALSE", b"0")).json()["metrics"]
+        )
+    )
 
 
 def test_classes_as_libraries_name_their_columns(client: httpx.Client) -> None:

@@ -5,7 +5,8 @@ brought to one form, NFC; characters that nobody sees, or that turn the text aro
 
 A label is a text or an integer. Two spellings that libraries make of these are understood: whole numbers written with a
 fraction (1.0) are integers, and booleans are the classes "false" and "true". Where the classes are declared, booleans
-are found among them as false, False or 0 and true, True or 1; beside a column of integers they are 0 and 1.
+are found among them as false (False, FALSE) or 0 and true (True, TRUE) or 1; beside a column of integers they are 0
+and 1.
 """
 
 import re
@@ -30,7 +31,7 @@ INEXACT = 2.0**53
 _MOST_LISTED = 10
 _WHOLE_NAME = re.compile(r"(-?[0-9]+)\.0+")
 # How the classes of a column of booleans may be called, the usual name first.
-_BOOLEANS = (("false", "False", "0"), ("true", "True", "1"))
+_BOOLEANS = (("false", "False", "FALSE", "0"), ("true", "True", "TRUE", "1"))
 LONGEST_NAME = 256
 # Control characters, format characters (zero width, direction marks), halves of pairs, ends of lines and paragraphs.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})

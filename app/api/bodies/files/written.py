@@ -28,9 +28,8 @@ class Spelling(Flag):
     NUMBERS = auto()
     # Without digits behind the point, but for zeros.
     NO_FRACTIONS = auto()
-    BOOLEANS_OF_PANDAS = auto()
-    BOOLEANS_OF_JSON = auto()
-    BOOLEANS = BOOLEANS_OF_PANDAS | BOOLEANS_OF_JSON
+    # In any case: as in JSON, as pandas writes them, or as R and spreadsheets do.
+    BOOLEANS = auto()
 
     @classmethod
     def of(cls, texts: pa.Array) -> "Spelling":
@@ -39,14 +38,12 @@ class Spelling(Flag):
             integers = texts.cast(pa.int64()).cast(pa.string()).equals(texts)
         except pa.ArrowInvalid:
             integers = False
-        different_ones = {*texts.to_pylist()}
         found = {
             cls.WHOLE: pc.all(pc.match_substring_regex(texts, _WHOLE), min_count=0).as_py(),
             cls.INTEGERS: integers,
             cls.NUMBERS: pc.all(pc.match_substring_regex(texts, _DECIMAL), min_count=0).as_py(),
             cls.NO_FRACTIONS: not pc.any(pc.match_substring_regex(texts, _FRACTION), min_count=0).as_py(),
-            cls.BOOLEANS_OF_PANDAS: different_ones <= {"True", "False"},
-            cls.BOOLEANS_OF_JSON: different_ones <= {"true", "false"},
+            cls.BOOLEANS: {*map(str.lower, texts.to_pylist())} <= {"true", "false"},
         }
         return reduce(or_, (one for one, holds in found.items() if holds), cls(0))
 
@@ -66,7 +63,7 @@ def values_as_written(column: pa.ChunkedArray) -> list[Any]:
     read: dict[str, Any] = {text: text for text in spelled}
     if Spelling.NUMBERS in spelling:
         read = {text: float(text) for text in spelled}
-    elif spelling & Spelling.BOOLEANS:
+    elif Spelling.BOOLEANS in spelling:
         read = {text: text.lower() == "true" for text in spelled}
     values = [read.get(text) for text in texts.to_pylist()]
     return [values[code] for code in codes.tolist()]
@@ -92,7 +89,7 @@ def as_written(column: pa.ChunkedArray, *, ids: bool, spelling: Spelling | None 
     if Spelling.NUMBERS in spelling and Spelling.NO_FRACTIONS not in spelling:
         # Nobody's classes; whoever reads labels says so.
         return _taken(texts.cast(pa.float64()), codes)
-    if spelling & Spelling.BOOLEANS:
+    if Spelling.BOOLEANS in spelling:
         return _taken(pa.array([text.lower() == "true" for text in texts.to_pylist()]), codes)
     return coded
 
