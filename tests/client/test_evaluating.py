@@ -251,6 +251,11 @@ def test_what_cannot_be_meant_is_said_before_anything_is_sent(wrong: dict[str, A
         client.evaluate(**wrong)
 
 
+def test_two_classes_told_apart_by_chance_are_no_sums(pv: prevail.Client) -> None:
+    found = pv.evaluate(matrix=pd.DataFrame([[5, 5], [5, 5]], index=["a", "b"], columns=["a", "b"]))
+    assert found.confusion_matrix == [[5, 5], [5, 5]]
+
+
 @pytest.mark.parametrize("labels", [["bird", "cat", "dog"], {0: "bird", 1: "cat", 2: "dog"}])
 def test_columns_of_a_table_are_found_by_their_names_in_any_order(pv: prevail.Client, labels: Any) -> None:
     names = [2, 0, 1] if isinstance(labels, dict) else ["dog", "bird", "cat"]

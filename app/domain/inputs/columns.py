@@ -147,13 +147,11 @@ def read_scores(column: Rows, pointer: str) -> NDArray[np.float64]:
 
 def read_table(rows: list[list[float]], pointer: str) -> NDArray[np.float64]:
     """Return a table of numbers with at least one row and one column. Raises InvalidInput."""
-    width = len(rows[0]) if rows else 0
-    for index, row in enumerate(rows):
-        if len(row) != width or not row:
-            raise _ragged(f"{pointer}/{index}", max(width, 1), len(row))
     if not rows:
         raise InvalidInput.at(pointer, "no_samples", "expected at least one row, got none")
-    return np.array(rows, dtype=np.float64)
+    if not rows[0]:
+        raise _ragged(f"{pointer}/0", 1, 0)
+    return read_rows(rows, pointer)
 
 
 def check_range(
