@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from app.domain.errors import InvalidInput
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import Content
 from app.kernel.numerics.arrays import Array
@@ -66,6 +67,16 @@ def test_a_share_of_0_may_be_due_to_the_labelled_shares() -> None:
     assert high > 0.05
     exact = ends(estimate(record_of([[12, 0], [0, 18]]), new, {"A": 0.4, "B": 0.6}), "B")
     assert exact[1] < 0.04
+
+
+def test_probabilities_may_be_rounded_as_those_of_evaluations_may() -> None:
+    record = record_of([[20, 5, 1], [5, 20, 2], [1, 3, 20]])
+    exact = samples(np.full(3, 1 / 3), np.array([0.6, 0.3, 0.1]), 400, np.random.default_rng(2))
+    for rounded in (exact.astype(np.float32).astype(np.float64), np.round(exact, 3)):
+        found = estimate(record, rounded).prevalence
+        assert found == pytest.approx(estimate(record, exact).prevalence, abs=2e-3)
+    with pytest.raises(InvalidInput, match=r"sum to 1 within 1e-06, got 1\.0000015$"):
+        estimate(record, np.array([[0.2, 0.3, 0.5000015]]))
 
 
 def test_given_shares_are_exact_and_counted_ones_are_not() -> None:

@@ -199,7 +199,13 @@ class Probabilities(ClassifiedInput):
     def _read(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
         where = f"{pointer}/probabilities"
         _check_of_classes(read["probabilities"], where)
-        matrix, changed = self._checked(read["probabilities"], where)
+        matrix, changed = shares_of_one(
+            read["probabilities"],
+            where,
+            tolerance=self.sum_tolerance,
+            renormalize=self.renormalize,
+            advice="; `renormalize` divides every row by its sum",
+        )
         truth, labels = self._truth(read["y_true"], matrix.shape[1], pointer)
         if self.threshold is not None and len(labels) != 2:
             raise InvalidInput.at(
@@ -228,48 +234,6 @@ class Probabilities(ClassifiedInput):
         usual = SUM_TOLERANCE if renormalized else MOST_TOLERANCE
         choices = {"renormalize": renormalized, "sum_tolerance": facts.get("sum_tolerance", usual)}
         return super(Probabilities, cls).options_of({**facts, **choices})
-
-    def _checked(self, matrix: NDArray[np.float64], pointer: str) -> tuple[NDArray[np.float64], int]:
-        """Probabilities in [0, 1] that sum to 1, and how many rows had to be divided by their sum for it."""
-        tolerance, highest = self.sum_tolerance, np.inf if self.renormalize else 1.0
-        low, high = float(matrix.min()), float(matrix.max())
-        if low < -tolerance or high > highest + tolerance:
-            row, place = _first((matrix < -tolerance) | (matrix > highest + tolerance))
-            expected = "0 or more" if self.renormalize else "a probability between 0 and 1"
-            in_percent = low >= 0.0 and abs(float(matrix[row].sum()) - _PERCENT) <= 1.0
-            hint = "; if these are percent, divide them by 100" if in_percent else ""
-            raise InvalidInput.at(
-                f"{pointer}/{row}/{place}", "out_of_range", f"expected {expected}, got {matrix[row, place]:g}{hint}"
-            )
-        if low < 0.0 or high > highest:
-            # Within the tolerance: rounding of whoever computed them.
-            matrix = np.clip(matrix, 0.0, highest)
-        with np.errstate(over="ignore"):
-            sums = matrix @ np.ones(matrix.shape[1])
-        if sums.min() <= 0.0:
-            row = int(np.argmin(sums))
-            raise InvalidInput.at(
-                f"{pointer}/{row}", "all_zero_row", "expected probabilities that sum to 1, got nothing but zeros"
-            )
-        far = np.abs(sums - 1.0)
-        wrong = far > tolerance
-        count = int(np.count_nonzero(wrong))
-        if not count:
-            return matrix, 0
-        refused = wrong.copy()
-        if self.renormalize:
-            refused = ~np.isfinite(sums)
-        elif tolerance == SUM_TOLERANCE:
-            refused[wrong] = far[wrong] > _rounding_of_sums(matrix[wrong])
-        row = int(np.argmax(refused))
-        if refused[row]:
-            raise InvalidInput.at(
-                f"{pointer}/{row}",
-                "row_sum",
-                f"expected probabilities that sum to 1 within {tolerance:g}, got {sums[row]:.9g}; "
-                "`renormalize` divides every row by its sum",
-            )
-        return matrix / np.where(wrong, sums, 1.0)[:, None], count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +281,59 @@ class Scores(ClassifiedInput):
         if self.threshold is None:
             facts["threshold_assumed"] = True
         return self._made(read, labels, positive, truth, predicted, facts, pointer, values)
+
+
+def shares_of_one(
+    matrix: NDArray[np.float64],
+    pointer: str,
+    *,
+    tolerance: float = SUM_TOLERANCE,
+    renormalize: bool = False,
+    advice: str = "",
+) -> tuple[NDArray[np.float64], int]:
+    """Probabilities in [0, 1] that sum to 1, and how many rows had to be divided by their sum for it.
+
+    Raises:
+        InvalidInput: one is out of range, or a sum is further from 1 than rounding makes it, with this advice.
+    """
+    highest = np.inf if renormalize else 1.0
+    low, high = float(matrix.min()), float(matrix.max())
+    if low < -tolerance or high > highest + tolerance:
+        row, place = _first((matrix < -tolerance) | (matrix > highest + tolerance))
+        expected = "0 or more" if renormalize else "a probability between 0 and 1"
+        in_percent = low >= 0.0 and abs(float(matrix[row].sum()) - _PERCENT) <= 1.0
+        hint = "; if these are percent, divide them by 100" if in_percent else ""
+        raise InvalidInput.at(
+            f"{pointer}/{row}/{place}", "out_of_range", f"expected {expected}, got {matrix[row, place]:g}{hint}"
+        )
+    if low < 0.0 or high > highest:
+        # Within the tolerance: rounding of whoever computed them.
+        matrix = np.clip(matrix, 0.0, highest)
+    with np.errstate(over="ignore"):
+        sums = matrix @ np.ones(matrix.shape[1])
+    if sums.min() <= 0.0:
+        row = int(np.argmin(sums))
+        raise InvalidInput.at(
+            f"{pointer}/{row}", "all_zero_row", "expected probabilities that sum to 1, got nothing but zeros"
+        )
+    far = np.abs(sums - 1.0)
+    wrong = far > tolerance
+    count = int(np.count_nonzero(wrong))
+    if not count:
+        return matrix, 0
+    refused = wrong.copy()
+    if renormalize:
+        refused = ~np.isfinite(sums)
+    elif tolerance == SUM_TOLERANCE:
+        refused[wrong] = far[wrong] > _rounding_of_sums(matrix[wrong])
+    row = int(np.argmax(refused))
+    if refused[row]:
+        raise InvalidInput.at(
+            f"{pointer}/{row}",
+            "row_sum",
+            f"expected probabilities that sum to 1 within {tolerance:g}, got {sums[row]:.9g}{advice}",
+        )
+    return matrix / np.where(wrong, sums, 1.0)[:, None], count
 
 
 def _rounding_of_sums(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

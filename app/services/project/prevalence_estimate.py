@@ -11,6 +11,7 @@ import numpy as np
 from app.domain.asked import Level, Limits, Seed, SoughtText
 from app.domain.errors import IncomparableRuns, InvalidInput, in_pointer
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.classified import shares_of_one
 from app.domain.inputs.labels import unknown_label
 from app.domain.members import LEFT_OUT
 from app.domain.wording import significant
@@ -280,12 +281,4 @@ def _probabilities(record: EvaluationRecord, probabilities: Array) -> Array:
             "wrong_length",
             f"expected {len(record.labels)} probabilities per sample, got {probabilities.shape[1]}",
         )
-    off = np.abs(probabilities.sum(axis=1) - 1.0) > 1e-6
-    if off.any():
-        row = int(np.argmax(off))
-        raise InvalidInput.at(
-            f"/probabilities/{row}",
-            "row_sum",
-            f"expected probabilities that sum to 1, got {significant(probabilities[row].sum(), 6)}",
-        )
-    return probabilities
+    return shares_of_one(probabilities, "/probabilities")[0]
