@@ -307,6 +307,13 @@ def test_labels_of_two_types_are_refused_in_much_data_too(pv: prevail.Client, mo
         pv.evaluate([1, *TRUE[1:]], probabilities=SHARES)
     with pytest.raises(prevail.InvalidInput, match="integer labels within 64 bits"):
         pv.evaluate([2**70, 1, 2], [1, 1, 2])
+    with pytest.raises(prevail.InvalidInput, match="labels.*: expected labels that differ"):
+        pv.evaluate([1, 2], probabilities=np.full((2, 3), 1 / 3), labels=[1, "1", 2])
+
+
+def test_a_table_may_have_a_class_that_does_not_occur(pv: prevail.Client) -> None:
+    shares = pd.DataFrame({"a": [0.5, 0.2], "b": [0.3, 0.7], "c": [0.2, 0.1]})
+    assert pv.evaluate(["a", "b"], probabilities=shares).labels == ["a", "b", "c"]
 
 
 def test_labels_may_be_sparse(pv: prevail.Client) -> None:
