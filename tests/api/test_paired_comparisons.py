@@ -49,6 +49,9 @@ def test_mcnemar_and_tango(client: httpx.Client) -> None:
     found = only(answer, "accuracy")
     assert (found["low"], found["difference"], found["high"]) == pytest.approx((0.0309, 0.125, 0.2181), abs=5e-5)
     assert found["discordant"] == 60
+    alike = only(compare(client, *discordant(client, 0, 0, 20), metrics=["accuracy"]), "accuracy")
+    assert (alike["identical"], alike["verdict"]) == (True, "same")
+    assert alike["probability_equivalent"] < 0.95
     small = only(compare(client, *discordant(client, 1, 7, 60), metrics=["accuracy"]), "accuracy")
     assert small["p_value"] == pytest.approx(0.0391, abs=5e-5)
     assert small["method"] == "tango, mcnemar_mid_p"
