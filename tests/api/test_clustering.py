@@ -361,6 +361,7 @@ REFUSED: list[tuple[Json, str, str]] = [
     ({"y_pred": [1, 2], "distances": [[0, -1], [-1, 0]]}, "/input/distances/0/1", "out_of_range"),
     ({"y_true": [1, "a"], "y_pred": [1, 2]}, "/input/y_true/0", "mixed_labels"),
     ({"y_true": [1, 2], "y_pred": [1, 2], "sample_ids": ["a", "a"]}, "/input/sample_ids/1", "duplicate_sample_id"),
+    ({"y_true": ["a", "", "b"], "y_pred": [1, 2, 3], "sample_weight": [0, 1, 1]}, "/input/y_true/1", "bad_label"),
 ]
 
 

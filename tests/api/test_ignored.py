@@ -120,6 +120,13 @@ def test_errors_are_never_left_out(client: httpx.Client) -> None:
         ({"ignore": ["void"], "y_pred": DECIDED[1:]}, "/y_pred", "wrong_length"),
         ({"ignore": ["void"], "sample_weight": [1, 1, 1, 1, 1, -1, 1, 1]}, "/sample_weight/5", "bad_weight"),
         ({"ignore": ["void"], "sample_ids": [1, 2, 3, 4, 5, 6, 7, 4]}, "/sample_ids/7", "duplicate_sample_id"),
+        ({"ignore": ["void"], "attributes": {"site": ["A"] * 3}}, "/attributes/site", "wrong_length"),
+        ({"ignore": ["void"], "attributes": {"site": ["A"] * 9}}, "/attributes/site", "wrong_length"),
+        (
+            {"ignore": ["void"], "attributes": {"age": [1, 2, 3, 4, 5, 1e300, 7, 8]}},
+            "/attributes/age/5",
+            "out_of_range",
+        ),
     ],
 )
 def test_what_cannot_be_ignored(client: httpx.Client, source: Json, pointer: str, code: str) -> None:

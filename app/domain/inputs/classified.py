@@ -86,6 +86,9 @@ class ClassifiedInput(Input):
         if not self.ignore:
             return self._read(self.read_columns(pointer), pointer)
         size = check_lengths(self.given(), pointer)
+        if self.attributes:
+            # Those that are left out too: faults are told by their places among all.
+            read_attributes(self.attributes, size, f"{pointer}/attributes")
         times = None if self.tally is None else self.tally.times
         rows, ignored = samples_left(self.ignore, self.y_true, times, pointer)
         left: ClassifiedInput = self
@@ -199,13 +202,7 @@ class Probabilities(ClassifiedInput):
     def _read(self, read: Mapping[str, Any], pointer: str) -> MatrixInput:
         where = f"{pointer}/probabilities"
         _check_of_classes(read["probabilities"], where)
-        matrix, changed = shares_of_one(
-            read["probabilities"],
-            where,
-            tolerance=self.sum_tolerance,
-            renormalize=self.renormalize,
-            advice="; `renormalize` divides every row by its sum",
-        )
+        matrix, changed = shares_of_one(read["probabilities"], where, self.sum_tolerance, renormalize=self.renormalize)
         truth, labels = self._truth(read["y_true"], matrix.shape[1], pointer)
         if self.threshold is not None and len(labels) != 2:
             raise InvalidInput.at(
@@ -284,17 +281,12 @@ class Scores(ClassifiedInput):
 
 
 def shares_of_one(
-    matrix: NDArray[np.float64],
-    pointer: str,
-    *,
-    tolerance: float = SUM_TOLERANCE,
-    renormalize: bool = False,
-    advice: str = "",
+    matrix: NDArray[np.float64], pointer: str, tolerance: float = SUM_TOLERANCE, *, renormalize: bool | None = None
 ) -> tuple[NDArray[np.float64], int]:
     """Probabilities in [0, 1] that sum to 1, and how many rows had to be divided by their sum for it.
 
-    Raises:
-        InvalidInput: one is out of range, or a sum is further from 1 than rounding makes it, with this advice.
+    With ``renormalize`` all are; None: nobody can ask for that. Raises InvalidInput: a sum is further from 1 than
+    rounding makes it, or a probability is out of range.
     """
     highest = np.inf if renormalize else 1.0
     low, high = float(matrix.min()), float(matrix.max())
@@ -328,11 +320,9 @@ def shares_of_one(
         refused[wrong] = far[wrong] > _rounding_of_sums(matrix[wrong])
     row = int(np.argmax(refused))
     if refused[row]:
-        raise InvalidInput.at(
-            f"{pointer}/{row}",
-            "row_sum",
-            f"expected probabilities that sum to 1 within {tolerance:g}, got {sums[row]:.9g}{advice}",
-        )
+        advice = "" if renormalize is None else "; `renormalize` divides every row by its sum"
+        detail = f"expected probabilities that sum to 1 within {tolerance:g}, got {sums[row]:.9g}{advice}"
+        raise InvalidInput.at(f"{pointer}/{row}", "row_sum", detail)
     return matrix / np.where(wrong, sums, 1.0)[:, None], count
 
 

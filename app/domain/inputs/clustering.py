@@ -11,6 +11,7 @@ from app.domain.errors import InvalidInput, TooLarge
 from app.domain.findings import Finding
 from app.domain.inputs.columns import Rows, check_range, design_facts, read_table, refuse_first, samples_of
 from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.ignored import at_their_places
 from app.domain.inputs.kind import (
     DISTANCES,
     GROUPINGS,
@@ -287,12 +288,14 @@ class Clustering(Input):
         if weighed is not None and (features is not None or distances is not None):
             got = "distances" if features is None else "features"
             raise InvalidInput.at(where, "one_of", f"expected weights of clusters and classes alone, got {got} too")
+        used = np.arange(len(read["y_pred"]))
         if weighed is not None:
             check_entries(weighed, where)
             used = np.flatnonzero(weighed)
             read = {name: taken(column, used) for name, column in read.items()}
-        clusters, predicted = _coded(read, "y_pred", pointer)
-        classes, truth = _coded(read, "y_true", pointer) if "y_true" in read else ((), np.zeros_like(predicted))
+        with at_their_places(used, read, pointer):
+            clusters, predicted = _coded(read, "y_pred", pointer)
+            classes, truth = _coded(read, "y_true", pointer) if "y_true" in read else ((), np.zeros_like(predicted))
         facts: dict[str, Any] = {CLUSTERS_FACT: list(clusters)}
         if features is not None:
             _check_features(features, f"{pointer}/features")
