@@ -290,6 +290,7 @@ def test_a_fold_without_a_value_leaves_no_mean(client: httpx.Client) -> None:
         ([fold([[1, 2], [3, 4]]), fold([[1, 2], [3, 4]], positive="0")], "/folds/1/positive", "mixed_labels"),
         ([fold([[1, 2], [3, 4]]), PREDICTIONS], "/folds/1/kind", "mixed_folds"),
         ([fold([[0.5, 0.5], [0, 1]], normalized=True)], "/folds/0", "rates_cannot_be_pooled"),
+        ([fold([[1, 2], [3, 4]], decisions=["wait", "treat"])] * 2, "/folds/0", "not_for_decisions"),
         ([{"kind": "folds", "folds": []}], "/folds/0/kind", "wrong_value"),
         ([fold([[2**52, 1], [1, 1]])] * 3, "/folds", "total_too_large"),
         ([{**PREDICTIONS, "labels": [f"c{k}" for k in range(998)] + ["a", "b"]}] * 11, "/folds/10", "too_many_folds"),

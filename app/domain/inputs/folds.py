@@ -12,7 +12,15 @@ import numpy as np
 from app.domain.asked import Limits
 from app.domain.errors import InvalidInput
 from app.domain.inputs.columns import design_facts
-from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, LARGEST_TOTAL, MIXED_FACT, REPEATS_FACT, Content
+from app.domain.inputs.content import (
+    DECISIONS_FACT,
+    GROUPS_FACT,
+    IGNORED_FACT,
+    LARGEST_TOTAL,
+    MIXED_FACT,
+    REPEATS_FACT,
+    Content,
+)
 from app.domain.inputs.kind import Input, option
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import SCORED_KINDS, MatrixInput
@@ -205,6 +213,8 @@ def _check_fold(fold: MatrixInput, first: MatrixInput, where: str) -> None:
         raise InvalidInput.at(
             f"{where}/kind", "mixed_folds", f"expected folds of one kind, {first.kind!r}, got {fold.kind!r}"
         )
+    if DECISIONS_FACT in fold.facts:
+        raise InvalidInput.at(where, "not_for_decisions", "expected folds whose decisions are the classes")
     for member, value, detail in _IN_COMMON:
         if value(fold) != value(first):
             raise InvalidInput.at(f"{where}/{member}", "mixed_folds", detail)
