@@ -49,6 +49,9 @@ def test_mcnemar_and_tango(client: httpx.Client) -> None:
     found = only(answer, "accuracy")
     assert (found["low"], found["difference"], found["high"]) == pytest.approx((0.0309, 0.125, 0.2181), abs=5e-5)
     assert found["discordant"] == 60
+    clear = compare(client, *discordant(client, 40, 10, 160), metrics=["accuracy", "error_rate"])
+    assert [only(clear, metric)["verdict"] for metric in ("accuracy", "error_rate")] == ["better", "better"]
+    assert only(clear, "error_rate")["difference"] < 0.0
     alike = only(compare(client, *discordant(client, 0, 0, 20), metrics=["accuracy"]), "accuracy")
     assert (alike["identical"], alike["verdict"]) == (True, "same")
     assert alike["probability_equivalent"] < 0.95
