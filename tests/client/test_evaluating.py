@@ -307,7 +307,7 @@ def test_labels_of_two_types_are_refused_in_much_data_too(pv: prevail.Client, mo
         pv.evaluate([1, *TRUE[1:]], probabilities=SHARES)
     with pytest.raises(prevail.InvalidInput, match="integer labels within 64 bits"):
         pv.evaluate([2**70, 1, 2], [1, 1, 2])
-    with pytest.raises(prevail.InvalidInput, match="labels.*: expected labels that differ"):
+    with pytest.raises(prevail.InvalidInput, match=r"labels.*: expected labels that differ"):
         pv.evaluate([1, 2], probabilities=np.full((2, 3), 1 / 3), labels=[1, "1", 2])
 
 

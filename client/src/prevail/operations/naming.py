@@ -29,8 +29,8 @@ def model_ref(model: Name | None) -> dict[str, Any] | None:
     return {"name": name, "version": version} if colon and name and version else {"name": model}
 
 
-def several(names: Sequence[str], what: str) -> list[str]:
-    """Names or expressions as a list.
+def several(names: Sequence[Any], what: str) -> list[Any]:
+    """Names, expressions or rules as a list.
 
     Raises:
         InvalidInput: it is one text, whose letters would be taken for them.
