@@ -26,8 +26,11 @@ def design_effect(runs: GroupedCounts, functional: Functional) -> Array:
     return effect
 
 
-def grouped_wilson(hits: Array, sizes: Array, level: float = 0.95) -> Limits:
-    """Interval of a rate whose samples come in groups (G); NaN where all are in one."""
+def grouped_wilson(hits: Array, sizes: Array, level: float = 0.95, sides: tuple[Array, Array] | None = None) -> Limits:
+    """Interval of a rate whose samples come in groups (G); NaN where all are in one.
+
+    Of what is predicted also the samples on the sides of hits and of misses: NaN where those of the hits are in one.
+    """
     total, hit = float(sizes.sum()), float(hits.sum())
     present = sizes > 0
     with silently():
@@ -35,4 +38,12 @@ def grouped_wilson(hits: Array, sizes: Array, level: float = 0.95) -> Limits:
         variance = group_variance(((hits - rate * sizes) / total)[present])
     there, worth = np.array(float(np.count_nonzero(present))), np.array(kish_effective_n(sizes))
     at_edge = np.where(there > 1, there, np.nan)
+    if sides is not None:
+        parts = ((1.0 - rate) * hits, rate * (sizes - hits))
+        squares = [float(part @ part) for part in parts]
+        known = [kish_effective_n(side) - 1.0 for side in sides]
+        worth = np.minimum(
+            worth, 1.0 + sum(squares) ** 2 / sum(one**2 / k for one, k in zip(squares, known, strict=True))
+        )
+        at_edge = np.where(np.count_nonzero(sides[0]) > 1, at_edge, np.nan)
     return wilson(*DesignedRate(rate, variance, np.array(total), worth, at_edge).as_counts(level), level)

@@ -406,7 +406,8 @@ def _smooth_ends(design: Design, smooth: Sequence[Metric[Table]], known: _Smooth
         recall = np.where(right[here, own] == 0, recalls[1][part], recalls[0][part])
         table = at_recalls(counts[here], own)(recall)
         moves = np.stack([metric(table) for metric in smooth]) - found.values[:, here]
-        seen = np.where(refused[:, here], np.isfinite(moves) & nothing_varies[here], few[here, own])
+        alone = np.isfinite(moves) & nothing_varies[here] & found.known[:, here]
+        seen = np.where(refused[:, here], alone, few[here, own])
         for squares, parts in ((below, np.minimum(moves, 0.0)), (above, np.maximum(moves, 0.0))):
             np.add.at(squares.T, here, np.where(seen, parts * parts, 0.0).T)
     # What nothing is added to is, to the last bit, what it would be without the matrices beside it.

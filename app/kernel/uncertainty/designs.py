@@ -246,6 +246,8 @@ def spread_of_slopes(
 _BASIS = np.zeros((4, 2, 2))
 _BASIS[range(4), (1, 1, 0, 0), (1, 0, 1, 0)] = 1.0
 _BITS = 1 << np.arange(4)
+# Cells of the members of a class, and of the others.
+_SIDES = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -332,20 +334,33 @@ class DesignedSums:
     def ratios(self, rates: Sequence[Rate]) -> DesignedRate:
         """Rates (R, L) of every label, whatever label ``rates`` are of."""
         hits, among = (counts[..., 1] for counts in counts_of(rates, Table(_BASIS)))
-        inside = (np.arange(16)[:, None] & _BITS) > 0
-        present = ((inside @ among.T) > 0).T @ self._patterns.T
         with silently():
-            totals = among @ self._sums
+            totals, present, effective = self._among(among)
             found = (hits @ self._sums) / totals
             differences = hits[:, None] - found[..., None] * among[:, None]
             squares = np.einsum("rki,kij,rkj->rk", differences, self._products, differences)
             variances = np.maximum(squares, 0.0) / totals**2
-            effective = totals**2 / np.einsum("ri,kij,rj->rk", among, self._products, among)
             if self._per_weight is None:
                 return DesignedRate(found, variances, present, effective, effective)
             variances *= present / (present - 1.0)
-        at_edge = np.where(present > 1, present, np.nan)
+            # Of what is predicted hits are known from the groups of one side, and misses from those of the other.
+            _, in_side, of_side = self._among(_SIDES)
+            sides = differences * _SIDES[:, None, None]
+            parts = np.einsum("srki,kij,srkj->srk", sides, self._products, sides)
+            freedom = parts.sum(axis=0) ** 2 / (parts**2 / (of_side[:, None] - 1.0)).sum(axis=0)
+        by_truth = np.array([rate.by_truth for rate in rates])[:, None]
+        effective = np.where(by_truth, effective, np.fmin(effective, 1.0 + freedom))
+        of_hits = in_side[(hits @ _SIDES[1] > 0).astype(np.intp)]
+        known = (present > 1) & (by_truth | (of_hits > 1))
+        at_edge = np.where(known, present, np.nan)
         return DesignedRate(found, variances, totals * self._per_weight, effective, at_edge)
+
+    def _among(self, cells: Array) -> tuple[Array, Array, Array]:
+        """Weight (M, L) in some of the cells (M, 4), how many units have any there, and what these are worth."""
+        inside = (np.arange(16)[:, None] & _BITS) > 0
+        total = cells @ self._sums
+        present = ((inside @ cells.T) > 0).T @ self._patterns.T
+        return total, present, total**2 / np.einsum("mi,kij,mj->mk", cells, self._products, cells)
 
     def rates(self, rate: Rate) -> DesignedRate:
         """One rate of every label (L)."""

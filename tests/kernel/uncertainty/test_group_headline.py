@@ -59,7 +59,9 @@ def test_rates_are_those_of_each_class_alone(n_classes: int) -> None:
             continue
         seen += 1
         for label in range(n_classes):
-            expected = grouped_wilson(*rate_by_loop(key, label, groups, truth, predicted))
+            own, others = (np.bincount(groups, side).astype(float) for side in (truth == label, truth != label))
+            sides = {"precision": (own, others), "npv": (others, own)}.get(key)
+            expected = grouped_wilson(*rate_by_loop(key, label, groups, truth, predicted), sides=sides)
             np.testing.assert_allclose([found.rates[0][row, label], found.rates[1][row, label]], expected, rtol=1e-9)
     assert seen >= 4
     hits = np.bincount(groups, truth == predicted).astype(float)
@@ -128,6 +130,22 @@ def test_what_one_group_has_alone_has_no_interval() -> None:
     refused = {item.key: item.refusal for item in found.overall[0]}
     assert refused["balanced_accuracy"] is NoLimits.ONE_GROUP
     assert refused["accuracy"] is None
+    # Neither has a mean of what is always right, by what may be instead in the other classes.
+    perfect = Headlines(Grouped(GroupedCounts.gather(groups, truth, truth, 2)))
+    assert {item.key: item.refusal for item in perfect.overall[0]}["macro_f1"] is NoLimits.ONE_GROUP
+
+
+@pytest.mark.parametrize("rare_in", [0, 1, 2, 3])
+def test_a_rate_among_predictions_knows_no_more_groups_than_have_the_class(rare_in: int) -> None:
+    """All groups have some that are called the class, two of them when it is that."""
+    groups = np.repeat(np.arange(40), 10)
+    truth = np.where(groups < rare_in, 1, 0)
+    predicted = np.where(np.random.default_rng(1).random(400) < 0.1, 1 - truth, truth)
+    rates, keys = Grouped(GroupedCounts.gather(groups, truth, predicted, 2)).rates(0.95), catalogue_rates().keys
+    worth = dict(zip(keys, rates[1][:, 1].tolist(), strict=True))
+    for key in ("precision", "fdr", "f1"):
+        assert np.isnan(worth[key]) == (rare_in < 2), key
+    assert worth["npv"] > 2.0
 
 
 def test_perfect_recalls_keep_the_others_intervals() -> None:

@@ -284,7 +284,7 @@ def _of_tables(
     if linear is None:
         return None
     one = _of_sum(influences.between_groups(estimand.expression, linear), run, settings)
-    if not isfinite(linear.value):
+    if not isfinite(linear.value) or one.reason == NoLimits.ONE_GROUP:
         return (one,)
     moves = influences.edge_moves(estimand.expression, settings.level_of_each)
     lowest, highest = ((-np.inf, np.inf)[place] if end is None else end for place, end in enumerate(estimand.bounds))
