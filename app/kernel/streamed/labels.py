@@ -26,7 +26,7 @@ from app.kernel.streamed.metrics import StreamedInfluences
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.streamed.together import joined
-from app.kernel.uncertainty.designs import DesignedSums, labels_without_each
+from app.kernel.uncertainty.designs import DesignedSums, LeftOut, labels_without_each
 from app.kernel.uncertainty.groups import MOST_LEFT_OUT
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation
 from app.kernel.uncertainty.units import Units
@@ -255,7 +255,7 @@ class LabelGroups:
         self.products = Products(moments.used.size + n_values)
         self._held = list[tuple[Array, Array]]()
 
-    def left_out(self) -> LabelTable | None:
+    def left_out(self) -> LeftOut | None:
         """Tables of the labels without each group; None of too many groups."""
         if not self._held:
             return None

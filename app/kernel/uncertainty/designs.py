@@ -23,8 +23,9 @@ from app.kernel.matrix.table import (
     recall_gradient,
     stack,
 )
-from app.kernel.metrics.card import Metric, Scope
+from app.kernel.metrics.card import Inputs, Metric, Scope
 from app.kernel.metrics.catalogue import catalogue
+from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask, kept, silently, sums_by_code
 from app.kernel.numerics.scipy_bridge import student_quantile
@@ -368,14 +369,22 @@ class DesignedSums:
         return DesignedRate(*(getattr(found, name)[0] for name in found.__slots__))
 
 
-def labels_without_each(cells: Array, sizes: Array) -> LabelTable:
+class LeftOut(NamedTuple):
+    """What metrics take without each of the groups (G), and what the samples of each weigh (G)."""
+
+    subject: Subject
+    sizes: Array
+
+
+def labels_without_each(cells: Array, sizes: Array) -> LeftOut:
     """Tables of labels without each group (G), from what weigh (3, L, G) those found, said though absent and missed,
     and all samples (G).
     """
     whole = cells.sum(axis=-1, keepdims=True)
     left = np.where(whole - cells > ROUNDING * whole, whole - cells, 0.0)
     hits, false, missed = left.transpose(0, 2, 1)
-    return LabelTable.among(hits, false, missed, (sizes.sum() - sizes)[:, None])
+    table = LabelTable.among(hits, false, missed, (sizes.sum() - sizes)[:, None])
+    return LeftOut(Subject({Inputs.MATRIX: table}), sizes)
 
 
 class Design(ABC):

@@ -21,7 +21,7 @@ from app.kernel.samples.label_units import CELLS, LabelPairs, LabelScores
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW, moved_both_ways
-from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums, Sampled, surer
+from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums, LeftOut, Sampled, surer
 from app.kernel.uncertainty.groups import Grouping, moved_by_groups, variance_freedom, widened
 from app.kernel.uncertainty.intervals import (
     ProportionInterval,
@@ -321,6 +321,7 @@ class UnitInfluences:
     Attributes:
         subject: The units, in their weights.
         weights: (n) of the units, drawn with replacement; None is 1 each.
+        left_out: Tables without each group; None of independent units, of too many groups, and where there are none.
         added_up: Is an influence one number, whose square is the sum of the squares of all units?
     """
 
@@ -328,6 +329,7 @@ class UnitInfluences:
     n_units: int
     n_classes: int
     weights: Array | None = field(default=None, kw_only=True)
+    left_out: LeftOut | None = field(default=None, kw_only=True)
     added_up: ClassVar[bool] = False
 
     def of(
@@ -360,6 +362,17 @@ class UnitInfluences:
         if known < 2:
             influence = np.full(influence.size, np.nan)
         return self._of_mean(metric, value, influence, known, worth)
+
+    def between_groups(self, expression: Expression, linear: Linearisation) -> Linearisation:
+        """A metric of tables with what it moves by without each group in place of influences, where that is known."""
+        cards, left = [leaf.metric.card for leaf in measures(expression)], self.left_out
+        if left is None or not np.isfinite(linear.value) or any(one.inputs not in left.subject.parts for one in cards):
+            return linear
+        if left.sizes.size > _MOST_BY_CHANCE and any("expected_information" in one.inference.sums for one in cards):
+            return linear
+        with silently():
+            (moved,) = moved_by_groups(np.array([linear.value]), compute(expression, left.subject)[:, None])
+        return replace(linear, influence=moved, about=(left.sizes * (moved != 0.0))[None], n_samples=self.n_units)
 
     def _of_table(
         self, metric: Metric[Contingency], table: Contingency, parameters: Mapping[str, Any]
@@ -411,6 +424,8 @@ class UnitInfluences:
         return counted.size, kish_effective_n(counted) if counted.size else 0.0
 
 
+# With more groups information by chance takes too long without each of them.
+_MOST_BY_CHANCE = 100
 # Relative to the samples of a cell: so far it is moved up and down for a derivative.
 _STEP = 2.0**-13
 # Relative to the largest derivative: the two sides of a smooth function differ by less.
@@ -438,12 +453,10 @@ class LabelInfluences(UnitInfluences):
 
     Attributes:
         designed: Rates of the labels by the design of the samples.
-        left_out: Tables without each group; None of independent samples, and of too many groups.
     """
 
     pairs: PairsOfLabels
     designed: DesignedSums
-    left_out: LabelTable | None = field(default=None, kw_only=True)
 
     @property
     def table(self) -> LabelTable:
@@ -495,16 +508,6 @@ class LabelInfluences(UnitInfluences):
             weights=self.weights,
             design_effect=design,
         )
-
-    def between_groups(self, expression: Expression, linear: Linearisation) -> Linearisation:
-        """A metric with what it moves by without each group in place of influences, where that is known."""
-        if self.left_out is None or not np.isfinite(linear.value):
-            return linear
-        with silently():
-            left = compute(expression, self.left_out)[:, None]
-            (moved,) = moved_by_groups(np.array([linear.value]), left)
-        held = self.table.n_each[0] - self.left_out.n_each[:, 0]
-        return replace(linear, influence=moved, about=(held * (moved != 0.0))[None], n_samples=self.n_units)
 
     @property
     def _worth(self) -> tuple[int, float] | None:

@@ -13,12 +13,13 @@ from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, Mask, kish_effective_n, sums_by_code
 from app.kernel.numerics.weighted_units import WeightedUnits
+from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.contingency import CellPlaces, Contingency, DecisionTable
 from app.kernel.samples.label_units import LabelPairs, LabelScores, LabelSets
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
-from app.kernel.uncertainty.designs import DesignedSums, labels_without_each
+from app.kernel.uncertainty.designs import DesignedSums, LeftOut, labels_without_each
 from app.kernel.uncertainty.groups import MOST_LEFT_OUT, Grouping
 
 
@@ -184,7 +185,7 @@ class LabelUnits(Units):
         labels = zip(self.members.T, self.predicted.T, strict=True)
         return DesignedSums.of_groups(labels, grouping.codes, mass, np.count_nonzero(mass) / float(mass.sum()))
 
-    def left_out(self, weights: Array | None, grouping: Grouping) -> LabelTable | None:
+    def left_out(self, weights: Array | None, grouping: Grouping) -> LeftOut | None:
         """Tables without each of the groups; None of too many."""
         if 3 * self.members.shape[1] * grouping.n_groups > MOST_LEFT_OUT:
             return None
@@ -345,6 +346,18 @@ class ClusterUnits(Units):
             table = Contingency(places, counts * self._per_weight, cell, is_weighted=self.worth is not None)
         points = self._points
         return subject_of(table, points if points is None or weights is None else points.with_weights(weights))
+
+    def left_out(self, weights: Array | None, grouping: Grouping) -> LeftOut | None:
+        """Tables without each of the groups; None of too many, or where no truth is known."""
+        if self._cells is None or self._cells[0].classes.size * grouping.n_groups > MOST_LEFT_OUT:
+            return None
+        places, cell = self._cells
+        mass, shape = np.ones(self.n_units) if weights is None else weights, (grouping.n_groups, places.classes.size)
+        held = np.bincount(grouping.codes * shape[1] + cell, mass, shape[0] * shape[1]).reshape(shape)
+        whole = held.sum(axis=0)
+        left = np.where(whole - held > ROUNDING * whole, whole - held, 0.0) * self._per_weight
+        table = Contingency(places, left, is_weighted=self.worth is not None)
+        return LeftOut(subject_of(table, None), held.sum(axis=1))
 
     @cached_property
     def _points(self) -> ClusteredPoints | None:

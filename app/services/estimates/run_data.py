@@ -42,10 +42,10 @@ from app.kernel.streamed.labels import StreamedLabels
 from app.kernel.streamed.metrics import StreamedInfluences, error_of_chance
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.uncertainty.closed_forms import Headlines, OverallInterval
-from app.kernel.uncertainty.designs import Design, Given, Grouped, Independent, NoLimits, Sampled, Weighted
+from app.kernel.uncertainty.designs import Design, Given, Grouped, Independent, LeftOut, NoLimits, Sampled, Weighted
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, LabelInfluences, Linearisation, UnitInfluences
-from app.kernel.uncertainty.units import LabelUnits, Run, Units
+from app.kernel.uncertainty.units import ClusterUnits, LabelUnits, Run, Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.stored import inputs_of_all, scores_of
 
@@ -273,9 +273,10 @@ class RunData:
             return StreamedInfluences(self.streamed)
         if self.label_influences is not None:
             return self.label_influences
-        if self.source.task is not None:
-            return UnitInfluences(self.subject, self.units.n_units, self.n_classes, weights=self.weights)
-        return Influences(self.scores)
+        if self.source.task is None:
+            return Influences(self.scores)
+        known = self.subject, self.units.n_units, self.n_classes
+        return UnitInfluences(*known, weights=self.weights, left_out=self._left_out)
 
     def linear(self, estimand: Estimand) -> list[Linearisation] | None:
         """The values of a metric of samples as sums over these; None where they are none."""
@@ -297,8 +298,14 @@ class RunData:
             return None
         design = units.designed(self.weights, self.grouping)
         known = self.subject, units.n_units, self.n_classes, units.pairs, design
-        left_out = None if self.grouping is None else units.left_out(self.weights, self.grouping)
-        return LabelInfluences(*known, weights=self.weights, left_out=left_out)
+        return LabelInfluences(*known, weights=self.weights, left_out=self._left_out)
+
+    @property
+    def _left_out(self) -> LeftOut | None:
+        """Tables of its units without each of the groups."""
+        if self.grouping is None or not isinstance(self.units, LabelUnits | ClusterUnits):
+            return None
+        return self.units.left_out(self.weights, self.grouping)
 
     @cached_property
     def grouping(self) -> Grouping | None:

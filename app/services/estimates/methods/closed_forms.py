@@ -26,6 +26,7 @@ from app.kernel.uncertainty.draws import AreaInterval
 from app.kernel.uncertainty.influence import (
     LabelInfluences,
     Linearisation,
+    UnitInfluences,
     area_alone,
     by_groups,
     effective_samples,
@@ -166,7 +167,10 @@ def _of_samples(estimand: Estimand, run: RunData, settings: LimitSettings) -> Es
         return tuple(_at_rate(expression, code, value, run, settings) for code, value in values)
     # Influences that were added up say nothing of functions of several metrics.
     single = isinstance(expression, Measure) or run.streamed is None
-    found = linearised(expression, run.influences) if single else None
+    influences = run.influences
+    found = linearised(expression, influences) if single else None
+    if found is not None and isinstance(influences, UnitInfluences):
+        found = [influences.between_groups(expression, linear) for linear in found]
     return None if found is None else tuple(_of_sum(linear, run, settings) for linear in found)
 
 
