@@ -203,6 +203,32 @@ def variance_freedom(influence: Array) -> float:
     return float(np.clip(2.0 / max(spread, 1e-12), 1.0, influence.size - 1.0))
 
 
+def carrying_freedom(influences: Array, about: Array, *, alone: bool) -> float:
+    """Degrees of freedom of the variance of a metric of classes, as `widened` has its influences (G) and ``about``;
+    infinite of all other metrics.
+
+    From how unequal influences are, and of a run ``alone`` from how few groups a class is in (Satterthwaite 1946),
+    which moves two runs on the same samples alike.
+    """
+    shares = _shares_of_groups(about)
+    if len(shares) < 2:
+        return np.inf
+    carrying = variance_freedom(influences)
+    if not alone:
+        return carrying
+    with silently():
+        parts = np.nan_to_num(shares / shares.sum(axis=0)) @ (influences * influences)
+        known = 1.0 / (shares * shares).sum(axis=1) - 1.0
+        by_class = float(parts.sum() ** 2 / (parts * parts / known).sum())
+    return min(carrying, max(1.0, by_class))
+
+
+def _shares_of_groups(about: Array) -> Array:
+    """Shares (S, G) of the groups in what each class weighs that counts at all."""
+    held = about[about.any(axis=1)]
+    return np.asarray(held / held.sum(axis=1, keepdims=True))
+
+
 def moved_by_groups(values: Array, left: Array) -> Array:
     """Return how far values (V) are from those without each group (G, V), as (V, G) such that G/(G-1) of the squares
     are variances of the jackknife; NaN where a value is about one group, or needs one.
@@ -229,8 +255,7 @@ def widened(influences: Array, about: Array) -> Array:
         influences: (G).
         about: Weight (S, G) of the samples that count, by class where the value is of several.
     """
-    shares = about[about.any(axis=1)]
-    shares = shares / shares.sum(axis=1, keepdims=True)
+    shares = _shares_of_groups(about)
     if (np.count_nonzero(shares, axis=1) < 2).any():
         return np.full(influences.shape, np.nan)
     of_groups = shares.sum(axis=0)

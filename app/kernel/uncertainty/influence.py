@@ -22,7 +22,7 @@ from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty import intervals
 from app.kernel.uncertainty.closed_forms import FEW, moved_both_ways
 from app.kernel.uncertainty.designs import RECALL, DesignedRate, DesignedSums, LeftOut, Sampled, surer
-from app.kernel.uncertainty.groups import Grouping, moved_by_groups, variance_freedom, widened
+from app.kernel.uncertainty.groups import Grouping, carrying_freedom, moved_by_groups, widened
 from app.kernel.uncertainty.intervals import (
     ProportionInterval,
     correlated,
@@ -284,11 +284,10 @@ def by_groups(linear: Linearisation, grouping: Grouping, about: Array | None = N
         # Of groups that are all alike the sums are 0 but for rounding, and no variance is known.
         sizes = sums_by_code(grouping.codes, np.abs(linear.influence), grouping.n_groups)
         sums = np.where(np.abs(sums) <= ROUNDING_OF_SUMS * sizes, 0.0, sums)
-    if about is None:
-        about = samples_about(linear, grouping)
+    alone, about = about is None, samples_about(linear, grouping) if about is None else about
     worth = kish_effective_n(about.sum(axis=0))
     sums = widened(sums, about) if worth else sums
-    carrying = variance_freedom(sums) if np.count_nonzero(about.any(axis=1)) > 1 else np.inf
+    carrying = carrying_freedom(sums, about, alone=alone)
     return replace(
         linear,
         influence=sums,

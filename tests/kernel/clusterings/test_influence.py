@@ -1,13 +1,17 @@
 """What each sample adds to measures of tables, against small changes of its weight, and how far noise raises them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from app.kernel.metrics.card import Inputs
+from app.kernel.metrics.expression import Measure, compute
 from app.kernel.metrics.families import clusterings
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.contingency import Contingency
-from app.kernel.uncertainty.influence import UnitInfluences, limits
+from app.kernel.uncertainty.groups import Grouping
+from app.kernel.uncertainty.influence import UnitInfluences, by_groups, limits
 from app.kernel.uncertainty.jackknife import unit_influences
 from app.kernel.uncertainty.units import CellUnits, ClusterUnits
 from tests.bank import each
@@ -35,6 +39,29 @@ def test_influences_against_small_changes_of_weights(key: str) -> None:
     of_cells = UnitInfluences(cells.subject(), cells.n_units, 5).of(metric)
     assert of_cells is not None
     assert of_cells.variance == pytest.approx(found.variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_groups_move_a_measure_by_what_it_is_without_each(weighted: bool) -> None:
+    """Classes are in few groups: the outside witness leaves the samples of each out."""
+    groups = np.digitize(np.arange(SIZE), [15, 40, 60, 100, 120, 170, 230, 260])
+    weights = RNG.gamma(2.0, size=SIZE) if weighted else None
+    units = ClusterUnits(CLASSES, CLUSTERS, (5, 5), worth=weights)
+    grouping = Grouping(groups, 9)
+    left_out = units.left_out(weights, grouping)
+    influences = UnitInfluences(units.subject(weights), SIZE, 5, weights=weights, left_out=left_out)
+    for key in ("v_measure", "bcubed_f1", "purity", "adjusted_rand", "cluster_accuracy"):
+        asked = Measure(OF_TABLES[key], {}, None)
+        linear = influences.of(asked.metric)
+        assert linear is not None
+        found = by_groups(influences.between_groups(asked, linear), grouping)
+        subjects = [
+            units.subject((np.ones(SIZE) if weights is None else weights) * (groups != one)) for one in range(9)
+        ]
+        moved = [linear.value - float(compute(asked, one)) for one in subjects]
+        assert found.variance == pytest.approx(8 / 9 * sum(one**2 for one in moved), rel=1e-9), key
+        assert found.bias == linear.bias
+    assert replace(influences, left_out=None).between_groups(asked, linear) is linear
 
 
 def test_noise_that_raises_information_is_taken_off() -> None:

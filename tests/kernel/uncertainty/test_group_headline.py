@@ -21,7 +21,7 @@ from app.kernel.uncertainty.designs import (
     headline_metrics,
 )
 from app.kernel.uncertainty.groups import GroupedCounts, Grouping, group_variance
-from app.kernel.uncertainty.influence import Influences, by_groups, limits
+from app.kernel.uncertainty.influence import Influences, by_groups, limits, samples_about
 from tests.kernel.groups import design_effect, grouped_wilson, influences
 from tests.kernel.probability.problems import softmax_problem
 from tests.kernel.uncertainty.test_clusters import Codes, sample
@@ -254,7 +254,15 @@ def test_few_groups_that_carry_the_variance_are_few_degrees_of_freedom() -> None
         catalogue().of_probabilities.by_name["roc_auc"], 1
     )
     assert linear is not None
-    assert by_groups(linear, Grouping(codes, 40)).freedom < 8
+    found = by_groups(linear, Grouping(codes, 40))
+    squares = found.influence * found.influence
+    own, others = squares[:3].sum(), squares[3:].sum()
+    # Satterthwaite's (1946), of 3 groups and of 37.
+    assert found.freedom == pytest.approx((own + others) ** 2 / (own**2 / 2.0 + others**2 / 36.0), rel=1e-9)
+    # What runs on the same samples have in common is left to their differences.
+    assert (
+        found.freedom < by_groups(linear, Grouping(codes, 40), samples_about(linear, Grouping(codes, 40))).freedom < 8
+    )
 
 
 def test_the_variance_of_groups_is_none_with_one() -> None:
