@@ -14,7 +14,12 @@ from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.sets import Sets
 from app.domain.options import IntervalChoice, IntervalMethod, Options, Sampling
 from app.domain.report import Group
+from app.kernel.metrics.card import INPUTS_OF, Task
 from app.kernel.uncertainty import groups
+from app.kernel.uncertainty.influence import UnitInfluences, by_groups, limits
+from app.services.estimands import make_estimand
+from app.services.estimates.estimates import estimate
+from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import ask
 from app.services.evaluate.reports import evaluate, report_alone, sections_as_json, sections_from_json
 
@@ -148,3 +153,22 @@ def test_limits_from_draws_stay_within_the_range_of_their_metric() -> None:
     options = Options(intervals=IntervalChoice.ALL, sampling=Sampling(draws=200), seed=1)
     report = evaluate(Predictions(y_true=np.arange(3), y_pred=np.array([0, 1, 0])).read("/input"), options)
     assert report.intervals["adjusted_rand"]["low"] == -1.0
+
+
+@pytest.mark.parametrize("key", ["v_measure", "mean(purity, bcubed_f1)"])
+def test_measures_of_clusterings_have_limits_by_what_they_are_without_each_group(key: str) -> None:
+    codes, random = np.arange(90) % 9, np.random.default_rng(8)
+    truth = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2])[codes]
+    clusters = np.where(random.random(90) < 0.7, truth, random.integers(0, 3, 90))
+    run = RunData(Clustering(y_true=truth, y_pred=clusters, group_ids=codes).read("/input"))
+    asked = make_estimand(key, (), None, INPUTS_OF[Task.CLUSTERING], Task.CLUSTERING)
+    ((found,),) = estimate([asked], run)
+    assert run.grouping is not None
+    (linear,), influences = run.linear(asked) or (), run.influences
+    assert isinstance(influences, UnitInfluences)
+    expected = limits(by_groups(influences.between_groups(asked.expression, linear), run.grouping))
+    narrower = limits(by_groups(linear, run.grouping))
+    assert expected is not None
+    assert narrower is not None
+    assert (found.low, found.high, found.method) == (expected.low, expected.high, f"cluster_{expected.method}")
+    assert found.high - found.low > 1.001 * (narrower.high - narrower.low)
