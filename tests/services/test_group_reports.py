@@ -163,11 +163,12 @@ def test_measures_of_clusterings_have_limits_by_what_they_are_without_each_group
     run = RunData(Clustering(y_true=truth, y_pred=clusters, group_ids=codes).read("/input"))
     asked = make_estimand(key, (), None, INPUTS_OF[Task.CLUSTERING], Task.CLUSTERING)
     ((found,),) = estimate([asked], run)
-    assert run.grouping is not None
-    (linear,), influences = run.linear(asked) or (), run.influences
+    sums, influences, grouping = run.linear(asked), run.influences, run.grouping
+    assert sums is not None
+    assert grouping is not None
     assert isinstance(influences, UnitInfluences)
-    expected = limits(by_groups(influences.between_groups(asked.expression, linear), run.grouping))
-    narrower = limits(by_groups(linear, run.grouping))
+    expected = limits(by_groups(influences.between_groups(asked.expression, sums[0]), grouping))
+    narrower = limits(by_groups(sums[0], grouping))
     assert expected is not None
     assert narrower is not None
     assert (found.low, found.high, found.method) == (expected.low, expected.high, f"cluster_{expected.method}")

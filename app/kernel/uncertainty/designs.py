@@ -84,7 +84,7 @@ class NoLimits(StrEnum):
     DEGENERATE = "its estimated variance is zero, which says nothing about its uncertainty"
     UNBOUNDED = "an end of the interval is infinite"
     ABOUT_SAMPLE = "the metric describes this sample and is no property of the classifier"
-    ONE_GROUP = "all samples that it concerns are in one group, so how groups differ is not known"
+    ONE_GROUP = "what it concerns, or its class, is in one group at most, so how groups differ is not known"
     FEW_AT_RATE = (
         "too few samples hold the given rate: none of them bounds the threshold in the population (it takes 36 at a "
         "rate of .9 and limits of 95 %)"

@@ -10,6 +10,7 @@ from app.kernel.metrics.expression import Measure, compute
 from app.kernel.metrics.families import clusterings
 from app.kernel.numerics.arrays import silently
 from app.kernel.samples.contingency import Contingency
+from app.kernel.uncertainty import influence
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import UnitInfluences, by_groups, limits
 from app.kernel.uncertainty.jackknife import unit_influences
@@ -42,7 +43,7 @@ def test_influences_against_small_changes_of_weights(key: str) -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_groups_move_a_measure_by_what_it_is_without_each(weighted: bool) -> None:
+def test_groups_move_a_measure_by_what_it_is_without_each(weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Classes are in few groups: the outside witness leaves the samples of each out."""
     groups = np.digitize(np.arange(SIZE), [15, 40, 60, 100, 120, 170, 230, 260])
     weights = RNG.gamma(2.0, size=SIZE) if weighted else None
@@ -61,7 +62,14 @@ def test_groups_move_a_measure_by_what_it_is_without_each(weighted: bool) -> Non
         moved = [linear.value - float(compute(asked, one)) for one in subjects]
         assert found.variance == pytest.approx(8 / 9 * sum(one**2 for one in moved), rel=1e-9), key
         assert found.bias == linear.bias
-    assert replace(influences, left_out=None).between_groups(asked, linear) is linear
+        assert replace(influences, left_out=None).between_groups(asked, linear) is linear
+    asked = Measure(OF_TABLES["adjusted_mutual_information"], {}, None)
+    linear = influences.of(asked.metric)
+    assert linear is not None
+    assert weighted or influences.between_groups(asked, linear) is not linear
+    # What comes by chance takes long.
+    monkeypatch.setattr(influence, "_MOST_BY_CHANCE", 8)
+    assert influences.between_groups(asked, linear) is linear
 
 
 def test_noise_that_raises_information_is_taken_off() -> None:
