@@ -312,6 +312,21 @@ def equal_owned(n_groups: int, share: float, runs: int, random: np.random.Genera
     return [{**made, "scores": one + random.normal(size=groups.size)} for one in apart]
 
 
+_OF_ONE = "predictions in groups of one class"
+
+
+def drawn_owned(
+    n_groups: int, random: np.random.Generator, kind: str = "predictions", *, weighted: bool = False
+) -> Input:
+    """12 samples of a group on average, geometric, of one of three classes; perhaps each group has a weight."""
+    groups = np.repeat(np.arange(n_groups), random.geometric(1 / 12, n_groups))
+    truth = random.choice(3, n_groups, p=(0.6, 0.3, 0.1))[groups]
+    right = random.random(groups.size) < random.beta(4.0, 1.0, n_groups)[groups]
+    made = predictions(truth, np.where(right, truth, (truth + random.integers(1, 3, groups.size)) % 3), kind=kind)
+    weights = {"sample_weight": random.lognormal(0.0, 1.0, n_groups)[groups]} if weighted else {}
+    return made | {"group_ids": groups} | weights | ({} if kind == "clustering" else {"labels": [0, 1, 2]})
+
+
 def drawn_weights(cells: Floats, random: np.random.Generator, *, informative: bool) -> Input:
     """1,000 samples; wrong predictions are drawn twice as often and weigh half as much where weights are informative.
 
@@ -335,6 +350,16 @@ def of_designs() -> Iterator[Design]:
     for n_groups in (6, 10, 20, 60):
         draw = partial(first_of, partial(equal_mixes, n_groups, 1))
         yield Design("groups of classes of their own", f"{n_groups} groups", truths, draw)
+    keys = ("precision@0", "f1@0", "precision@2", "f1@2")
+    truths = values(drawn_owned(POPULATION // 12, np.random.default_rng(1), "predictions"), keys)
+    measures = ("bcubed_f1", "v_measure", "purity", "adjusted_rand")
+    of_clusters = values(drawn_owned(POPULATION // 12, np.random.default_rng(1), "clustering"), measures)
+    for n_groups in (10, 20, 50):
+        yield Design(_OF_ONE, f"{n_groups} groups", truths, partial(drawn_owned, n_groups))
+        draw = partial(drawn_owned, n_groups, weighted=True)
+        yield Design(f"{_OF_ONE}, weighted", f"{n_groups} groups", truths, draw)
+        draw = partial(drawn_owned, n_groups, kind="clustering")
+        yield Design(_OF_ONE.replace("predictions", "clusterings"), f"{n_groups} groups", of_clusters, draw)
     areas = ("roc_auc@member", "average_precision@member")
     for n_groups, share in OWNED:
         truths = values(equal_owned(POPULATION // 12, share, 1, np.random.default_rng(1))[0], areas)
