@@ -370,7 +370,7 @@ class DesignedSums:
 
 
 class LeftOut(NamedTuple):
-    """What metrics take without each of the groups (G), and what the samples of each weigh (G)."""
+    """Inputs of metrics without each of the groups (G), and what the samples of each weigh (G)."""
 
     subject: Subject
     sizes: Array
