@@ -350,8 +350,8 @@ def of_designs() -> Iterator[Design]:
     for n_groups in (6, 10, 20, 60):
         draw = partial(first_of, partial(equal_mixes, n_groups, 1))
         yield Design("groups of classes of their own", f"{n_groups} groups", truths, draw)
-    keys = ("precision@0", "f1@0", "precision@2", "f1@2")
-    truths = values(drawn_owned(POPULATION // 12, np.random.default_rng(1), "predictions"), keys)
+    rates = ("precision@0", "f1@0", "precision@2", "f1@2")
+    truths = values(drawn_owned(POPULATION // 12, np.random.default_rng(1)), rates)
     measures = ("bcubed_f1", "v_measure", "purity", "adjusted_rand")
     of_clusters = values(drawn_owned(POPULATION // 12, np.random.default_rng(1), "clustering"), measures)
     for n_groups in (10, 20, 50):
