@@ -15,6 +15,7 @@ from app.api.v1.requests.fields import (
     Tags,
 )
 from app.api.v1.requests.inputs import AnyInput
+from app.domain.inputs.content import GROUPS_FACT
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Tally
 from app.domain.options import DRAWS, FEWEST_DRAWS, Costs, IntervalMethod, Options, Sampling
@@ -73,7 +74,9 @@ class EvaluationRequest(NamedRequest):
             InvalidInput: the input has the right form but cannot be evaluated.
         """
         source: MatrixInput = self.input.to_domain("/input", tally=tally, part=part)
-        options = self.options.of_samples(grouped=source.is_grouped)
+        # Whether groups have several samples is known of all parts together.
+        grouped = GROUPS_FACT in source.facts if part else source.is_grouped
+        options = self.options.of_samples(grouped=grouped)
         return self.filled(NewEvaluation, source=source, options=options)
 
 
