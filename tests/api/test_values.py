@@ -174,7 +174,7 @@ def test_what_does_not_apply_takes_nothing_else_out_of_a_list(client: httpx.Clie
     for kind in ("undefined", "groups", "weighted", "probabilities"):
         assert found[kind]["accuracy"]["value"] is not None, kind
         assert found[kind]["recall@2"]["value"] is not None, kind
-        assert "ndcg_at_k needs queries" in found[kind]["ndcg_at_k(k=10)"]["reason"], kind
+        assert "ndcg_at_k needs rankings of items" in found[kind]["ndcg_at_k(k=10)"]["reason"], kind
     assert "log_loss needs probabilities" in found["groups"]["log_loss"]["reason"]
     assert "no class '2'" in found["two classes"]["recall@2"]["reason"]
     assert found["two classes"]["accuracy"]["low"] is not None
