@@ -98,7 +98,7 @@ def test_what_is_read_later_is_what_was_answered(client: httpx.Client, kind: str
 
 
 SETS = {"kind": "multilabel", "labels": ["a", "b"], "y_true": [[one % 2, one // 2] for one in map(int, TRUTH)]}
-SETS["probabilities"] = [[0.1 * (place % 9), 0.8 - 0.4 * one] for place, (one, _) in enumerate(SETS["y_true"])]
+SETS["probabilities"] = [[0.1 * (place % 9), 0.8 - 0.4 * one] for place, one in enumerate((TRUTH % 2).tolist())]
 ALONE = {**INPUTS, "multilabel": SETS, "weights": {**PREDICTIONS, "sample_weight": (1 + GROUPS % 3).tolist()}}
 
 

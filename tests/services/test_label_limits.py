@@ -190,9 +190,9 @@ def test_a_label_in_one_group_has_no_limits() -> None:
     for text, reason in (("balanced_accuracy", NoLimits.ONE_GROUP), ("micro_f1", None), ("macro_f1", None)):
         assert estimate([estimand(text)], run)[0][0].reason == reason, text
     # A label that is always found moves means by what is not known of it alone.
-    truth[30:, 1], found = False, OUTPUTS.copy()
-    found[truth[:, 1], 1] = 1.0
-    one = Multilabel(y_true=truth.astype(np.int64), probabilities=found, labels=[*LABELS], group_ids=GROUPS)
+    truth[30:, 1], outputs = False, OUTPUTS.copy()
+    outputs[truth[:, 1], 1] = 1.0
+    one = Multilabel(y_true=truth.astype(np.int64), probabilities=outputs, labels=[*LABELS], group_ids=GROUPS)
     for text in ("balanced_accuracy", "h_mean"):
         assert estimate([estimand(text)], RunData(one.read("/input")))[0][0].reason == NoLimits.ONE_GROUP, text
 
