@@ -268,6 +268,8 @@ def test_a_loss_of_one_confident_mistake_is_pointed_out() -> None:
     assert thin.evidence["effective_samples"] < 1.5
     assert thin.severity == "warning"
     assert "log_loss" in thin.evidence["metrics"]
+    # Of several the one that rests on the fewest is named.
+    assert " are rough: they rest on few samples, that of brier_score on about 1." in thin.message
     assert "intervals_rest_on_few_samples" not in codes(answered(source_of(*softmax_problem(500, 2, 1)), Options()))
 
 

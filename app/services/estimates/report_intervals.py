@@ -382,12 +382,15 @@ def _few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> I
     few = {name: one.effective_samples for name, one in estimates.items() if one.effective_samples is not None}
     if not few:
         return
-    units, fewest = "samples" if run.grouping is None else "groups", min(few.values())
+    units, (least, fewest) = "samples" if run.grouping is None else "groups", min(few.items(), key=lambda one: one[1])
+    which = f"about {numbered(round(fewest), units)}"
+    if len(few) > 1:
+        which = f"few {units}, that of {names([least])} on about {round(fewest)}"
     towards = " Their upper ends are too low." if run.grouping is None else ""
     matters = any(one < _TOO_FEW and _is_far_from_perfect(name, estimates[name], run) for name, one in few.items())
     yield (Finding.warning if matters else Finding.note)(
         "intervals_rest_on_few_samples",
-        f"The intervals of {names(list(few))} are rough: they rest on about {numbered(round(fewest), units)}.{towards}",
+        f"The intervals of {names(list(few))} are rough: they rest on {which}.{towards}",
         metrics=list(few)[:20],
         effective_samples=fewest,
     )
