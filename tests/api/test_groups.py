@@ -203,6 +203,22 @@ def test_folds_share_their_groups(client: httpx.Client) -> None:
     assert (fault["pointer"], fault["code"]) == ("/input/folds", "one_group")
 
 
+def test_weights_that_add_up_to_the_groups_leave_them_groups(client: httpx.Client) -> None:
+    """The 40 patients weigh 40 together, as where each weighs 1; in one input and in folds."""
+    weights = np.full(GROUPS.size, 1 / 16)
+    weights[0] += 40 - weights.sum()
+    whole = compute(client, {**PREDICTIONS, "sample_weight": weights.tolist()})
+    folds = [
+        source_of(GROUPS[kept], TRUTH[kept], PREDICTED[kept], sample_weight=weights[kept].tolist())
+        for kept in (GROUPS < 20, GROUPS >= 20)
+    ]
+    answer = compute(client, {"kind": "folds", "folds": folds})
+    assert answer["groups"]["n_groups"] == 40
+    for name in ("accuracy", "macro_f1", "recall@a"):
+        assert answer["intervals"][name]["given"] == "groups"
+        np.testing.assert_allclose(ends(answer, name), ends(whole, name), rtol=1e-9)
+
+
 def test_weighted_samples_in_groups_of_one_weight_are_as_those_without(client: httpx.Client) -> None:
     body = evaluation(dataset=uuid4().hex, input={**PREDICTIONS, "sample_weight": [0.5] * len(TRUTH)})
     made, plain = create(client, body), compute(client, PREDICTIONS)

@@ -155,11 +155,13 @@ def _repeat_facts(
 
 
 def _fold_facts(folds: Sequence[MatrixInput], places: str) -> dict[str, Any]:
-    """Facts of folds of probabilities or scores: counts added up, thresholds side by side."""
-    if folds[0].kind not in SCORED_KINDS:
-        return {}
+    """Facts of all folds together: counts added up, and thresholds of probabilities or scores side by side."""
     facts: dict[str, Any] = {}
-    for name in ("rows", "ties", "renormalized"):
+    if any("rows" in fold.facts for fold in folds):
+        facts["rows"] = int(sum(fold.facts.get("rows", fold.n_samples) for fold in folds))
+    if folds[0].kind not in SCORED_KINDS:
+        return facts
+    for name in ("ties", "renormalized"):
         values = [fold.facts[name] for fold in folds if name in fold.facts]
         if values:
             facts[name] = sum(values)

@@ -117,7 +117,9 @@ class MatrixInput:
     @property
     def is_grouped(self) -> bool:
         """Did its samples come in groups, so that they are not independent? Groups of one sample each are none."""
-        return GROUPS_FACT in self.facts and self.facts[GROUPS_FACT] != self.n_rows
+        # Weights may add up to the number of the groups.
+        known = self.content is Content.counts or "rows" in self.facts
+        return GROUPS_FACT in self.facts and not (known and self.facts[GROUPS_FACT] == self.n_rows)
 
     @property
     def groups(self) -> NDArray[Any] | None:

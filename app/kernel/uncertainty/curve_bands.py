@@ -121,7 +121,13 @@ def simulated_rates(ranking: Ranking, *, draws: int, seed: int, grouping: Groupi
     What every sample, or every group, stands for in its population is drawn, and what lies beyond the samples of a
     class: as much as one of them (the Bayesian bootstrap of Rubin 1981; for ROC curves Gu, Ghosal & Roy 2008). Half of
     the curves are the lowest and half the highest that this allows: a single rate of samples of one weight has the
-    quantiles of the two beta distributions of Clopper and Pearson, mixed. The samples are of both classes.
+    quantiles of the two beta distributions of Clopper and Pearson, mixed.
+
+    Args:
+        ranking: Samples of both classes, with some weight of each.
+        draws: Number of populations.
+        seed: Of the draws.
+        grouping: Groups of the samples, in the order in which these came; None where they are independent.
     """
     random, masses, members = generator(seed), ranking.each, ranking.members
     cuts = Ranking(ranking.values, members).cuts()
@@ -209,19 +215,23 @@ def consistent_curves(ranking: Ranking, *, draws: int, seed: int, at: Array) -> 
     return found
 
 
-def bins_band(
-    ranking: Ranking, bins: int, filled: Codes, settings: BandSettings, grouping: Grouping | None = None
-) -> Limits:
-    """Return limits of the observed frequency in those of so many bins of equal width that hold samples (m): Wilson's
-    of each, or those of Clopper and Pearson of all.
+def bins_band(ranking: Ranking, bins: int, settings: BandSettings, grouping: Grouping | None = None) -> Limits:
+    """Return limits of the observed frequency in those of so many bins of equal width that hold samples (m), from the
+    lowest up: Wilson's of each, or those of Clopper and Pearson of all. NaN where all are in one group.
 
     All together hold at a Bonferroni level, far out in the tails, where Wilson's limits of few samples do not. Samples
     in weights or groups count as many as they are worth (Korn & Graubard 1998).
+
+    Args:
+        ranking: Falling probabilities of an event.
+        bins: Number of all bins.
+        settings: What is asked.
+        grouping: Groups of the samples, in the order in which these came; None where they are independent.
     """
-    pointwise = settings.form is BandForm.POINTWISE
+    found, pointwise = equal_width(ranking, bins), settings.form is BandForm.POINTWISE
+    filled = np.flatnonzero(found.weight > 0)[::-1]
     level = settings.level if pointwise else 1.0 - (1.0 - settings.level) / filled.size
     if grouping is None and ranking.weights is None:
-        found = equal_width(ranking, bins)
         hits, sizes = found.observed[filled], found.weight[filled]
     else:
         hits, sizes = _designed_bins(ranking, bins, filled, grouping).as_counts(level)
@@ -229,7 +239,7 @@ def bins_band(
 
 
 def _designed_bins(ranking: Ranking, bins: int, filled: Codes, grouping: Grouping | None) -> DesignedRate:
-    """Observed frequencies in bins (m) of samples in weights or in groups."""
+    """Observed frequencies in the bins of these numbers (m), of samples in weights or in groups."""
     weights = ranking.each
     groups = np.arange(weights.size) if grouping is None else grouping.codes[ranking.places]
     per_weight = None if grouping is None else np.count_nonzero(weights) / float(weights.sum())

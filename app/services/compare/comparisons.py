@@ -28,13 +28,7 @@ from app.kernel.uncertainty.draws import Alternative as Alternative
 from app.services.compare.answers import ComparedMetric, ComparedSlice, KeptAnswers, RunComparison
 from app.services.compare.comparison_answer import NewComparison as NewComparison
 from app.services.compare.comparison_answer import compared_metrics, comparison_answer
-from app.services.compare.elsewhere import (
-    Rereading,
-    can_be_paired,
-    lies_elsewhere,
-    pair_streamed,
-    streamed_queries,
-)
+from app.services.compare.elsewhere import Rereading, can_be_paired, lies_elsewhere, pair_streamed, streamed_queries
 from app.services.compare.pairs import CostQuestion as CostQuestion
 from app.services.compare.pairs import check_costs
 from app.services.estimands import Better, Estimand, parse_estimands, pointer_to, require_comparable, usual_metrics
@@ -248,8 +242,7 @@ def compare_again(asked: AskedComparison, kept: KeptSamples, reading: Rereading,
         found = streamed_queries(reading, asked.runs, kept, [estimand.expression for estimand in asked.estimands])
     if found is not None:
         return compare(asked, found, identifier=identifier)
-    grouped = any(record.is_grouped for record in asked.runs.records)
-    if asked.scored is not None and grouped:
+    if asked.scored is not None and any(record.is_grouped for record in asked.runs.records):
         raise IncomparableRuns(
             f"{asked.scored} needs the probabilities of samples that come in groups (group_ids), and these are more "
             "than memory holds",

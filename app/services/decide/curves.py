@@ -16,7 +16,6 @@ from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
 from app.domain.members import HIDDEN, LEFT_OUT, SPREAD, named, typed
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.calibration import equal_width
 from app.kernel.samples.curves import (
     CLASS_CURVES,
     OVERALL_CURVES,
@@ -31,14 +30,12 @@ from app.kernel.samples.curves import (
     thin,
 )
 from app.kernel.samples.curves import CurveName as CurveName
-from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.rankings import KeptScores
 from app.kernel.streamed.rows import NotStreamed
 from app.kernel.uncertainty.curve_bands import BandForm as BandForm
 from app.kernel.uncertainty.curve_bands import (
     BandSettings,
-    Codes,
     band_around,
     bins_band,
     consistency_band,
@@ -393,7 +390,7 @@ def _with_band(
     sampled = Sampled.of(grouped=grouping is not None, weighted=scores.weights is not None)
     ranking = scores.top_label if view.code is None else scores.ranking(view.code)
     if bins is not None:
-        found = bins_band(ranking, bins, _filled(ranking, bins), settings, grouping)
+        found = bins_band(ranking, bins, settings, grouping)
         method = "wilson" if settings.form is BandForm.POINTWISE else "clopper_pearson"
         return answered(found, sampled.named(method))
     made = plan(scores.n_samples, 2, DRAWS, whole=True)
@@ -417,11 +414,6 @@ def _grouping(source: MatrixInput, view: _View) -> Grouping | None:
     if view.entries > 1 and source.samples is not None:
         groups = np.repeat(np.arange(source.samples.size) if groups is None else groups, view.entries)
     return None if groups is None else Grouping.of(groups)
-
-
-def _filled(ranking: Ranking, bins: int) -> Codes:
-    """Numbers (m) of the bins that hold samples, from the lowest up, as the curve has them."""
-    return np.flatnonzero(equal_width(ranking, bins).weight > 0)[::-1]
 
 
 def _class(source: MatrixInput, name: CurveName, label: str | None) -> int | None:

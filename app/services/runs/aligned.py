@@ -344,8 +344,9 @@ class Runs:
 def _canonical(record: EvaluationRecord) -> EvaluationRecord:
     """A run without weights of its samples that are all the same."""
     weights = record.samples.weights if record.is_weighted and record.samples is not None else None
-    alike = weights is not None and weights.size and weights[0] > 0 and (weights == weights[0]).all()
-    return without_weights(record, float(weights[0])) if weights is not None and alike else record
+    if weights is None or not weights.size or weights[0] <= 0 or (weights != weights[0]).any():
+        return record
+    return without_weights(record, float(weights[0]))
 
 
 def without_weights(record: EvaluationRecord, weight: float) -> EvaluationRecord:
