@@ -138,6 +138,7 @@ def test_copies_in_a_group_are_no_evidence(client: httpx.Client, kind: str) -> N
     for name in expected["intervals"]:
         # Sampling errors of means divide by n - 1 samples, of which there seem to be more.
         np.testing.assert_allclose(ends(found, name), ends(expected, name), rtol=2e-3, err_msg=name)
+    np.testing.assert_allclose(ends(found, "accuracy"), ends(expected, "accuracy"), rtol=2e-4)
 
 
 def test_intervals_of_probabilities_count_groups(client: httpx.Client) -> None:
