@@ -100,4 +100,4 @@ def test_a_stored_evaluation_has_the_same_intervals_again(client: httpx.Client, 
     again = client.get(f"/v1/evaluations/{made['id']}").json()
     assert again["intervals"] == made["intervals"]
     assert again["findings"] == made["findings"]
-    assert again["intervals"]["ks_statistic@1"]["method"] == "bootstrap_basic"
+    assert again["intervals"]["ks_statistic@1"]["method"] == "mover_best_cut"

@@ -8,10 +8,11 @@ import pytest
 from scipy import stats
 
 from app.api.answers import write_json
+from app.domain.inputs.classified import Predictions, Probabilities
 from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
-from app.domain.options import IntervalChoice, Options, Sampling
+from app.domain.options import IntervalChoice, IntervalMethod, Options, Sampling
 from app.domain.report import Interval, Section, SectionName
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
@@ -20,7 +21,7 @@ from app.kernel.uncertainty import resampling
 from app.kernel.uncertainty.draws import Alternative, Shares
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import ask
-from app.services.evaluate.reports import sections_as_json, sections_from_json
+from app.services.evaluate.reports import evaluate, sections_as_json, sections_from_json
 from app.services.evaluate.sections.probability import probability_section
 from tests.kernel.delong import delong
 from tests.kernel.probability.problems import softmax_problem
@@ -241,12 +242,40 @@ def test_errors_of_a_class_are_inverted_whatever_their_norm() -> None:
     assert all(ends(skewed[name])[0] > 0.05 for name in asked)
 
 
+@pytest.mark.parametrize("design", ["plain", "weights", "groups"])
+def test_the_largest_of_all_cuts_has_the_limits_of_its_own_cut_and_below_them_its_bias(design: str) -> None:
+    y, p = softmax_problem(150, 2, 21)
+    rng = np.random.default_rng(21)
+    sample_weight = rng.uniform(0.5, 2.0, y.size) if design == "weights" else None
+    group_ids = np.arange(y.size) // 5 if design == "groups" else None
+    weights = np.ones(y.size) if sample_weight is None else sample_weight
+    gaps = [
+        np.average(p[y == 1, 1] >= cut, weights=weights[y == 1])
+        - np.average(p[y == 0, 1] >= cut, weights=weights[y == 0])
+        for cut in p[:, 1]
+    ]
+    called = (p[:, 1] >= p[np.argmax(gaps), 1]).astype(int)
+    named = np.array(["A", "B"])
+    own = {"y_true": named[y].tolist(), "sample_weight": sample_weight, "group_ids": group_ids}
+    at_all_cuts = Probabilities(**own, probabilities=p, labels=["A", "B"])
+    method = IntervalMethod.BOOTSTRAP if design == "groups" else IntervalMethod.POSTERIOR
+    asked = replace(ALL, sampling=Sampling(draws=200, method=method))
+    found = evaluate(at_all_cuts.read("/input"), asked).intervals
+    assert found["ks_statistic@B"]["method"].endswith("mover_best_cut")
+    assert ends(found["ks_statistic@A"]) == pytest.approx(ends(found["ks_statistic@B"]), abs=1e-12)
+    at_the_best = Predictions(**own, y_pred=named[called].tolist()).read("/input")
+    low, high = ends(evaluate(at_the_best, Options()).intervals["balanced_accuracy"])
+    assert ends(found["ks_statistic@B"])[1] == pytest.approx(2 * high - 1, abs=1e-9)
+    assert 2 * low - 1.1 < ends(found["ks_statistic@B"])[0] < 2 * low - 1
+
+
 def test_what_to_be_careful_about() -> None:
     y, p = softmax_problem(60, 3, 9)
     part = answered(source_of(y, p))
     biased = next(f for f in part.findings if f.code == "intervals_of_biased_values")
     assert biased.severity == "warning"
-    assert "ks_statistic@A" in biased.evidence["metrics"]
+    assert "h_measure@A" in biased.evidence["metrics"]
+    assert "ks_statistic@A" not in biased.evidence["metrics"]
     few = next(f for f in part.findings if f.code == "area_intervals_of_few_samples")
     assert few.evidence["smallest"] == np.bincount(y).min() == 9
     assert few.severity == "warning"

@@ -334,6 +334,7 @@ class Inference:
         biased: Noise moves it to one side, as with maxima and sums of absolute values, and a resample adds as much
             noise again.
         gaps: Differences whose norm it is, if it is one.
+        over_cuts: It is the largest informedness of a class over all cuts of its scores.
         proper: For a score of probabilities: its expectation is best for the true probabilities and for no others. None
             for metrics of matrices, of the order of scores and of calibration alone.
         proportion: The rate that it is, if it is one.
@@ -362,6 +363,7 @@ class Inference:
     about_sample: bool = False
     biased: bool = False
     gaps: Gaps | None = None
+    over_cuts: bool = False
     proper: bool | None = None
     proportion: Proportion | None = None
     overlap: Callable[[Array], Array] | None = None

@@ -472,6 +472,18 @@ class Ranking:
         tp = self._members_of(ends)
         return DistinctCuts(thresholds, tp, self._others_of(ends, tp))
 
+    def above_best_cut(self) -> Mask:
+        """Mask (n), in the order in which they came, of the samples above the cut where informedness is largest; of
+        several the one where both rates are most alike. Raises ValueError for a batch of weights.
+        """
+        cuts = self.cuts()
+        with silently():
+            recall, fpr = cuts.tp / cuts.positives, cuts.fp / cuts.negatives
+        # What differs by rounding is one cut, whichever of two classes is asked.
+        best = np.lexsort((np.abs(recall + fpr - 1.0).round(12), (fpr - recall).round(12)))[0]
+        above: Mask = self.in_place(np.arange(self.members.size, dtype=np.float64)) < np.append(0, self.last + 1)[best]
+        return above
+
     def about(self, thresholds: Array, *, besides: Mask) -> tuple[Amounts, Array]:
         """Samples predicted, and precision, at thresholds: the mean of just before and just after each.
 

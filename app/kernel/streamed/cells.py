@@ -6,19 +6,23 @@ these numbers are multinomial, whatever lies in the cells. Groups are drawn in s
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 
+from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
-from app.kernel.numerics.arrays import Array, lazy, silently
+from app.kernel.numerics.arrays import Array, lazy, silently, sums_by_code
 from app.kernel.samples.calibration import NORMAL_FROM, ErrorByChance, error_by_chance
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking
 from app.kernel.samples.scores import Scores
 from app.kernel.streamed.bins import BINS, LIMITS
 from app.kernel.streamed.scores import StreamedScores
+from app.kernel.uncertainty.designs import Design, Grouped, Independent, Weighted
 from app.kernel.uncertainty.draws import generator
+from app.kernel.uncertainty.groups import GroupedCounts
 from app.kernel.uncertainty.units import Units
 
 # Sets of groups at most: the variance of what is drawn is off by 3.5 % of a standard deviation.
@@ -50,6 +54,19 @@ class Cells(Units):
         if self.each is not None:
             held = held @ self.each if self._of_sets else held * self.each
         return Subject({Inputs.PROBABILITIES: self.scores.with_weights(held)})
+
+    def at_best_cut(self, n_samples: int) -> Design:
+        """Design of the decisions at the cut where informedness of the members is largest, of so many samples."""
+        scores: Scores = self.subject().parts[Inputs.PROBABILITIES]
+        member, called = scores.y, scores.ranking(1).above_best_cut().astype(np.int64)
+        if self.each is None:
+            return Independent(Table(sums_by_code(2 * member + called, self.counts, 4).reshape(2, 2)))
+        if not self._of_sets:
+            held = self.counts * self.each
+            return Weighted(WeightedCounts.of_sums(member, called, (held, held * self.each, self.counts), 2))
+        sets = np.arange(self.n_units)
+        of_each = np.repeat(sets, member.size), np.tile(member, sets.size), np.tile(called, sets.size)
+        return Grouped(replace(GroupedCounts.gather(*of_each, 2, self.each.ravel()), n_samples=n_samples))
 
 
 class _TopScores(Scores):

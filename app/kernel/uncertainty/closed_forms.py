@@ -37,6 +37,7 @@ class Method(StrEnum):
     SIMULTANEOUS = "simultaneous"
     ORDER_STATISTICS = "order_statistics"
     MOVER = "mover"
+    MOVER_BEST_CUT = "mover_best_cut"
     DELTA_LOGIT = "delta_logit"
     DELTA_FISHER_Z = "delta_fisher_z"
     CLUSTER_BOOTSTRAP = "cluster_bootstrap"

@@ -452,16 +452,20 @@ def _few_out_of_order(run: RunData) -> Iterator[Finding]:
 
 
 def _about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[Finding]:
-    """Yield a caution about resampled metrics that resampling biases."""
-    resampled = [one for one, estimates in found.items() if any(each.seed is not None for each in estimates)]
+    """Yield a caution about resampled metrics that resampling biases, unless their limits are about a cut."""
+    resampled = [
+        one
+        for one, estimates in found.items()
+        if any(each.seed is not None and Method.MOVER_BEST_CUT not in (each.method or "") for each in estimates)
+    ]
     biased = sorted({name for one in resampled if is_biased(one.expression) for name in one.names})
     n_samples = run.scores.n_samples
     if biased:
         few = n_samples < FEW_FOR_BIASED
         yield (Finding.warning if few else Finding.note)(
             "intervals_of_biased_values",
-            "Calibration errors, H-measure and Kolmogorov-Smirnov statistic take absolute values or the best of many "
-            "cuts, so chance makes them larger. Their intervals are corrected for this and reach further down than up"
+            "Calibration errors and H-measure take absolute values or the best of many cuts, so chance makes them "
+            "larger. Their intervals are corrected for this and reach further down than up"
             + (f"; with {numbered(n_samples)} they are still too narrow." if few else "."),
             metrics=biased[:20],
             n_samples=n_samples,

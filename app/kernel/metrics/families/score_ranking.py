@@ -285,6 +285,7 @@ def equal_error_rate(s: Scores) -> Array:
     chance_corrected=True,
     references=("youden1950",),
     biased=True,
+    over_cuts=True,
 )
 def ks_statistic(s: Scores) -> Array:
     return _stack([ranking.ks for ranking in s.rankings])
