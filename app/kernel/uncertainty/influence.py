@@ -383,9 +383,12 @@ class UnitInfluences:
             bias = second_order = 0.0
             if np.isfinite(value) and n > 1:
                 function = partial(metric.compute, **parameters)
-                influence = table.influence(function, card.inference.sums)
-                second_order = table.second_order(function, card.inference.sums) if self.weights is None else 0.0
-                bias = table.bias(function, card.inference.sums) if card.inference.biased else 0.0
+                if card.inference.biased:
+                    bias, influence = table.jackknifed(function, card.inference.sums)
+                else:
+                    influence = table.influence(function, card.inference.sums)
+                if self.weights is None:
+                    second_order = table.second_order(function, card.inference.sums)
         if self.weights is not None:
             influence = influence * self.weights * (n / float(self.weights.sum()))
             worth = self.worth_of(self.weights[self.weights > 0])
