@@ -22,7 +22,7 @@ from app.api.bodies.parsing import Body, check_media_type, parse_body, read_body
 from app.api.bodies.received import put_down, put_down_form
 from app.api.deps import CARRIED_OUT_BY, DOCUMENTED, Context, Services
 from app.api.documentation import address, body_schema, header
-from app.api.presentation import AS_USUAL, AnswerKind, view_of
+from app.api.presentation import AS_USUAL, AnswerKind, preferences, view_of
 from app.api.problems import RETRY_SECONDS, Problem, internal_error, refusal_of
 from app.domain.errors import DomainError
 from app.domain.operations import Job, JobEnd, JobResult, JobStatus, KeptRequest, Task
@@ -77,7 +77,7 @@ def deferrable(
         async def now_or_later(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Response:
             request: Any = kwargs["request"]
             context: Any = kwargs["context"]
-            if "prefer" not in request.headers or PREFERENCE not in _preferences(request):
+            if PREFERENCE not in preferences(request):
                 return await endpoint(*args, **kwargs)
             if written is not None:
                 asked: Any = kwargs.get("asked", AS_USUAL)
@@ -112,11 +112,6 @@ def deferrable(
     return decorate
 
 
-def _preferences(request: Request) -> list[str]:
-    said = ",".join(request.headers.getlist("prefer"))
-    return [one.strip().lower() for one in said.split(",")]
-
-
 async def put_aside(request: Request, context: Context, body: Body) -> Response:
     """Take a request as a job whose body has been looked at; raises TooManyJobs or Overloaded where too many wait."""
     jobs = context.services.jobs.store
@@ -137,7 +132,7 @@ def _kept(request: Request) -> KeptRequest:
     headers = {name: request.headers[name] for name in _KEPT if name in request.headers}
     if request.scope["state"].get("administers"):
         headers[ADMINISTERS] = "true"
-    others = [one for one in _preferences(request) if one != PREFERENCE]
+    others = [one for one in preferences(request) if one != PREFERENCE]
     if any(others):
         headers["prefer"] = ", ".join(others)
     return KeptRequest(

@@ -75,6 +75,19 @@ def _values(scope: Scope) -> dict[bytes, bytes]:
     return dict(reversed(scope["headers"]))
 
 
+# Of requests, what several lines may say together (RFC 9110, 5.3); of other headers the first counts.
+_LISTS: Final = frozenset({b"accept", b"accept-encoding", b"if-match", b"if-none-match", b"prefer"})
+
+
+def _joined(headers: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Headers with the lines of each list as one."""
+    lists: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in _LISTS:
+            lists[name] = b"%b, %b" % (lists[name], value) if name in lists else value
+    return [*lists.items(), *(header for header in headers if header[0] not in _LISTS)]
+
+
 def unpacked(scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
     """The request with a plain body. Raises Refused when it is compressed in an unknown way."""
     encoding = _values(scope).get(b"content-encoding", b"").decode("latin-1").strip().lower()
@@ -380,6 +393,7 @@ class RequestEnvelope:
         given = _values(scope).get(b"x-request-id", b"").decode("latin-1")
         request_id = given if _ACCEPTABLE_ID.fullmatch(given) else uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
+        scope = {**scope, "headers": _joined(scope["headers"])}
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         answer = _Answer(send, scope["state"], without_body=method != scope["method"])
         try:
@@ -579,7 +593,7 @@ class RequestLog(RequestSink):
             "key": state.get("key_id"),
             "project": state.get("project"),
             "method": scope["method"],
-            "route": state.get("route"),
+            "route": facts.template,
             "path": scope["path"][:_LONGEST_PATH],
             # None when the client went away before there was an answer.
             "status": facts.status,

@@ -282,10 +282,15 @@ def json_view_of(request: Request, kind: AnswerKind, asked: FormatQuery = AS_USU
         raise InvalidQuery.at("metrics", "no_values", "expected fields=values with it: metrics chooses among values")
     if kept is not None:
         return View(kind, media, kept, asked.style, metrics=tuple(asked.metrics or ()))
-    preferred = [one.strip().lower().replace(" ", "") for one in request.headers.get("prefer", "").split(",")]
-    if request.method != "GET" and media is Media.JSON and _MINIMAL in preferred:
+    if request.method != "GET" and media is Media.JSON and _MINIMAL in preferences(request):
         return View(kind, media, kind.least, asked.style, _MINIMAL)
     return View(kind, media, None, asked.style)
+
+
+def preferences(request: Request) -> list[str]:
+    """What a request asks for by `Prefer` (RFC 7240), in small letters and without parameters."""
+    said = request.headers.get("prefer", "").lower().replace(" ", "").replace('"', "")
+    return [one.partition(";")[0] for one in said.split(",")]
 
 
 def prefers_page(request: Request) -> bool:

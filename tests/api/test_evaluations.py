@@ -147,6 +147,24 @@ def test_changes_are_held_against_what_is_there(client: httpx.Client) -> None:
     check_problem(client.delete(path, headers={"If-Match": "*"}), 412, "precondition_failed")
 
 
+def test_a_list_may_stand_on_several_lines(client: httpx.Client) -> None:
+    path = f"/v1/evaluations/{create(client, evaluation())['id']}"
+    tag = client.get(path).headers["etag"]
+    lines = [("If-None-Match", '"other"'), ("If-None-Match", tag)]
+    assert client.get(path, headers=lines).status_code == 304
+    check_problem(client.patch(path, json={"tags": {"a": "1"}}, headers=lines), 412, "precondition_failed")
+    lines = [("If-Match", '"other"'), ("If-Match", tag)]
+    assert client.patch(path, json={"tags": {"a": "1"}}, headers=lines).status_code == 200
+    # The client has a line of its own of each of these.
+    refused = {"Accept": "image/png", "Accept-Encoding": "br"}
+    with httpx.Client(base_url=client.base_url, headers={**client.headers, **refused}) as other:
+        lines = [*refused.items(), ("Accept", "text/csv"), ("Accept-Encoding", "gzip")]
+        reply = other.get(path, headers=lines)
+    assert (reply.headers["content-type"], reply.headers["content-encoding"]) == ("text/csv; charset=utf-8", "gzip")
+    lines = [("Prefer", 'handling="lenient"; strict'), ("Prefer", 'return="minimal"; why')]
+    assert list(client.post("/v1/evaluations", json=evaluation(), headers=lines).json()) == ["id", "headline"]
+
+
 # In what they put, {by} says which of several requests it was.
 _GATE = {"rules": [{"metric": "h_mean", "min": 0.5}], "description": "{by}"}
 _HOOK = {"url": "https://hooks.example/{by}", "events": ["gate.checked"]}

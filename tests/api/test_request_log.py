@@ -102,8 +102,8 @@ def test_a_request_is_one_line(client: httpx.Client, key: KeyMade, lines: list[s
         ("/v1/evaluations?x=1", 422, "invalid_query", "/v1/evaluations"),
         ("/v1/keys", 403, "forbidden", "/v1/keys"),
         ("/nowhere", 404, "not_found", None),
-        ("/v1/metrics/compute", 405, "method_not_allowed", None),
-        ("/healthz", 200, None, None),
+        ("/v1/metrics/compute", 405, "method_not_allowed", "/v1/metrics/compute"),
+        ("/healthz", 200, None, "/healthz"),
     ],
 )
 def test_a_refusal_has_its_reason(
