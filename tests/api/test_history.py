@@ -197,6 +197,15 @@ def test_no_model_has_the_address_of_a_history(client: httpx.Client, ending: str
     assert client.get(f"/v1/models/{name}/2").json()["name"] == f"{name}/2"
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+@pytest.mark.parametrize("member", ["model", "dataset"])
+def test_no_name_is_a_step_within_an_address(client: httpx.Client, member: str, name: str) -> None:
+    """Clients leave them out of addresses, percent-encoded too."""
+    body = evaluation() | {member: {"name": name}}
+    problem = check_problem(client.post("/v1/evaluations", json=body), 422, "invalid_input")
+    assert problem["errors"][0]["pointer"] == f"/{member}/name"
+
+
 def test_a_history_in_words(client: httpx.Client, weeks: tuple[str, list[str]]) -> None:
     """Texts, CSV and pages say the same numbers and the sentence of the change."""
     name, kept = weeks

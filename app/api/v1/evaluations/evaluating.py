@@ -155,7 +155,7 @@ def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> None:
     """Check that an evaluation which is to be stored has a model and a dataset.
 
     Raises:
-        InvalidInput: that is not said, or the model would have the address of a history.
+        InvalidInput: that is not said, or no address would lead to one.
     """
     if model is None or dataset is None:
         absent = [name for name, value in (("model", model), ("dataset", dataset)) if value is None]
@@ -169,6 +169,10 @@ def require_names(model: ModelRef | None, dataset: DatasetRef | None) -> None:
                 for name in absent
             ]
         )
+    for member, name in (("model", model.name), ("dataset", dataset.name)):
+        if name in (".", ".."):
+            detail = f"expected another name than {name!r}, which no address can end with"
+            raise InvalidInput.at(f"/{member}/name", "wrong_value", detail)
     if re.search(ADDRESS_OF_HISTORY, model.name):
         detail = f"expected a name that does not end like the address of the history of a model, got {model.name!r}"
         raise InvalidInput.at("/model/name", "wrong_value", detail)
