@@ -126,7 +126,7 @@ def _describe(problem: Any) -> str:
 
 def serve(settings: Settings) -> None:
     """Run the service until it is told to stop, on the configured database or an embedded one."""
-    serving.configure_logging()
+    serving.configure_logging(settings)
     with _terminable(), contextlib.ExitStack() as stack:
         # Before the database: a port that is in use should not be found after a minute of work.
         sockets = serving.take_address(settings.host, settings.port)
@@ -163,7 +163,7 @@ def work(settings: Settings) -> None:
     Raises:
         CommandError: there is no database, or it has not the schema of this release.
     """
-    serving.configure_logging()
+    serving.configure_logging(settings)
     url = settings.database_url
     if url is None:
         dsn = running_dsn(settings.data_dir)

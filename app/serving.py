@@ -37,11 +37,18 @@ class CannotListen(RuntimeError):
     """The address of the service cannot be had; the message says why and what to do."""
 
 
-def configure_logging() -> None:
-    """Lines of our own with the time; uvicorn has its handlers for its own."""
+def configure_logging(settings: Settings) -> None:
+    """Lines of our own with the time, from the severity of the settings on; uvicorn has its handlers for its own."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("prevail").setLevel(settings.log_level.upper())
     # It warns of every form that is none, which the client is told.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
+    # Nothing but JSON on standard output, for what collects it.
+    requests = logging.getLogger("prevail.requests")
+    if not requests.handlers:
+        requests.addHandler(logging.StreamHandler(sys.stdout))
+        requests.setLevel(logging.INFO)
+        requests.propagate = False
 
 
 # --- the address -----------------------------------------------------------------------------------------------------
@@ -285,13 +292,7 @@ def create_application() -> Any:
     """Build the ASGI application in a server process; a worker first ties its life to that of its parent."""
     from uvicorn.importer import import_from_string
 
-    configure_logging()
-    # Nothing but JSON on standard output, for what collects it.
-    requests = logging.getLogger("prevail.requests")
-    if not requests.handlers:
-        requests.addHandler(logging.StreamHandler(sys.stdout))
-        requests.setLevel(logging.INFO)
-        requests.propagate = False
+    configure_logging(Settings())
     # An answer is some 70 kB, a batch of them 70 MB.
     keep_freed_memory()
     parent = multiprocessing.parent_process()

@@ -46,8 +46,8 @@ _SERVICE_LINK = re.compile(r"PREVAIL_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_(T
 _ORIGIN = r"(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:\d{1,5})?"
 _HOST = r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*|[0-9a-f:.]*:[0-9a-f:.]*"
 
-# A year; and what Postgres and the system take for a number.
-_MOST_SECONDS = 366 * 86_400
+# The system and Postgres count milliseconds in 31 bits; and what both take for a number.
+_MOST_SECONDS = 24 * 86_400
 _MOST = 2**63 - 1
 
 
@@ -278,7 +278,7 @@ class Settings(BaseSettings):
         30.0, ge=0, description="How long a start waits for a database that does not answer yet."
     )
     statement_timeout_seconds: float = Field(
-        30.0, gt=0, description="A single SQL statement that takes longer is cancelled."
+        30.0, ge=0.001, description="A single SQL statement that takes longer is cancelled."
     )
 
     pool_size: int = Field(16, ge=1, le=1000, description="Database connections per worker, opened as they are needed.")

@@ -1,7 +1,9 @@
 """What the process of the service is given by the system."""
 
+import json
 import subprocess
 import sys
+from collections import Counter
 
 # A limit of the system cannot be raised again by who lowered it, so each is that of a fork.
 PROGRAM = """
@@ -37,6 +39,23 @@ def test_as_many_files_may_be_open_as_the_settings_need() -> None:
         assert limits == after, case
         assert said in "".join(warnings), case
         assert bool(said) == bool(warnings), case
+
+
+def test_the_log_has_what_the_setting_says() -> None:
+    program = """
+import logging
+from app.serving import configure_logging
+from app.settings import LogLevel, Settings
+for level in LogLevel:
+    configure_logging(Settings(log_level=level))
+    for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
+        logging.getLogger("prevail.retention").log(number, "for %s", level.value)
+    logging.getLogger("prevail.requests").info('{"for": "%s"}', level.value)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    said = [line.rpartition(" ")[2] for line in done.stderr.splitlines()]
+    assert Counter(said) == {"debug": 4, "info": 3, "warning": 2, "error": 1}
+    assert [json.loads(line)["for"] for line in done.stdout.splitlines()] == ["debug", "info", "warning", "error"]
 
 
 def test_a_command_that_serves_nothing_loads_no_service() -> None:

@@ -61,6 +61,18 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert settings.database_url is None
 
 
+@pytest.mark.parametrize("name", [name for name in Settings.model_fields if name.endswith("_seconds")])
+def test_no_time_is_longer_than_the_system_can_wait(name: str) -> None:
+    with pytest.raises(ValidationError, match=f"{name}\\n.*at most 2073600"):
+        Settings.model_validate({name: 2**31 // 1000 + 1})
+
+
+def test_a_limit_of_statements_is_one() -> None:
+    """Postgres takes none of its milliseconds for no limit."""
+    with pytest.raises(ValidationError, match="statement_timeout_seconds"):
+        Settings(statement_timeout_seconds=0.0005)
+
+
 def test_defaults_stay_on_this_machine() -> None:
     settings = Settings()
     assert (settings.host, settings.port, settings.workers) == ("127.0.0.1", 8000, 1)

@@ -26,8 +26,8 @@ from starlette.types import Message
 from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, STORING, keeps, needed_scope, rate_headers
 from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
-from app.api.presentation import accepts_json
-from app.api.problems import InvalidQuery, NotAcceptable, near
+from app.api.presentation import Media, require_acceptable
+from app.api.problems import InvalidQuery, near
 from app.domain.errors import Fault, InvalidExpression, InvalidInput, NotFound, PreconditionFailed
 from app.domain.expressions.conditions import read_slice
 from app.domain.expressions.syntax import LONGEST
@@ -296,9 +296,8 @@ class StrictRoute(NamedRoute):
             return unless_known(request, answer) if reads else answer
 
         async def answered(request: Request) -> Response:
-            accept = request.headers.get("accept")
-            if only_json and accept is not None and not accepts_json(accept):
-                raise NotAcceptable(accept, ["application/json"])
+            if only_json:
+                require_acceptable(request, Media.JSON)
             if request.scope["query_string"]:
                 self.check_parameters(request)
             elif direct and all(map(_ID.fullmatch, request.path_params.values())):

@@ -381,7 +381,8 @@ class RequestEnvelope:
         self, app: ASGIApp, *, max_body_bytes: int, max_bodies_bytes: int, addresses: Addresses, checks: HeaderChecks
     ) -> None:
         self._app = Packing(app)
-        self._limit = max_body_bytes
+        # One for which there is never room is too large.
+        self._limit = min(max_body_bytes, max_bodies_bytes + UNCOUNTED_BYTES)
         self._budget = ByteBudget(max_bodies_bytes)
         self._addresses, self._checks = addresses, checks
 

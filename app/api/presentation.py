@@ -299,9 +299,11 @@ def prefers_page(request: Request) -> bool:
     return Media.PAGE in accept.lower() and _best(accept) is Media.PAGE
 
 
-def accepts_json(accept: str) -> bool:
-    """Return True if a header `Accept` allows JSON."""
-    return _weight(Media.JSON, _ranges(accept)) > 0.0
+def require_acceptable(request: Request, media: str) -> None:
+    """Go on only where a request accepts the one media type that its answer has; raises NotAcceptable."""
+    accept = request.headers.get("accept", "*/*")
+    if _weight(media, _ranges(accept)) == 0.0:
+        raise NotAcceptable(accept, [media])
 
 
 @lru_cache(maxsize=256)

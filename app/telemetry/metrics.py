@@ -223,13 +223,23 @@ class Sampler:
 
 
 def descendants(process: int) -> Iterator[int]:
-    """Processes that one has started, and those that they have."""
+    """Processes of the same program that one has started, and those that they have. An embedded Postgres is another."""
+    program = _program(process)
     for path in Path(f"/proc/{process}/task").glob("*/children"):
         # It may end while it is looked at.
         with contextlib.suppress(OSError):
             for child in map(int, path.read_text().split()):
-                yield child
-                yield from descendants(child)
+                if program is not None and _program(child) == program:
+                    yield child
+                    yield from descendants(child)
+
+
+def _program(process: int) -> Path | None:
+    """What a process runs; None when it has ended."""
+    try:
+        return Path(f"/proc/{process}/exe").readlink()
+    except OSError:
+        return None
 
 
 def _resident(process: int) -> int | None:

@@ -163,6 +163,8 @@ def test_how_the_answer_is_written(client: httpx.Client) -> None:
     now = client.post("/v1/metrics/compute", json=body, headers=text)
     later = result(client, put_aside(client, "/v1/metrics/compute", body, headers=text))
     assert (later.headers["content-type"], later.text) == (now.headers["content-type"], now.text)
+    refused = client.get(later.request.url, headers={"Accept": "application/json"})
+    assert "text/markdown" in check_problem(refused, 406, "not_acceptable")["detail"]
     least = put_aside(client, "/v1/metrics/compute", body, headers={"Prefer": "return=minimal, respond-async"})
     assert set(result(client, least).json()) == {"id", "headline"}
 

@@ -74,6 +74,8 @@ def test_large_bodies_share_a_room(narrow: str, monkeypatch: pytest.MonkeyPatch)
         # What it held may still be there for a moment.
         assert wait_until(lambda: post().status_code == 200, 60)
         assert wait_until(lambda: post().status_code == 200, 60)
+        # There is never room for this one.
+        check_problem(client.post("/v1/metrics/compute", content=LARGE + LARGE), 413, "body_too_large")
 
 
 def test_json_has_a_limit_of_its_own(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ import logging
 import os
 import re
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -168,7 +170,16 @@ def test_memory_and_clients_are_looked_at(client: httpx.Client) -> None:
     assert value(series, "processes", process="server") == 1
     assert value(series, "busiest_client_requests_total") >= 1
     assert value(series, "event_loop_delay_seconds_count") >= 1
-    assert list(descendants(os.getpid()))
+
+
+def test_an_embedded_postgres_is_no_process_that_computes() -> None:
+    of_ours = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    other = subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)
+    with of_ours, other:
+        wait_until(lambda: of_ours.pid in descendants(os.getpid()))
+        assert other.pid not in descendants(os.getpid())
+        of_ours.terminate()
+        other.terminate()
 
 
 def test_nothing_of_a_project_is_told(client: httpx.Client, database_url: str) -> None:

@@ -5,14 +5,14 @@ from http import HTTPStatus
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import Query
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from app.api.answers import answers, json_response
 from app.api.cursors import Listing, Paging, paging_of
 from app.api.deps import UseContext, routes
 from app.api.documentation import problem
-from app.api.presentation import Media
+from app.api.presentation import Media, require_acceptable
 from app.api.problems import RETRY_SECONDS
 from app.api.report import HEADERS
 from app.domain.operations import Job, JobStatus
@@ -56,9 +56,10 @@ async def get_job(
         }
     },
 )
-async def get_job_result(identifier: UUID, context: UseContext) -> Response:
+async def get_job_result(identifier: UUID, request: Request, context: UseContext) -> Response:
     """Read the result of a job that is saved nowhere else, as the request itself would have been answered."""
     result = await context.services.jobs.result(context.project, identifier)
+    require_acceptable(request, result.media_type.partition(";")[0])
     page = result.media_type.startswith(Media.PAGE)
     return Response(result.content, headers=HEADERS if page else None, media_type=result.media_type)
 
