@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -63,6 +64,8 @@ class JobService:
 # Between two notes of how far a job is.
 _NOTE_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 5.0
+# Between two tries to tell the database what became of a job.
+_SAYS_AGAIN: Final = 1.0
 # Of a job that has not ended: all is done when its result is kept.
 _MOST: Final = 0.99
 # What passes by itself, and costs a job nothing but time.
@@ -104,7 +107,7 @@ class JobRunner:
             return
         if task.lost >= self._attempts:
             detail = f"its worker ended before the job was done, {task.lost} times; it is not tried again"
-            await self._end(task, self._requests.refuse(task, JobLost(detail)))
+            await self._say(partial(self._store.end, task, self._requests.refuse(task, JobLost(detail))))
             return
         try:
             answered = await self._answered(task)
@@ -114,12 +117,12 @@ class JobRunner:
             raise
         code = None if answered.problem is None else answered.problem["code"]
         if code in _PASSING:
-            await self._store.put_back(task)
+            await self._say(partial(self._store.put_back, task))
             raise Waits(_AGAIN_SECONDS)
         if code == _LOST and task.lost + 1 < self._attempts:
-            await self._store.put_back(task, lost=True)
+            await self._say(partial(self._store.put_back, task, lost=True))
             raise Waits(0.0)
-        await self._end(task, answered)
+        await self._say(partial(self._store.end, task, answered))
 
     async def _answered(self, task: Task) -> JobEnd:
         act_as(task.actor, task.project)
@@ -133,13 +136,14 @@ class JobRunner:
             self._note(task.project, Used(tally.evaluations, 0, tally.compute))
             await progress.close()
 
-    async def _end(self, task: Task, end: JobEnd) -> None:
-        """Say how it ended, once the database can hear it: what was computed is not to be computed again."""
+    @staticmethod
+    async def _say(said: Callable[[], Awaitable[None]]) -> None:
+        """Say what became of a job, once the database can hear it: else it would be taken for lost."""
         while True:
             try:
-                return await self._store.end(task, end)
+                return await said()
             except StoreError:
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(_SAYS_AGAIN)
 
 
 class _Progress:

@@ -46,13 +46,17 @@ class Memory:
     async def note_progress(self, task: Task, share: float) -> None:
         self.progress.append(share)
 
-    async def put_back(self, task: Task, *, lost: bool = False) -> None:
-        self.back.append(lost)
-
-    async def end(self, task: Task, end: JobEnd) -> None:
+    def hear(self) -> None:
         if self.away:
             self.away -= 1
             raise StoreUnavailableError("away")
+
+    async def put_back(self, task: Task, *, lost: bool = False) -> None:
+        self.hear()
+        self.back.append(lost)
+
+    async def end(self, task: Task, end: JobEnd) -> None:
+        self.hear()
         self.ends.append(end)
 
 
@@ -117,8 +121,11 @@ async def test_a_problem_is_the_end() -> None:
 
 @pytest.mark.parametrize("code", ["overloaded", "database_unavailable", "no_space"])
 @pytest.mark.parametrize("lost", [0, 2])
-async def test_what_passes_by_itself_costs_no_attempt(code: str, lost: int) -> None:
+async def test_what_passes_by_itself_costs_no_attempt(code: str, lost: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.jobs._SAYS_AGAIN", 0.0)
     memory = Memory(lost)
+    # What is not put back, since the database was away once more, counts as lost the next time.
+    memory.away = 1
     with pytest.raises(Waits):
         await run(memory, problem(code))
     assert (memory.ends, memory.back) == ([], [False])
@@ -146,7 +153,8 @@ async def test_a_job_that_is_lost_again_and_again_is_given_up() -> None:
     }
 
 
-async def test_what_was_computed_waits_for_the_database() -> None:
+async def test_what_was_computed_waits_for_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.jobs._SAYS_AGAIN", 0.0)
     memory = Memory()
     memory.away = 1
     requests = await run(memory, lambda: MADE)
