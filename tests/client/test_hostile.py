@@ -133,6 +133,16 @@ def test_what_was_deleted_by_a_try_whose_answer_was_lost_is_deleted() -> None:
         client.delete_gate("g")
 
 
+def test_a_secret_whose_answer_was_lost_is_said_to_be_lost() -> None:
+    """Without a key a second try would change what the first one made, and its answer have no secret."""
+    late, shown = httpx.ReadTimeout("late"), httpx.Response(409, json={"code": "shown_once", "detail": "shown then"})
+    client, asked = answering(late, shown)
+    with pytest.raises(prevail.Conflict, match="shown then"):
+        client.put_webhook("chat", "https://hooks.example", ["gate.checked"])
+    first, second = (request.headers["Idempotency-Key"] for request in asked)
+    assert first == second
+
+
 def steps_of(outcomes: list[Reply | Lost], retries: Retries) -> list[float]:
     """The pauses of an exchange with these outcomes."""
     flow = exchange.exchange(Call("GET", "/x"), retries)

@@ -50,7 +50,7 @@ def exchange(call: Call, retries: Retries) -> Flow[Reply]:
     Raises:
         PrevailError: it is refused, or nobody answered in time.
     """
-    if call.method == "POST" and KEY not in call.headers:
+    if call.method in ("POST", "PUT") and KEY not in call.headers:
         # The same one for every try: what was done is not done twice.
         call = replace(call, headers={**call.headers, KEY: str(uuid.uuid4())})
     begun, tried = time.monotonic(), 0
