@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from pydantic import (
@@ -20,7 +20,6 @@ from pydantic import (
     SecretStr,
     ValidationInfo,
     field_validator,
-    model_validator,
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -282,25 +281,16 @@ class Settings(BaseSettings):
     )
 
     pool_size: int = Field(16, ge=1, le=1000, description="Database connections per worker, opened as they are needed.")
-    admission_limit: int = Field(
-        0,
-        ge=0,
-        description="Writes per worker that may be under way at once, at most `PREVAIL_POOL_SIZE`; "
-        "0 means as many as the pool has connections. Further ones wait for a place.",
-    )
     admission_wait_seconds: float = Field(
-        2.0, ge=0, description="How long a write waits for a place before it is answered `503` with `Retry-After`."
+        2.0,
+        ge=0,
+        description="How long a write waits while as many are under way in the worker as the pool has connections; "
+        "then it is answered `503` with `Retry-After`.",
     )
     idempotency_seconds: int = Field(
         86_400,
         ge=60,
         description="How long an `Idempotency-Key` is remembered, with what was stored under it.",
-    )
-    idempotency_lease_seconds: float = Field(
-        15.0,
-        ge=1,
-        description="How long a request with an `Idempotency-Key` counts as under way when its process is gone: until "
-        "then a retry is answered `409`.",
     )
     max_body_bytes: int = Field(
         256 * 1024 * 1024, ge=1024, description="Largest request body in bytes; a larger one is answered `413`."
@@ -431,22 +421,6 @@ class Settings(BaseSettings):
         if isinstance(value, int | float) and value > most:
             raise ValueError(f"expected at most {most}")
         return value
-
-    @field_validator("admission_limit")
-    @classmethod
-    def fill_admission_limit(cls, limit: int, info: ValidationInfo) -> int:
-        """Take 0 as the size of the pool, so that the field always holds the limit in force."""
-        return limit or info.data.get("pool_size", limit)
-
-    @model_validator(mode="after")
-    def check_admission_limit(self) -> Self:
-        """Above the size of the pool, admitted requests would queue for a connection: what the limit is to prevent."""
-        if self.admission_limit > self.pool_size:
-            raise ValueError(
-                f"expected PREVAIL_ADMISSION_LIMIT of at most PREVAIL_POOL_SIZE ({self.pool_size}), "
-                f"got {self.admission_limit}"
-            )
-        return self
 
 
 def describe_unknown_variables(environment: Mapping[str, str]) -> list[str]:

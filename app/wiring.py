@@ -127,16 +127,13 @@ async def build_services(
     listeners = Listeners(engine)
     webhooks = PostgresWebhookStore(engine, listeners, limit=settings.webhook_limit_per_project)
     store = PostgresEvaluationStore(engine, writer, listeners)
-    admission = Admission(limit=settings.admission_limit, wait_seconds=settings.admission_wait_seconds)
+    admission = Admission(limit=settings.pool_size, wait_seconds=settings.admission_wait_seconds)
     comparisons = PostgresComparisonStore(engine)
     gates = PostgresGateStore(engine)
     jobs = PostgresJobStore(engine, overall=settings.job_limit, per_project=settings.job_limit_per_project)
     keys = PostgresKeyStore(engine)
-    idempotency = IdempotencyService(
-        PostgresIdempotencyStore(engine),
-        keep=timedelta(seconds=settings.idempotency_seconds),
-        lease=timedelta(seconds=settings.idempotency_lease_seconds),
-    )
+    remembered = timedelta(seconds=settings.idempotency_seconds)
+    idempotency = IdempotencyService(PostgresIdempotencyStore(engine), keep=remembered)
     renderer = Renderer(settings.figure_seconds, wait_seconds=settings.compute_wait_seconds)
     inventory = InventoryService(store)
     trail = PostgresTrail(engine)
@@ -210,7 +207,7 @@ async def build_services(
                 place = settings.spill_dir or Path(tempfile.gettempdir()) / f"prevail-{os.getuid()}"
                 folder = stack.enter_context(spill_folder(place))
                 # Half of the places for writes, which jobs wait for: they have no part in refusals of requests.
-                half = Admission(limit=max(settings.admission_limit // 2, 1), wait_seconds=settings.job_seconds)
+                half = Admission(limit=max(settings.pool_size // 2, 1), wait_seconds=settings.job_seconds)
                 apart = services_with(compute_apart, half, compute_data, folder)
                 runner = JobRunner(jobs, requests(apart), attempts=settings.job_attempts, note=quotas.note)
                 stack.callback(compute_apart.close)

@@ -85,16 +85,6 @@ def test_settings_do_not_change_once_read() -> None:
         setattr(Settings(), "port", 1)  # noqa: B010 - mypy knows it too
 
 
-@pytest.mark.parametrize(("pool", "limit", "in_force"), [(5, 0, 5), (5, 3, 3), (5, 5, 5)])
-def test_the_admission_limit_in_force(pool: int, limit: int, in_force: int) -> None:
-    assert Settings(pool_size=pool, admission_limit=limit).admission_limit == in_force
-
-
-def test_an_admission_limit_beyond_the_pool_is_refused() -> None:
-    with pytest.raises(ValidationError, match=r"at most PREVAIL_POOL_SIZE \(5\), got 6"):
-        Settings(pool_size=5, admission_limit=6)
-
-
 def test_every_setting_is_described_and_the_page_is_fresh() -> None:
     assert all(field.description for field in Settings.model_fields.values())
     assert TARGET.read_text(encoding="utf-8") == render()

@@ -24,6 +24,8 @@ from app.services.ports import IdempotencyStore
 
 PURGE_SECONDS: Final = 300.0
 WHOLE: Final = 0
+# A claim that is not renewed for so long has lost its process.
+_LEASE: Final = timedelta(seconds=15)
 _log = logging.getLogger("prevail.idempotency")
 
 
@@ -74,13 +76,11 @@ class KeyedWork:
         results: What was saved before by a request like this one that did not come to its end, by item.
     """
 
-    def __init__(
-        self, store: IdempotencyStore, mark: Mark, lease: timedelta, results: Mapping[int, KeptResult]
-    ) -> None:
+    def __init__(self, store: IdempotencyStore, mark: Mark, results: Mapping[int, KeptResult]) -> None:
         self._store = store
         self.mark, self.results = mark, results
-        renew = partial(store.renew, mark.project, mark.key, mark.claim, lease)
-        keep = again_and_again(renew, lease.total_seconds() / 3, "the lease of a key was not renewed")
+        renew = partial(store.renew, mark.project, mark.key, mark.claim, _LEASE)
+        keep = again_and_again(renew, _LEASE.total_seconds() / 3, "the lease of a key was not renewed")
         self._renewing = asyncio.create_task(keep, name="idempotency-lease")
 
     async def end(self, *, kept: bool) -> None:
@@ -101,9 +101,9 @@ class KeyedWork:
 class IdempotencyService:
     """Claims of keys. Every key belongs to one project."""
 
-    def __init__(self, store: IdempotencyStore, *, keep: timedelta, lease: timedelta) -> None:
-        """Take how long results are kept, and how long a claim lasts that is not renewed."""
-        self._store, self._keep, self._lease = store, keep, lease
+    def __init__(self, store: IdempotencyStore, *, keep: timedelta) -> None:
+        """Take how long results are kept."""
+        self._store, self._keep = store, keep
 
     async def begin(self, project: str, key: str, fingerprint: bytes) -> KeyedWork | KeptResult:
         """Begin the work on a request, or say what was saved for it.
@@ -114,11 +114,11 @@ class IdempotencyService:
             StoreUnavailableError: nobody knows whether there was one.
         """
         claim = new_id()
-        results = await self._store.claim(project, key, fingerprint, claim, self._lease)
+        results = await self._store.claim(project, key, fingerprint, claim, _LEASE)
         if WHOLE in results:
             return results[WHOLE]
         mark = Mark(project, key, fingerprint, claim, datetime.now(UTC) + self._keep)
-        return KeyedWork(self._store, mark, self._lease, results)
+        return KeyedWork(self._store, mark, results)
 
     async def result(self, mark: Mark) -> KeptResult:
         """Return the result of an equal request that was quicker.

@@ -243,7 +243,7 @@ def test_a_wrong_password_is_refused_at_once(external: Service) -> None:
 
 
 def test_a_setting_that_does_not_fit_is_named(service: Service) -> None:
-    service.settings |= {"PREVAIL_WORKERS": "none", "PREVAIL_POOL_SIZE": "2", "PREVAIL_ADMISSION_LIMIT": "3"}
+    service.settings |= {"PREVAIL_WORKERS": "none"}
     refused = service.command("serve")
     assert refused.returncode == 1
     assert "PREVAIL_WORKERS: " in refused.stdout

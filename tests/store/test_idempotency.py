@@ -180,8 +180,11 @@ async def test_a_commit_that_is_under_way_is_waited_for(
     assert await count(engine, idempotency_claims, project) == 0
 
 
-async def test_work_is_claimed_as_long_as_it_lasts(keys: PostgresIdempotencyStore, project: str) -> None:
-    service = IdempotencyService(keys, keep=MINUTE, lease=timedelta(seconds=0.3))
+async def test_work_is_claimed_as_long_as_it_lasts(
+    keys: PostgresIdempotencyStore, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.idempotency._LEASE", timedelta(seconds=0.3))
+    service = IdempotencyService(keys, keep=MINUTE)
     work = await service.begin(project, "key", b"f")
     assert isinstance(work, KeyedWork)
     await asyncio.sleep(0.8)
