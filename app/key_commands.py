@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import httpx
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app.api.bodies.parsing import parse_body
@@ -56,7 +55,7 @@ async def run(chosen: argparse.Namespace, engine: AsyncEngine) -> str:
             key = parse_body(json.dumps(_asked(chosen)).encode(), KeyRequest)
             return f"{(await keys.create(**key.model_dump() | {'project': chosen.project})).key}\n"
         case "rotate":
-            rotation = parse_body(json.dumps(_rotation(chosen)).encode(), RotationRequest)
+            rotation = parse_body(json.dumps({"overlap_seconds": chosen.overlap}).encode(), RotationRequest)
             return f"{(await keys.rotate(chosen.project, chosen.id, rotation.overlap_seconds)).key}\n"
         case "revoke":
             await keys.store.revoke(chosen.project, chosen.id)
@@ -71,47 +70,34 @@ async def run(chosen: argparse.Namespace, engine: AsyncEngine) -> str:
 
 
 class RefusedAtService(DomainError):
-    """The service does not answer, or refuses; the message says why."""
+    """The service does not answer, or refuses, or nobody can ask it here; the message says why."""
 
 
 def run_at(url: str, key: str | None, chosen: argparse.Namespace) -> str:
     """Carry out a command at the service at `url`; returns what is to be printed.
 
     Raises:
-        RefusedAtService: it does not answer, or refuses.
+        RefusedAtService: it does not answer, or refuses, or the client is not installed.
     """
-    headers = {"X-Prevail-Project": chosen.project} | ({"Authorization": f"Bearer {key}"} if key else {})
-    with httpx.Client(headers=headers, timeout=30) as client:
-
-        def ask(method: str, path: str = "", **request: Any) -> Any:
-            try:
-                answer = client.request(method, f"{url}/v1/keys{path}", **request)
-            except httpx.HTTPError as error:
-                raise RefusedAtService(f"{url} does not answer: {error}") from error
-            try:
-                if answer.is_success:
-                    return answer.json() if answer.content else None
-            except ValueError:
-                raise RefusedAtService(f"{url} is no such service: it answered {answer.text[:100]!r}") from None
-            is_problem = answer.headers.get("content-type") == "application/problem+json"
-            said = answer.json()["detail"] if is_problem else answer.text[:500]
-            raise RefusedAtService(f"{url} answered {answer.status_code}: {said}")
-
-        match chosen.task:
-            case "create":
-                return f"{ask('POST', json=_asked(chosen))['key']}\n"
-            case "rotate":
-                return f"{ask('POST', f'/{chosen.id}/rotations', json=_rotation(chosen))['key']}\n"
-            case "revoke":
-                ask("DELETE", f"/{chosen.id}")
-                return _revoked(chosen)
-        found: list[dict[str, Any]] = []
-        page: dict[str, Any] = {"next_cursor": ""}
-        while page["next_cursor"] is not None:
-            after = {"cursor": page["next_cursor"]} if page["next_cursor"] else {}
-            page = ask("GET", params={"limit": _PAGE, **after})
-            found += page["items"]
-        return _listed(found)
+    try:
+        from prevail import Client, PrevailError
+    except ImportError as error:
+        detail = f"to ask {url} takes the client, which is not installed here: pip install prevail"
+        raise RefusedAtService(detail) from error
+    try:
+        # Tried once: the answer is the only place where a key is shown.
+        with Client(url, api_key=key, project=chosen.project, retries=0) as client:
+            match chosen.task:
+                case "create":
+                    return f"{client.create_key(**_asked(chosen))['key']}\n"
+                case "rotate":
+                    return f"{client.rotate_key(str(chosen.id), overlap_seconds=chosen.overlap)['key']}\n"
+                case "revoke":
+                    client.revoke_key(str(chosen.id))
+                    return _revoked(chosen)
+            return _listed([*client.keys(limit=None)])
+    except PrevailError as error:
+        raise RefusedAtService(str(error)) from error
 
 
 def _asked(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -120,11 +106,6 @@ def _asked(chosen: argparse.Namespace) -> dict[str, Any]:
     asked = {"expires_at": expires, "rate": chosen.rate, "daily_quota": chosen.quota}
     given = {name: value for name, value in asked.items() if value is not None}
     return {"name": chosen.name, "scopes": [*dict.fromkeys(chosen.scopes)], **given}
-
-
-def _rotation(chosen: argparse.Namespace) -> dict[str, Any]:
-    """The body of the request for another secret."""
-    return {"overlap_seconds": chosen.overlap}
 
 
 def _listed(found: Sequence[Mapping[str, Any]]) -> str:
