@@ -41,8 +41,9 @@ def configure_logging(settings: Settings) -> None:
     """Lines of our own with the time, from the severity of the settings on; uvicorn has its handlers for its own."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("prevail").setLevel(settings.log_level.upper())
-    # It warns of every form that is none, which the client is told.
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)
+    # They warn of every form that is none, which the client is told, and of every try to connect, which we say once.
+    for noisy in ("python_multipart", "psycopg.pool"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
     # Nothing but JSON on standard output, for what collects it.
     requests = logging.getLogger("prevail.requests")
     if not requests.handlers:

@@ -79,6 +79,8 @@ _AGAIN_SECONDS: Final = 1
 # Between two looks for what nobody told of.
 _POLL_SECONDS: Final = 2.0
 _CONNECT_SECONDS: Final = 5
+# Then it is tried anew for whoever needs a connection; else pauses would grow with the time that the database is away.
+_RECONNECT_SECONDS: Final = 2.0
 # Beside one that listens: taking one and saying that it is done are short.
 _MOST_CONNECTIONS: Final = 4
 _OF_SQLALCHEMY: Final = "prepared_statement_cache_size"
@@ -240,8 +242,14 @@ def _connector(url: str, at_once: int) -> PsycopgConnector:
         "application_name": "prevail-queue",
         "options": f"-c search_path={SCHEMA}",
     }
+    size = 1 + min(at_once, _MOST_CONNECTIONS)
     return _Connector(
-        conninfo=url, kwargs=kwargs, min_size=1, max_size=1 + min(at_once, _MOST_CONNECTIONS), timeout=10.0
+        conninfo=url,
+        kwargs=kwargs,
+        min_size=1,
+        max_size=size,
+        timeout=10.0,
+        reconnect_timeout=_RECONNECT_SECONDS,
     )
 
 

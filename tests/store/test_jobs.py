@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from psycopg_pool.base import AttemptWithBackoff
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -19,6 +20,7 @@ from app.services.present import act_as, begin_change
 from app.store.engine import create_engine
 from app.store.jobs import PostgresJobStore, work_on_jobs
 from app.store.queue import JOBS, QueueWorker, libpq_url
+from tests.conftest import Template
 
 pytestmark = pytest.mark.anyio
 REQUEST = KeptRequest(
@@ -409,15 +411,24 @@ async def test_a_fault_in_tidying_up_is_not_in_the_way(
 
 
 async def test_a_database_that_went_away_is_waited_for(
-    engine: AsyncEngine, database_url: str, jobs: PostgresJobStore, project: str
-) -> None:
+    engine: AsyncEngine, database_url: str, template_database: Template, jobs: PostgresJobStore, project: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Not longer than it is away, whatever the pauses between tries to connect have grown to."""
+    monkeypatch.setattr("app.store.queue._RECONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(AttemptWithBackoff, "INITIAL_DELAY", 0.05)
+    monkeypatch.setattr(AttemptWithBackoff, "DELAY_BACKOFF", 10_000.0)
     hands = Hands(jobs)
     hands.may_end.set()
-    cut = text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'prevail-jobs'")
+    name = database_url.rpartition("/")[2].partition("?")[0]
+    cut = text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'prevail-queue'")
     async with at_work(database_url, hands, jobs):
         await until(has(jobs, project, await add(jobs, project), JobStatus.SUCCEEDED))
+        template_database.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
         async with engine.begin() as connection:
-            await connection.execute(cut)
+            assert (await connection.execute(cut)).all()
+        await asyncio.sleep(0.3)
+        template_database.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
         await until(has(jobs, project, await add(jobs, project), JobStatus.SUCCEEDED))
 
 
