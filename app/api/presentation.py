@@ -288,7 +288,7 @@ def json_view_of(request: Request, kind: AnswerKind, asked: FormatQuery = AS_USU
 
 
 def preferences(request: Request) -> list[str]:
-    """What a request asks for by `Prefer` (RFC 7240), in small letters and without parameters."""
+    """The preferences of a request (`Prefer`, RFC 7240), in small letters and without parameters."""
     said = request.headers.get("prefer", "").lower().replace(" ", "").replace('"', "")
     return [one.partition(";")[0] for one in said.split(",")]
 

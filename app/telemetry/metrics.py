@@ -235,7 +235,7 @@ def descendants(process: int) -> Iterator[int]:
 
 
 def _program(process: int) -> Path | None:
-    """What a process runs; None when it has ended."""
+    """The program of a process; None when it has ended."""
     try:
         return Path(f"/proc/{process}/exe").readlink()
     except OSError:
