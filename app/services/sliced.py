@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from uuid import UUID
 
 from app.domain.errors import NoSamples
-from app.domain.evaluation import EvaluationRecord
+from app.domain.evaluation import EvaluationQuery, EvaluationRecord, EvaluationSummary, Page, Position
 from app.domain.expressions.conditions import Slice, text_of
 from app.domain.inputs.content import SLICE_FACT, SliceFacts
 from app.domain.inputs.matrices import MatrixInput
@@ -48,6 +48,10 @@ class SlicedStore:
             some = await asyncio.to_thread(self._restricted, replace(whole, samples=samples))
             self._known[identifier] = replace(of_part(whole, some), values={})
         return self._known[identifier]
+
+    async def page(self, project: str, query: EvaluationQuery) -> Page[EvaluationSummary, Position]:
+        """Return whole evaluations, by which a reference is told."""
+        return await self._store.page(project, query)
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
         """Return the samples of the slice."""

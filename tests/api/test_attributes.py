@@ -160,6 +160,11 @@ def test_everything_of_one_slice(client: httpx.Client) -> None:
     shares = {"metrics": ["accuracy"], "prevalence": {"D": 0.01}, "seed": 1}
     projected = client.post(sliced.format("projections"), json=shares).json()
     assert projected["metrics"] == client.post("/v1/projections", json=shares | {"input": alone}).json()["metrics"]
+    beside = {
+        "sweep": {"class": "D", "from": 0.1, "to": 0.9, "steps": 2},
+        "against": {"dataset": {"name": "everything"}},
+    }
+    assert client.post(sliced.format("projections"), json=shares | beside | {"prevalence": None}).status_code == 200
     plot = of_slice(client, identifier, "smokes=true", "/plots/roc.json", **params)
     assert plot.status_code == 200
     report = of_slice(client, identifier, "smokes=true", "/report")

@@ -221,6 +221,9 @@ def test_where_two_runs_change_places(client: httpx.Client, binary: str) -> None
     assert answer["against"] == other
     assert answer["crossings"]["accuracy"] == pytest.approx([0.2])
     assert answer["crossings"]["recall@0"] == answer["crossings"]["h_mean"] == []
+    client.patch(f"/v1/evaluations/{other}", json={"tags": {"is": other}}).raise_for_status()
+    answer = project(client, binary, sweep=sweep, metrics=["accuracy"], against={"tags": {"is": other}})
+    assert (answer["against"], answer["crossings"]["accuracy"]) == (other, pytest.approx([0.2]))
 
 
 def test_the_seed_decides(client: httpx.Client, binary: str) -> None:

@@ -8,7 +8,7 @@ from typing import Self
 from uuid import UUID
 
 from app.domain.errors import Fault, InvalidInput, NeedsScores, NoSamples, NotForKind, NotFound
-from app.domain.evaluation import EvaluationRecord
+from app.domain.evaluation import EvaluationRecord, Named
 from app.domain.expressions.conditions import Slice
 from app.domain.inputs.labels import unknown_label
 from app.domain.inputs.matrices import MatrixInput
@@ -34,7 +34,7 @@ from app.services.project.simulator import Simulated, simulated
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
 from app.services.sliced import sliced_store
-from app.services.stored import inputs_of_all, refuse_kind, unkept_record
+from app.services.stored import identified, inputs_of_all, refuse_kind, unkept_record
 
 # Shares at which two runs are looked at; fewer where all samples are passed over at each.
 _POINTS, _FEWEST_POINTS = 2001, 51
@@ -172,7 +172,7 @@ class WhatIfService:
         """Return the same for a slice of each evaluation."""
         return type(self)(sliced_store(self._store, where), compute=self._compute)
 
-    async def project(self, project: str, identifier: UUID, scenario: Scenario, against: UUID | None) -> Projection:
+    async def project(self, project: str, identifier: UUID, scenario: Scenario, against: Named | None) -> Projection:
         """Metrics at another class prevalence.
 
         Raises:
@@ -185,7 +185,8 @@ class WhatIfService:
         """
         records, pointers = [await self._get(project, identifier)], (None, "/against")
         if against is not None:
-            records.append(await self._get(project, against, "/against"))
+            (other,) = await identified(self._store, project, [against], ["/against"])
+            records.append(await self._get(project, other, "/against"))
         estimands = _projectable(records[0], scenario)
         outputs: dict[UUID, Samples] = {}
         if _needs_outputs(estimands, scenario):

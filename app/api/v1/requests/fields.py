@@ -93,7 +93,9 @@ def _identifier(value: Any) -> UUID:
     try:
         return value if isinstance(value, UUID) else UUID(value)
     except (ValueError, TypeError, AttributeError):
-        raise PydanticCustomError("wrong_value", "expected the id of an evaluation") from None
+        raise PydanticCustomError(
+            "wrong_value", "expected the id of an evaluation, a model as name:version, or an object"
+        ) from None
 
 
 def _date_first(value: Any) -> Any:

@@ -13,7 +13,7 @@ from app.api.bodies.parsing import Wire
 from app.api.deps import parameters_of
 from app.api.problems import InvalidQuery
 from app.api.v1.requests.asked import Declared
-from app.api.v1.requests.fields import SOUGHT, Identifier, LabelField
+from app.api.v1.requests.fields import SOUGHT, LabelField, RunField
 from app.api.v1.requests.inputs import AnyInput
 from app.domain.errors import InvalidInput, NeedsScores
 from app.domain.inputs.kinds import refuse_without_curves
@@ -57,8 +57,9 @@ class _Projected(Declared, of=Scenario):
 class ProjectionRequest(_Projected):
     """The class prevalence that a stored evaluation is projected to."""
 
-    against: Identifier | None = Field(
-        None, description="With a sweep: another run; at `crossings` the two change places."
+    against: RunField | None = Field(
+        None,
+        description="With a sweep: another run, by its id or a reference; at `crossings` the two change places.",
     )
 
     def check(self) -> None:
