@@ -4,11 +4,13 @@ import asyncio
 import io
 import json
 import socket
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import httpx
@@ -83,6 +85,18 @@ def test_json_has_a_limit_of_its_own(client: httpx.Client, monkeypatch: pytest.M
     reply = client.post("/v1/metrics/compute", content=LARGE, headers=HEADERS)
     problem = check_problem(reply, 413, "body_too_large")
     assert problem["detail"] == "expected JSON of at most 1000000 bytes; send more as a file of Arrow or Parquet"
+
+
+@pytest.mark.parametrize("headers", [{}, {"Prefer": "respond-async"}])
+def test_a_body_that_there_is_no_space_for(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, headers: dict[str, str]
+) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115 - as it does
+    # What is held back in a buffer has no room when the file is closed, either.
+    pieces = (LARGE[start : start + 3000] for start in range(0, len(LARGE), 3000))
+    reply = client.post("/v1/metrics/compute", content=pieces, headers=HEADERS | headers)
+    assert "temporary files" in check_problem(reply, 507, "no_space")["detail"]
+    assert reply.headers["Retry-After"] == "10"
 
 
 def test_work_for_a_client_who_is_gone_is_ended(base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from app.api.bodies.keyed import received
 from app.api.bodies.multipart import Upload, is_multipart, parse_upload, read_upload, write_upload
 from app.api.bodies.parsing import Body, Made, Model, as_utf8, check_media_type, parse_body, parse_large_body
+from app.domain.errors import StoreFullError
 from app.services.processes.compute import ComputePool
 
 # From here on a body lies in a file and is read by a process of its own.
@@ -49,8 +50,8 @@ async def receive(
     Forms with a file are taken where ``forms`` says so.
 
     Raises:
-        HTTPException: 415 when the body says it is something else, 413 when it is larger than JSON may be, 507 when
-            there is no room to put it down.
+        HTTPException: 415 when the body says it is something else, 413 when it is larger than JSON may be.
+        StoreFullError: there is no room to put it down.
         MalformedRequest: a form without its parts.
         Replay, DomainError: as `received`, for a request with an Idempotency-Key.
     """
@@ -68,7 +69,8 @@ async def put_down(request: Request) -> AsyncIterator[bytearray | BinaryIO]:
     """The bytes of JSON as they are: in memory when they are few, in a file without a name otherwise.
 
     Raises:
-        HTTPException: 413 when it is larger than JSON may be, 507 when there is no room to put it down.
+        HTTPException: 413 when it is larger than JSON may be.
+        StoreFullError: there is no room to put it down.
         MalformedRequest: it is in another encoding than UTF-8.
         Replay, DomainError: as `received`.
     """
@@ -84,19 +86,18 @@ async def put_down(request: Request) -> AsyncIterator[bytearray | BinaryIO]:
         yield held
         return
     as_utf8(held)
-    with tempfile.TemporaryFile(prefix="prevail-") as file:
-        with _room():
-            file.write(held)
-            held.clear()
-            async for chunk in chunks:
-                file.write(chunk)
-                if file.tell() > MOST_JSON_BYTES:
-                    raise HTTPException(
-                        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                        f"expected JSON of at most {MOST_JSON_BYTES} bytes; send more as a file of Arrow or Parquet",
-                        headers={"Connection": "close"},
-                    )
-            file.flush()
+    with _room(), tempfile.TemporaryFile(prefix="prevail-") as file:
+        file.write(held)
+        held.clear()
+        async for chunk in chunks:
+            file.write(chunk)
+            if file.tell() > MOST_JSON_BYTES:
+                raise HTTPException(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    f"expected JSON of at most {MOST_JSON_BYTES} bytes; send more as a file of Arrow or Parquet",
+                    headers={"Connection": "close"},
+                )
+        file.flush()
         await received(request, file)
         yield file
 
@@ -107,15 +108,13 @@ async def put_down_form(request: Request) -> AsyncIterator[tuple[str, BinaryIO]]
     whatever else stood in it is left out.
 
     Raises:
-        HTTPException: 507 when there is no room to put it down.
+        StoreFullError: there is no room to put it down.
         MalformedRequest: a form without its parts.
         Replay, DomainError: as `received`.
     """
     upload = await _received_form(request)
-    with tempfile.TemporaryFile(prefix="prevail-") as file:
-        with _room():
-            media_type = await asyncio.to_thread(write_upload, upload, file)
-        yield media_type, file
+    with _room(), tempfile.TemporaryFile(prefix="prevail-") as file:
+        yield await asyncio.to_thread(write_upload, upload, file), file
 
 
 async def _received_form(request: Request) -> Upload:
@@ -134,10 +133,7 @@ def _room() -> Iterator[None]:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise HTTPException(
-            HTTPStatus.INSUFFICIENT_STORAGE,
-            "there is no space for a body of this size in the folder for temporary files; nothing was saved",
-        ) from error
+        raise StoreFullError("there is no space left in the folder for temporary files; nothing was saved") from error
 
 
 async def answered_apart(
