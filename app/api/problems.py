@@ -199,15 +199,13 @@ _STATUSES: Final[Mapping[str, HTTPStatus]] = {
     for code in codes
 }
 RETRY_SECONDS = 1
+# Of what the framework refuses, and of bodies.
 _CODES = {
     HTTPStatus.BAD_REQUEST: "bad_request",
     HTTPStatus.NOT_FOUND: "not_found",
     HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "body_too_large",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "unsupported_media_type",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "invalid_request",
-    HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
-    HTTPStatus.INTERNAL_SERVER_ERROR: "internal_error",
 }
 # In place of what the framework says.
 _DETAILS = {
@@ -398,7 +396,7 @@ def _headers_of(error: DomainError) -> Mapping[str, str]:
 def _of_status(status: HTTPStatus, headers: Mapping[str, str] | None = None, detail: str = "") -> Problem:
     """A problem of the framework; ``detail`` where there is nothing better to say."""
     said = _DETAILS.get(status, detail)
-    return Problem(status=status, code=_CODES.get(status, "http_error"), detail=said, headers=headers or {})
+    return Problem(status=status, code=_CODES[status], detail=said, headers=headers or {})
 
 
 def not_found() -> Problem:
