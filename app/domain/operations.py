@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import UUID
 
 from app.domain.identifiers import time_of
@@ -413,11 +413,28 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookName:
+    """A webhook where another object names it.
+
+    Attributes:
+        url: Address of the webhook, not of its receiver.
+    """
+
+    name: str
+    url: str
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Name a webhook."""
+        return cls(name=name, url=f"/v1/webhooks/{name}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryRetry:
     """A delivery that is to be sent: again, or as a test."""
 
     id: UUID
-    webhook: str
+    webhook: WebhookName
     event: Event
 
 

@@ -22,6 +22,7 @@ from app.domain.operations import (
     Outgoing,
     SendResult,
     WebhookEvent,
+    WebhookName,
     WebhookPut,
 )
 from app.services.ports import Outbox, Waits, WebhookStore
@@ -94,7 +95,7 @@ class WebhookService:
     async def test(self, project: str, name: str) -> DeliveryRetry:
         """Send a test message, in the way that all messages are sent. Raises NotFound."""
         said = f"A test of the webhook {name} of the project {project}: what it is told arrives here."
-        data = {"project": project, "webhook": name}
+        data = {"project": project, "webhook": WebhookName.of(name)}
         happening = WebhookEvent(event=Event.WEBHOOK_TEST, id=new_id(), at=datetime.now(UTC), text=said, data=data)
         return await self.store.send(project, name, happening)
 

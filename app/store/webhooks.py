@@ -31,6 +31,7 @@ from app.domain.operations import (
     SendResult,
     WebhookEvent,
     WebhookFacts,
+    WebhookName,
 )
 from app.services.known import Known
 from app.store import queue
@@ -149,14 +150,14 @@ class PostgresWebhookStore(OnEngine):
             await _order(connection, Order(project=project, webhook=name, id=identifier, asked=row.asked))
             accepted = HTTPStatus.ACCEPTED
             await note_result(connection, project, Change.RETRIED, Kind.DELIVERY, identifier, status=accepted)
-        return DeliveryRetry(id=identifier, webhook=name, event=row.event)
+        return DeliveryRetry(id=identifier, webhook=WebhookName.of(name), event=row.event)
 
     async def send(self, project: str, name: str, happening: WebhookEvent) -> DeliveryRetry:
         async with writing(self._engine) as connection:
             NotFound.unless(await _tell(connection, happening, *_named(project, name)) == 1, f"webhook {name!r}")
             accepted = HTTPStatus.ACCEPTED
             await note_result(connection, project, Change.CREATED, Kind.DELIVERY, happening.id, status=accepted)
-        return DeliveryRetry(id=happening.id, webhook=name, event=happening.event)
+        return DeliveryRetry(id=happening.id, webhook=WebhookName.of(name), event=happening.event)
 
     async def tell(self, project: str, happening: WebhookEvent) -> None:
         async with writing(self._engine) as connection:
@@ -165,7 +166,9 @@ class PostgresWebhookStore(OnEngine):
     async def retried(self, project: str, name: str, identifier: UUID) -> DeliveryRetry:
         async with reading(self._engine) as connection:
             event = await connection.scalar(select(_rows.event).where(*_one(project, name, identifier)))
-        return DeliveryRetry(id=identifier, webhook=name, event=NotFound.unless(event, _delivery(name, identifier)))
+        return DeliveryRetry(
+            id=identifier, webhook=WebhookName.of(name), event=NotFound.unless(event, _delivery(name, identifier))
+        )
 
     # The telling.
 

@@ -361,7 +361,7 @@ def test_a_test_arrives_whatever_is_heard(client: httpx.Client, receiver: Receiv
     assert (one["id"], one["event"], one["status"]) == (asked.json()["id"], "webhook.test", "delivered")
     ((headers, body),) = receiver.told
     told = standardwebhooks.Webhook(SECRET).verify(body, headers)
-    assert (told["type"], told["data"]["webhook"]) == ("webhook.test", "hook")
+    assert (told["type"], told["data"]["webhook"]) == ("webhook.test", {"name": "hook", "url": "/v1/webhooks/hook"})
     assert "A test of the webhook hook" in told["text"]
     check_problem(client.post("/v1/webhooks/nope/tests", headers=there), 404, "not_found")
 
@@ -380,7 +380,8 @@ def test_there_is_an_end_and_a_new_beginning(client: httpx.Client, receiver: Rec
     again = client.post(retries, headers=there)
     assert again.status_code == 202
     check_shape(again, DeliveryRetry)
-    assert again.json() == {"id": identifier, "webhook": "hook", "event": "evaluation.created"}
+    told = {"name": "hook", "url": "/v1/webhooks/hook"}
+    assert again.json() == {"id": identifier, "webhook": told, "event": "evaluation.created"}
     (one,) = settled(client, there)
     assert (one["status"], one["attempts"], one["error"]) == ("delivered", 1, None)
     # Once more, though it has arrived.
