@@ -498,6 +498,8 @@ class LeaderboardService:
                 f"{MOST_COMPUTED} model versions; rank by an overall metric"
             )
         standings = standings[:MOST_COMPUTED]
+        known = f"{'more than ' if are_more else ''}{len(standings)}"
+        is_cut = len(standings) > query.limit
         beyond: list[float | None] = [one.value for one in standings[query.limit :] if key and one.value is not None]
         if not query.where:
             beyond += [None] * await self.store.former_models(project, query.dataset)
@@ -520,6 +522,11 @@ class LeaderboardService:
         else:
             kept = await read_labels(self.store, project, records)
         board = await self.compute.run(partial(rank_candidates, query, better, records, kept, stored, beyond))
+        if is_cut:
+            note = (
+                f"of {known} model versions the first {query.limit} are shown: which may be the best is said of these"
+            )
+            board = replace(board, notes=(*board.notes, note))
         if board.winner is not None and are_more:
             more = f"{board.winner.message} There are more model versions: the best {MOST_COMPUTED} are counted."
             return replace(board, winner=replace(board.winner, message=more))

@@ -269,6 +269,15 @@ def test_a_page_shows_rules_on_what_has_no_value_or_no_limits(
     assert "blocks most often: 2 of 2 checks, 2 of them alone" in page.text, page.status_code
 
 
+def test_rules_that_block_alike_are_counted(client: httpx.Client, name: str) -> None:
+    run = keep(client, [[50, 50], [50, 50]])
+    put(client, name, {"metric": "accuracy", "min": 0.9}, {"metric": "h_mean", "min": 0.9})
+    for _ in range(2):
+        check(client, name, run)
+    page = client.get(f"/ui/gates/{name}").text
+    assert "2 rules block most often: 2 of 2 checks each, 0 of them alone" in page
+
+
 def test_home_has_the_last_check_of_the_split_that_it_shows(client: httpx.Client, name: str) -> None:
     put(client, name, {"metric": "accuracy", "min": 0.5})
     made = {}

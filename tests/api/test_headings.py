@@ -38,6 +38,7 @@ def said(words: Words) -> str:
         (report([[9, 1, 0], [0, 10, 0], [0, 0, 10]]), "a is taken for b in its only miss",
          "a is recognised least often: in 9 of 10 cases"),
         (report([[9, 0], [0, 10]]), "No sample is taken for another class", ""),
+        (report([[9, 0], [0, 10]], positive="b"), "No sample is taken for another class", ""),
         (report([[5, 5, 0], [5, 5, 0], [0, 0, 10]]), "a is taken for b in all of its 5 misses", ""),
         (report([[0.9, 0.1], [0.4, 0.6]], "rates"), "", "b is recognised least often: 0.600"),
         (report([[9.5, 1], [4, 6]], "weights"), "", "b is recognised least often: 0.600"),
@@ -79,9 +80,12 @@ def test_what_moves_most() -> None:
 
 
 def test_the_worst_query() -> None:
-    queries = {"lowest": [{"query_id": 7, "value": 0.25}], "lowest_by": "precision_at_k(k=10)"}
+    queries: dict[str, Any] = {"lowest": [{"query_id": 7, "value": 0.25}], "lowest_by": "precision_at_k(k=10)"}
     wanted = "Query 7 fails worst: its precision at 10 is 0.250"
-    assert said(headings.of_queries({"input": {"kind": "ranking"}, "queries": queries})) == wanted
+    answer = {"input": {"kind": "ranking"}, "queries": queries}
+    assert said(headings.of_queries(answer)) == wanted
+    queries["lowest"] = [{"query_id": 7, "value": 0.0}, {"query_id": 8, "value": 0.0}]
+    assert headings.of_queries(answer) == ""
 
 
 def test_where_it_is_worse() -> None:
@@ -110,8 +114,9 @@ def test_the_verdict_of_a_rare_positive_is_in_counts() -> None:
             "n_samples": tp + fn + fp + tn,
             "confusion_matrix": [[tn, fp], [fn, tp]],
         }
-        first = {"accuracy": {"value": (tp + tn) / given["n_samples"], "low": None, "high": None}}
-        return evaluation._verdict({"input": given, "findings": [], "headline": {"metrics": first}, "per_class": {}})
+        metrics = {"prevalence_insensitive": {}, "prevalence_sensitive": {"accuracy": (tp + tn) / given["n_samples"]}}
+        others: dict[str, Any] = {"findings": [], "headline": {"metrics": {}}, "intervals": {}, "per_class": {}}
+        return evaluation._verdict({"input": given, "metrics": metrics, **others})
 
     assert verdict(122, 26, 55, 7597) == (
         "fraud: 122 of 148 cases are caught and 26 missed; 55 of its 177 alerts are false."

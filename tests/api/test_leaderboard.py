@@ -1,11 +1,13 @@
 """Leaderboards: order, intervals, groups that cannot be separated, and what is refused."""
 
+import re
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
+from app.api.ui import home
 from app.services import rank
 from app.services.rank import Leaderboard
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation, matrix_input
@@ -50,6 +52,30 @@ def test_the_latest_run_of_each_model_version_in_order(client: httpx.Client, dat
     assert [item["separable_from_best"] for item in board["items"]] == [False, False, True, True]
     assert not board["design"]["paired"]
     assert any("independent" in note for note in board["notes"])
+
+
+def test_a_page_of_the_first_of_many_does_not_speak_of_the_newest(
+    client: httpx.Client, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = client.get("/ui", params={"dataset": dataset}).text
+    assert "4 model versions" in whole
+    assert "The newest, useless, is worse." in whole
+    monkeypatch.setattr(home, "_IN_A_LEADERBOARD", 2)
+    first = client.get("/ui", params={"dataset": dataset}).text
+    assert "the first 2 model versions" in first
+    assert "Of 4 model versions the first 2 are shown" in first
+    assert not re.search("newest|of each version|>Since ", first)
+
+
+def test_a_page_says_why_there_is_nothing_to_rank(client: httpx.Client, dataset: str) -> None:
+    """It does not say that a dataset has no runs where none fits the filters."""
+    for asked, said in (
+        ({"dataset": dataset, "where": "h_mean>=0.99"}, "No latest evaluation of a model version has h_mean&gt;=0.99."),
+        ({"dataset": f"{dataset}x"}, f"There is no dataset &#39;{dataset}x&#39;; did you mean"),
+    ):
+        page = client.get("/ui", params=asked).text
+        assert said in page
+        assert "has been saved" not in page
 
 
 def test_conditions_on_values_leave_out_who_does_not_satisfy_them(client: httpx.Client, dataset: str) -> None:
@@ -130,7 +156,11 @@ def test_what_new_samples_would_show_keeps_to_the_range_of_a_metric(client: http
 
 
 def test_limit_and_no_runs(client: httpx.Client, dataset: str) -> None:
-    assert len(leaderboard(client, dataset, limit=2)["items"]) == 2
+    first = leaderboard(client, dataset, limit=2)
+    assert len(first["items"]) == 2
+    said = "of 4 model versions the first 2 are shown: which may be the best is said of these"
+    assert first["notes"][-1] == said
+    assert leaderboard(client, dataset, limit=4)["notes"] == first["notes"][:-1]
     alone = leaderboard(client, dataset, limit=1)
     assert alone["winner"] is None
     assert alone["items"][0]["group"] is None

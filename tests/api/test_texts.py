@@ -140,6 +140,7 @@ def test_a_leaderboard_says_among_whom_the_best_model_is() -> None:
     """By the set that has the best with the level; where that is not known, by who is worse than the first."""
     body = dict(copy.deepcopy(next(body for _, body in written("leaderboard") if len(body["items"]) >= 4)))
     items = body["items"] = body["items"][:4]
+    body["winner"] = {**body["winner"], "among": 4}
     for one, may, worse in zip(items, (True, False, True, False), (False, False, False, True), strict=True):
         one |= {"rank": 1, "may_be_best": may, "separable_from_best": worse}
 
@@ -150,6 +151,9 @@ def test_a_leaderboard_says_among_whom_the_best_model_is() -> None:
         "The best model is one of these 2, with 95 % confidence",
         "Not the best, with 95 % confidence",
     ]
+    body["winner"]["among"] = 300
+    assert headings()[0] == "The best of these models is one of these 2, with 95 % confidence"
+    body["winner"]["among"] = 4
     items[2]["may_be_best"] = False
     assert headings()[0] == "The best model, with 95 % confidence"
     for one in items:
@@ -597,7 +601,9 @@ def test_a_history_has_the_newest_first_and_what_became_of_it() -> None:
     change["difference"] = {"value": 0.4, "low": 0.1, "high": 0.6, "p_adjusted": 0.01}
     answer = {"model": "m", "dataset": {"name": "d"}, "items": items, "changes": [change], "notes": []}
     text = write_text(history_document({**answer, "next_cursor": None}), Style())
-    assert re.search(r"\n  2 Nov 2026 +0\.900 +rose\n  1 Nov 2026 +0\.500\n", text)
+    assert re.search(
+        r"\n  evaluation +value  change\naccuracy\n  2 Nov 2026 +0\.900 +rose\n  1 Nov 2026 +0\.500\n", text
+    )
 
 
 def test_labels_have_the_same_texts() -> None:
@@ -632,6 +638,36 @@ def test_rankings_have_the_same_texts() -> None:
     assert re.search(r"^  precision_at_k\(k=10\) +0\.133 ", text, re.MULTILINE)
     assert list(answer["headline"]["metrics"])[-1] == "mean_reciprocal_rank"
     assert "`ndcg_at_k(k=10)`" in write_markdown(EVALUATION.document(answer))
+
+
+def test_points_without_classes_have_the_metrics_that_they_have() -> None:
+    """Nothing of them is a headline, and yet there are values."""
+    given = {"kind": "clustering", "y_pred": [0, 0, 1, 1], "features": [[0.0], [0.1], [1.0], [1.2]]}
+    new = parse_value({"input": given}, EvaluationRequest).to_domain()
+    document = EVALUATION.document(json.loads(write_json(evaluate_alone(new, None)[0])))
+    text = write_text(document, Style())
+    assert re.search(r"\n\n  metric +value .*\n  silhouette +0\.856 ", text)
+    assert "`silhouette`" in write_markdown(document)
+    assert "Silhouette is 0.856." in write_page(document).decode()
+
+
+def test_decisions_that_are_no_classes_have_no_section_of_metrics() -> None:
+    labels = {"labels": ["well", "ill"], "decisions": ["wait", "test", "treat"]}
+    given = {"kind": "confusion_matrix", "matrix": [[700, 180, 20], [10, 30, 60]], **labels}
+    new = parse_value({"input": given}, EvaluationRequest).to_domain()
+    document = EVALUATION.document(json.loads(write_json(evaluate_alone(new, None)[0])))
+    assert re.search(r"1,000 samples\n\n  decision +n ", write_text(document, Style()))
+    page = write_page(document).decode()
+    assert "What is decided are no classes, so that no metric of classes exists." in page
+    assert 'id="metrics"' not in page
+
+
+def test_values_of_runs_are_never_cut() -> None:
+    """The name above a column is at most six letters; a value may be longer."""
+    body = copy.deepcopy(next(one for _, one in written("comparison") if len(one.get("evaluations", ())) == 2))
+    for metric in body["metrics"].values():
+        metric["values"] = [0.999999999, 1234.5]
+    assert re.search(r" >0\.99999  1,234\.5  ", write_text(COMPARISON.document(body), Style()))
 
 
 def test_leaderboards_count_what_their_metric_is_computed_from() -> None:

@@ -230,7 +230,15 @@ def test_the_simulator_says_what_the_service_does_and_keeps_it_in_the_address(pa
     plain.route("**/ui.js*", lambda route: route.abort())
     plain.goto(address)
     assert (plain.locator(".five").inner_text(), plain.locator(".say").inner_text()) == moved
+    # What is nearly 1 reads so.
+    source = {"kind": "confusion_matrix", "matrix": [[10**9, 1], [1, 10**9]]}
+    body = {"input": source, "model": {"name": "m"}, "dataset": {"name": "nearly all"}}
+    nearly = f"{world.url}/ui/evaluations/{httpx.post(f'{world.url}/v1/evaluations', json=body).json()['id']}/simulator"
+    plain.goto(nearly)
+    pages.open(nearly.removeprefix(world.url))
+    assert plain.locator(".five").inner_text() == page.locator(".five").inner_text()
     plain.close()
+    pages.open(path)
     assert 'value="0.72"' in asked
     drawn = page.evaluate(
         "() => { const f = document.getElementById('share'); const start = performance.now(); f.value = 0.01; "

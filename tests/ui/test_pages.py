@@ -15,7 +15,7 @@ from sqlalchemy import Engine, event
 
 from app.api.ui.home import _changed
 from app.domain.catalogue import combinations
-from app.domain.wording import PAGE
+from app.domain.wording import PAGE, p_value
 from tests.api.plots.test_reports import VOID, Page
 from tests.ui.world import NAMES, World, labels_of
 
@@ -142,6 +142,14 @@ def test_compared_runs_are_those_of_a_comparison(web: httpx.Client, world: World
     value = PAGE.value(metric["values"][0])
     assert f"{best} is best by harmonic mean of the recalls, {value}, ahead of {other} by {ahead}." in text
     assert f"{best} less {other}" in text
+    # p of a class is adjusted over all of them, as in what is saved.
+    rows = text.split(f"{best} less {other}")[1]
+    for label in "ABCD":
+        (recall,) = made["metrics"][f"recall@{label}"]["differences"]
+        ends = PAGE.interval(recall["low"], recall["high"], sign=True)
+        assert re.search(
+            rf"Recall of {label}\s.*?{re.escape(ends)}\s+{p_value(recall['p_adjusted'])}\s", rows, re.DOTALL
+        )
     # Metrics prefer different runs only where the differences are beyond chance.
     assert " prefer " in text
     rankings = web.get("/ui/compare", params={"run": [world.runs["ranking"], world.runs["ranking 2"]]}).text
@@ -450,6 +458,20 @@ def test_what_is_not_all_or_none_never_reads_as_it(web: httpx.Client) -> None:
     said = " ".join(page.text.split())
     assert "more than 99 of 100 alerts are false and more than 99 of 100 cases are caught" in said
     assert "Missed per 1,000 <0.01" in said
+
+
+def test_the_simulator_has_no_limits_of_weights_and_each_share_once(web: httpx.Client) -> None:
+    def simulated(matrix: list[list[float]]) -> str:
+        source = {"kind": "confusion_matrix", "labels": ["fine", "ill"], "matrix": matrix}
+        kept = web.post("/v1/evaluations", json={"input": source, "model": {"name": "m"}, "dataset": {"name": "few"}})
+        return " ".join(check_page(web.get(f"/ui/evaluations/{kept.json()['id']}/simulator")).text.split())
+
+    weighted = simulated([[90.5, 10], [3, 7.5]])
+    assert "95 % interval " not in weighted
+    assert "There are no limits of alerts, precision and cost: they need numbers of independent samples." in weighted
+    # An observed share of 0.50000005 reads as 50 %, and is this data.
+    halves = simulated([[10**7 - 1, 1], [1, 10**7 + 1]]).split("The same at fixed shares")[1]
+    assert halves.count(" 50 % ") == halves.count(" 50 % this data ") == 2
 
 
 def test_home_has_a_part_for_each_dataset(web: httpx.Client, world: World, pages: Mapping[str, Page]) -> None:

@@ -35,6 +35,7 @@ from app.api.documents.reading import (
     has_classes,
     here,
     key_of,
+    leading,
     level_of,
     metric_sentence,
     metrics_of,
@@ -102,16 +103,7 @@ def evaluation_document(answer: Json) -> Document:
         identifier=identifier,
         opening=[Said("result", _verdict(answer), PAGE), *findings],
         sections=[
-            Section(
-                "metrics",
-                "Metrics",
-                [values.first(), *(Said("note", note) for note in values.notes())],
-                "The further a circle lies from its diamond, the more of the value is owed to the "
-                f"{class_word(answer)} prevalence of this data."
-                if balanced and has_classes(answer)
-                else "",
-                headings.of_metrics(answer, values.moved, _balanced(answer)),
-            ),
+            *([_metrics(answer, first, values)] if (first := values.first()).rows else []),
             *_classes(answer, values.interval),
             *_decisions(answer, values.interval),
             *_queries(answer),
@@ -133,6 +125,18 @@ def evaluation_document(answer: Json) -> Document:
         task=task,
         records=(_HEADS, _lines(answer)),
     )
+
+
+def _metrics(answer: Json, first: Table, values: "_Values") -> Section:
+    """Return the values to look at first, and how to read them."""
+    drawn = has_classes(answer) and _have_twins([answer["metrics"]])
+    lede = (
+        "The further a circle lies from its diamond, the more of the value is owed to the "
+        f"{class_word(answer)} prevalence of this data."
+    )
+    says = headings.of_metrics(answer, values.moved, _balanced(answer))
+    blocks = [first, *(Said("note", note) for note in values.notes())]
+    return Section("metrics", "Metrics", blocks, lede if drawn else "", says)
 
 
 def _balanced(answer: Json) -> str:
@@ -175,11 +179,11 @@ def _hidden(answer: Json) -> Json | None:
 
 
 def _by_use(answer: Json) -> list[str]:
-    """Return the headline; of a kind with a measure of its own what runs are ranked by, at its usual k, comes first."""
+    """Return what is looked at first; of a kind with a measure of its own what runs are ranked by comes first."""
     units = KINDS[answer["input"]["kind"]].units
     ranked = [] if units is None else [metric.key for metric in units.ranked]
     places = {key: place for place, key in enumerate(ranked)}
-    return sorted(answer["headline"]["metrics"], key=lambda one: places.get(one.partition("(")[0], len(places)))
+    return sorted(leading(answer), key=lambda one: places.get(one.partition("(")[0], len(places)))
 
 
 def _verdict(answer: Json) -> str:
@@ -196,10 +200,10 @@ def _verdict(answer: Json) -> str:
         return f"{class_before(label).capitalize()}{label}: {caught}; {alerts}."
     key = next(iter(_by_use(answer)), None)
     if key is None:
-        return "No usual metric has a value."
-    one = answer["headline"]["metrics"][key]
-    value = ON_PAGES.said(one["value"], one["low"], one["high"])
-    said = f"{titled(key, task_in(answer))} " + ("has no value." if one["value"] is None else f"is {value}.")
+        return "What is decided are no classes, so that no metric of classes exists."
+    value = overall(answer)[key]
+    said = ON_PAGES.said(value, *ends_of(answer, key))
+    said = f"{titled(key, task_in(answer))} " + ("has no value." if value is None else f"is {said}.")
     if headings.of_classes(answer):
         weakest = answer["headline"]["weakest_class"]
         said += f" The lowest recall is that of {class_word(answer)} {weakest['label']}: "

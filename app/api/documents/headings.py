@@ -37,6 +37,9 @@ def of_matrix(answer: Json) -> Words:
     counts, labels = given.get("confusion_matrix"), given["labels"]
     if counts is None or given["content"] != Content.counts:
         return ""
+    mistakes = mistakes_of(counts)
+    if not mistakes:
+        return "No sample is taken for another class"
     if given.get("positive") is not None:
         place = labels.index(given["positive"])
         other = 1 - place
@@ -50,9 +53,6 @@ def of_matrix(answer: Json) -> Words:
             return own
         others = (whole(alarms), *of_others, " are taken for ")
         return (*own, ", ", *others, "it") if sum(counts[place]) else (*others, Name(labels[place]))
-    mistakes = mistakes_of(counts)
-    if not mistakes:
-        return "No sample is taken for another class"
     actual, taken, count, n = max(mistakes, key=lambda one: one.cases)
     missed = n - counts[actual][actual]
     of = f"{whole(count)} of its {whole(missed)} misses" if count < missed else f"all of its {whole(missed)} misses"
@@ -87,9 +87,12 @@ def cases_found(answer: Json) -> str:
 
 
 def of_queries(answer: Json) -> Words:
-    """Say which query fails worst."""
+    """Say which query fails worst, where that is one alone."""
     queries = answer["queries"]
-    worst, called = queries["lowest"][0], spoken(queries["lowest_by"], task_in(answer))
+    worst, *others = queries["lowest"]
+    if others and others[0]["value"] == worst["value"]:
+        return ""
+    called = spoken(queries["lowest_by"], task_in(answer))
     return ("Query ", Name(str(worst["query_id"])), f" fails worst: its {called} is {PAGE.value(worst['value'])}")
 
 

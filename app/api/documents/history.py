@@ -165,9 +165,6 @@ def causes_of(change: Json) -> list[Json]:
 def _evaluations(items: Sequence[Json], changes: Sequence[Json]) -> Iterator[Table]:
     """Yield the evaluations, the newest first: with all metrics in one table, which in a text is one for each."""
     metrics = list(dict.fromkeys(name for item in items for name in item["metrics"]))
-    if len(metrics) == 1:
-        yield _table(items, changes, metrics, ALL)
-        return
     yield _table(items, changes, metrics, ALL - TEXT)
     for metric in metrics:
         yield _table(items, [one for one in changes if one["metric"] == metric], [metric], TEXT)
@@ -180,12 +177,14 @@ def _table(items: Sequence[Json], changes: Sequence[Json], metrics: Sequence[str
     columns = [Column("evaluation", Kind.NAME, style="nw"), Column("version"), samples]
     for metric in metrics:
         bands = (Column("expected", only=SHORT), Column("expected", only=ALL - SHORT, style="ci nw"))
-        columns += [Column((MetricName(metric),), Kind.ESTIMATE, style="strong"), *bands]
+        # A text has no room for a long name above a number.
+        head = "value" if only == TEXT else (MetricName(metric),)
+        columns += [Column(head, Kind.ESTIMATE, style="strong"), *bands]
     said = _claims(changes, alone=len(metrics) == 1)
     rows = [
         [
             Link(day(item), f"ui/evaluations/{item['evaluation']}"),
-            (Name(printable(item["version"] or "")),),
+            (Name(printable(item["version"])),) if item["version"] else "",
             counted(item["n_samples"]),
             *(cell for metric in metrics for cell in _value(item["metrics"][metric])),
             said.get(item["evaluation"], ""),
@@ -194,7 +193,8 @@ def _table(items: Sequence[Json], changes: Sequence[Json], metrics: Sequence[str
     ]
     columns.append(Column("change"))
     caption = "Evaluations, the newest first"
-    return Table(caption, columns, [Group(rows)], interval_words(LEVEL), _SHORT, "evaluations", only=only)
+    title = (MetricName(metrics[0]),) if only == TEXT else ""
+    return Table(caption, columns, [Group(rows, title)], interval_words(LEVEL), _SHORT, "evaluations", only=only)
 
 
 def _value(one: Json) -> Iterator[Cell]:

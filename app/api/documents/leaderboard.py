@@ -1,6 +1,6 @@
 """A leaderboard as a document: who is ahead, and among whom the best model is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from app.api.documents.document import (
@@ -56,7 +56,7 @@ def leaderboard_table(answer: Json) -> Table:
         Column("n", Kind.NUMBER, only=PAGE),
     ]
     moves = moves_with_prevalence(answer["metric"])
-    groups = list(_groups(answer["items"], percent(answer["level"], None), moves=moves))
+    groups = list(_groups(answer, moves=moves))
     return Table("Models in order", columns, groups, interval_words(answer["level"]), rest="models", style="lbt")
 
 
@@ -66,8 +66,9 @@ def leaderboard_notes(answer: Json) -> list[Said]:
     return [Said("note", one) for one in [*winner, *(f"{sentence(note)}." for note in answer["notes"])]]
 
 
-def _groups(items: Sequence[Json], level: str, *, moves: bool | None) -> Iterator[Group]:
+def _groups(answer: Json, *, moves: bool | None) -> Iterator[Group]:
     """Yield the models that may be the best, the others, and those of which neither is known."""
+    items, winner, level = answer["items"], answer["winner"], percent(answer["level"], None)
     first, others, open_, unranked = list[Json](), list[Json](), list[Json](), list[Json]()
     for one in items:
         # Where nothing was drawn it is known at most which models are worse than the first.
@@ -76,7 +77,9 @@ def _groups(items: Sequence[Json], level: str, *, moves: bool | None) -> Iterato
             possible = not one["separable_from_best"]
         (unranked if one["rank"] is None else open_ if possible is None else first if possible else others).append(one)
     drawn = any(one["may_be_best"] is not None for one in first)
-    among = f"The best model is one of these {len(first)}" if len(first) > 1 else "The best model"
+    # The first was chosen among more than are shown, or were removed.
+    best = "The best of these models" if winner is not None and winner["among"] > len(items) else "The best model"
+    among = f"{best} is one of these {len(first)}" if len(first) > 1 else best
     titles = (among, "Not the best") if drawn else ("Not shown to be worse than the first", "Worse than the first")
     for lines, title in zip((first, others), titles, strict=True):
         yield Group([_row(one, moves=moves) for one in lines], f"{title}, with {level} confidence")

@@ -142,6 +142,11 @@ def overall(answer: Json) -> dict[str, float | None]:
     return here(answer["metrics"])
 
 
+def leading(answer: Json) -> list[str]:
+    """Return the metrics of the headline; all overall metrics where it is empty, as that of points without classes."""
+    return list(answer["headline"]["metrics"] or overall(answer))
+
+
 def here(groups: Json) -> dict[str, float | None]:
     """Return the metrics of an evaluation or of a class as they are in this data, not at equal prevalence."""
     return {**groups["prevalence_insensitive"], **groups["prevalence_sensitive"]}
@@ -195,7 +200,7 @@ def shown_first(answer: Json) -> tuple[list[str], list[str], list[str]]:
     first: Sequence[str] = SHOWN_OF_TWO if given.get("positive") is not None else SHOWN
     if given.get("confusion_matrix") is None:
         # Of other kinds of input than classes: what their cards call the headline.
-        first = list(answer["headline"]["metrics"])
+        first = leading(answer)
     # What scores that are no probabilities cannot have: among the values that do not exist it has its reason.
     never = {one["metric"] for one in answer["undefined"] if one["code"] == "not_probabilities"}
     first = [key for key in first if key not in never]

@@ -54,11 +54,11 @@ def write_text(document: Document, style: Style) -> str:
             case Said():
                 lines += _said(block, style.width)
             case Table():
-                lines += ["", *_table(block, style)]
+                lines += _table(block, style)
             case Matrix():
-                lines += ["", *_table(_counts(block), style)]
+                lines += _table(_counts(block), style)
             case Rules():
-                lines += ["", *_table(block.table, style)]
+                lines += _table(block.table, style)
     if document.path:
         lines += wrapped("MORE", f"/v1/{document.path} (json, csv)", style.width)
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -204,11 +204,12 @@ class _Printed:
 
 
 def _table(table: Table, style: Style) -> Iterator[str]:
-    """Yield headings and rows."""
+    """Yield headings and rows below an empty line; nothing of a table without rows."""
     kept, others = table.within(Medium.TEXT, table.short)
     rows = kept.rows
     if not rows:
         return
+    yield ""
     columns = _lettered(kept.columns)
     for letter, column in zip(columns, kept.columns, strict=True):
         if letter is not column:
@@ -243,7 +244,7 @@ def _lettered(columns: Sequence[Column]) -> list[Column]:
 def _printed(column: Column, cells: Sequence[Cell], interval: str) -> Iterator[_Printed]:
     both = [estimated(cell) for cell in cells]
     values = [value for value, _ in both]
-    if column.cut:
+    if column.cut and column.kind is Kind.NAME:
         values = shortened(values, column.cut)
     yield _Printed.of(plain(column.head), values, column.kind)
     if column.kind not in (Kind.ESTIMATE, Kind.DRAWN):

@@ -28,7 +28,7 @@ from app.api.ui.web import Web, page_routes, respond, write
 from app.domain.catalogue import titled
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kinds import KINDS, task_of
-from app.domain.named_metrics import COMPARED, RANKED, RECALL
+from app.domain.named_metrics import COMPARED, EACH_RECALL, MOST_CLASSES_COMPARED, RANKED, RECALL
 from app.domain.wording import PAGE, dataset_name, percent, printable, run_names, sentence, whole
 from app.services.compare.comparisons import NewComparison
 
@@ -60,9 +60,11 @@ async def show_compared(
         raise InvalidQuery.at("run", "wrong_length", detail)
     reports: Any = as_answered(await context.services.evaluations.read_matrices(context.project, run))
     of_classes = _of_classes(reports)
+    few = len(reports[0]["per_class"]) <= MOST_CLASSES_COMPARED
     new = NewComparison(
         evaluations=tuple(run),
-        metrics=(*COMPARED, *of_classes) if of_classes else (),
+        # Of a list p is adjusted over its classes, as in what is saved; one of many classes takes longer than a page.
+        metrics=(*COMPARED, *([EACH_RECALL] if few else of_classes)) if of_classes else (),
         # Tests of counts are not shown.
         paired_tests=False,
     )
@@ -72,7 +74,7 @@ async def show_compared(
 
 
 def _of_classes(reports: Sequence[Json]) -> dict[str, str]:
-    """Return the recalls that runs of the same classes are compared on, with their labels: the lowest of any run."""
+    """Return the recalls that are shown of runs of the same classes, with their labels: the lowest of any run."""
     labels = reports[0]["input"].get("labels")
     if any(one["input"].get("confusion_matrix") is None or one["input"]["labels"] != labels for one in reports):
         return {}
@@ -93,7 +95,8 @@ class _Compared:
         # What runs of the kind are ranked by comes first.
         units = KINDS[reports[0]["input"]["kind"]].units
         ranked = [RANKED] if units is None else [one.key for one in units.ranked]
-        keys = sorted(answer["metrics"], key=lambda key: key.partition("(")[0] not in ranked[:1])
+        shown = (*COMPARED, *of_classes) if of_classes else answer["metrics"]
+        keys = sorted(shown, key=lambda key: key.partition("(")[0] not in ranked[:1])
         self._metrics: dict[str, Json] = {key: answer["metrics"][key] for key in keys}
         self._first = keys[0]
         ranks = self._metrics[self._first]["ranks"]
@@ -144,7 +147,7 @@ class _Compared:
             "full": self._in_full(web) if pair else None,
             "design": f"{'Paired' if design['paired'] else 'Not paired'}: {printable(design['reason'])}.",
             "rope": f"{design['rope']:g}",
-            "method": sentence(design["multiplicity"]["method"]),
+            "method": f"{sentence(design['multiplicity']['method'])}: {design['multiplicity']['family']}",
             "remarks": [in_names(naming(sentence(one), answer["metrics"])) for one in answer["notes"]],
         }
         return write("compare.html", web, page=page)

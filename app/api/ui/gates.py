@@ -142,7 +142,10 @@ def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
     ]
     rows.sort(key=lambda row: (-row["blocked"], -row["alone"]))
     first, n = rows[0], len(answers)
-    say = f"{first['rule']} blocks most often: {first['blocked']} of {n} checks, {first['alone']} of them alone."
+    alike = sum((row["blocked"], row["alone"]) == (first["blocked"], first["alone"]) for row in rows)
+    who = f"{alike} rules block" if alike > 1 else f"{first['rule']} blocks"
+    each = " each" if alike > 1 else ""
+    say = f"{who} most often: {first['blocked']} of {n} checks{each}, {first['alone']} of them alone."
     return {
         "rows": rows,
         "say": say if first["blocked"] else f"No rule blocked any of the last {n} checks.",

@@ -46,6 +46,7 @@ from app.domain.wording import (
     class_before,
     dataset_name,
     names,
+    numbered,
     printable,
     run_name,
     sentence,
@@ -183,8 +184,9 @@ async def _ranked(context: Context, filters: Filters, dataset: DatasetRef, metri
 async def _block(context: Context, board: Json) -> dict[str, Any]:
     """Return what is said of a dataset: the best run, its weakest class, the last check, what changed, and a trend."""
     lines = board["items"]
-    by_date = sorted(lines, key=lambda one: str(one["created_at"]))
-    newest, before = by_date[-1], by_date[-2] if len(by_date) > 1 else None
+    # Among the best of many versions the newest is not the newest of all.
+    by_date = [] if len(lines) == _IN_A_LEADERBOARD else sorted(lines, key=lambda one: str(one["created_at"]))
+    *_, before, newest = (None, None, *by_date)
     wanted = dict.fromkeys(one["evaluation"]["id"] for one in (lines[0], newest, before) if one)
     reports = await context.services.evaluations.read_matrices(context.project, [*map(UUID, wanted)], limits=False)
     read = dict(zip(wanted, map(as_answered, reports), strict=True))
@@ -193,29 +195,29 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     moves = has_classes(report) and board["metric"] not in report["metrics"]["prevalence_insensitive"]
     mark = ("o" if moves else "d") if has_classes(report) else "shape"
     changed = None
-    if before is not None and None not in (newest["value"], before["value"]):
+    if newest and before and None not in (newest["value"], before["value"]):
         changed = _changed(card, newest, before, read)
     dataset = lines[0]["evaluation"]["dataset"]
     return {
         "facts": [
             *(plain(fact) for name, fact in facts_of(report) if not name),
-            f"{len(by_date)} model version{'' if len(by_date) == 1 else 's'}",
+            f"{'' if newest else 'the first '}{numbered(len(lines), 'model versions')}",
         ],
-        "say": _said(board, card),
+        "say": _said(board, card, newest),
         "weakest": _weakest(report),
         "check": await _last_check(context, board["dataset"]),
         "changed": changed,
         "since": None if before is None else before["created_at"],
         "trend": _trend(by_date, lines[0], sentence(card), mark),
         "best": [one["evaluation"]["id"] for one in lines[:MOST_RUNS] if one["value"] is not None],
-        "newest": newest["evaluation"]["id"],
+        "newest": newest and newest["evaluation"]["id"],
         "named": dataset_query(dataset),
-        "model": newest["model"]["name"],
+        "model": (newest or lines[0])["model"]["name"],
     }
 
 
-def _said(board: Json, name: str) -> str:
-    """Return which model is best, which may be as good, and where the newest is worse."""
+def _said(board: Json, name: str, newest: Json | None) -> str:
+    """Return which model is best, which may be as good, and where the newest is worse, if that is known."""
     best, *rest = board["items"]
     if best["value"] is None:
         return f"No run has a value of {name}."
@@ -226,9 +228,12 @@ def _said(board: Json, name: str) -> str:
     if best["may_be_best"] is None:
         return f"{said}; which others may be as good is not known."
     others = [run_name(one["model"]) for one in rest if one["may_be_best"]]
-    said += f"; {names(others)} may be as good." if others else ": with 95\u00a0% confidence no other is better."
-    newest = max(board["items"], key=lambda one: str(one["created_at"]))
-    return said + (f" The newest, {run_name(newest['model'])}, is worse." if newest["separable_from_best"] else "")
+    if others:
+        said += f"; {names(others)} may be as good."
+    else:
+        said += f": with 95\u00a0% confidence no other{'' if newest else ' of these'} is better."
+    worse = newest and newest["separable_from_best"]
+    return said + (f" The newest, {run_name(newest['model'])}, is worse." if newest and worse else "")
 
 
 def _weakest(report: Json) -> tuple[str, str, str] | None:
@@ -237,13 +242,12 @@ def _weakest(report: Json) -> tuple[str, str, str] | None:
     how: Words
     queries = report.get("queries")
     if queries and queries["lowest"]:
-        one = queries["lowest"][0]
-        word, found = "Weakest query", headings.of_queries(report)
-        how = f"{whole(one['items'])} retrieved, {whole(one['relevant'])} relevant"
+        one, word, found = queries["lowest"][0], "Weakest query", headings.of_queries(report)
+        how = "" if not found else f"{whole(one['items'])} retrieved, {whole(one['relevant'])} relevant"
     elif has_classes(report):
         word, found, how = f"Weakest {class_word(report)}", headings.of_classes(report), headings.of_matrix(report)
-        if how and report["input"].get("positive") is not None:
-            # Of two classes both kinds of mistakes are said by it.
+        if how and (not found or report["input"].get("positive") is not None):
+            # No class is the weakest alone, or both kinds of mistakes of two classes are said by it.
             word, found, how = "Mistakes", how, ""
     else:
         return None

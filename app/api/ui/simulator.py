@@ -65,7 +65,8 @@ async def show_simulator(
         away = [abs(one - threshold) for one in rates.thresholds]
         place = away.index(min(away))
     at = min(_HIGHEST, max(_LOWEST, rates.observed)) if share is None else share
-    shares = sorted({*_SHARES, rates.observed})
+    # One that reads as that of this data is that.
+    shares = sorted({_percent(one): one for one in (*_SHARES, rates.observed)}.values())
     page = {
         "id": str(identifier),
         "title": "Simulator",
@@ -167,22 +168,23 @@ async def _metrics(context: Context, identifier: UUID, label: str) -> dict[str, 
     except OutOfReach as error:
         return {"reason": f"{sentence(error.detail)}."}
     found = as_answered(projected)
-    named = {found["sweep"]["observed"]: "this data"}
+    named = {_percent(found["sweep"]["observed"]): "this data"}
     if found["sweep"]["equal"] == _HIGHEST:
         # Of more than two classes the others keep their proportions, whatever share one has.
-        named.setdefault(_HIGHEST, "equal prevalence")
+        named.setdefault(_percent(_HIGHEST), "equal prevalence")
     metrics = {key: one for key, one in found["metrics"].items() if moves_with_prevalence(key)}
+    places = {_percent(share): place for place, share in enumerate(found["grid"])}
     return {
         "reason": "",
         "names": [titled(key) for key in metrics],
         "level": percent(found["design"]["level"], None).replace(" ", "\u00a0"),
         "rows": [
             (
-                _percent(share),
+                share,
                 named.get(share, ""),
                 [PAGE.said(*(one[end] and one[end][place] for end in _ENDS)) for one in metrics.values()],
             )
-            for place, share in enumerate(found["grid"])
+            for share, place in places.items()
         ],
         "notes": [in_names(naming(sentence(note), {*SHOWN, *found["metrics"]})) for note in found["notes"]],
     }

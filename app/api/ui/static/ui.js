@@ -102,7 +102,7 @@
   };
   const signed = (number) => `${number}`.replace(/^-/, "−");
   const known = (...ends) => ends.every((end) => end !== null);
-  // With as many decimals as the interval needs, and as tell a number from 0 and 1; these have none.
+  // With as many decimals as the interval needs, and as tell a number from 0 and 1, five at most; these have none.
   const limited = (value, low, high) => {
     if (value === null) return ["–", ""];
     const limits = known(low, high);
@@ -110,7 +110,10 @@
     const apart = (number, digits) => whole(number) || digits >= 5 || ![0, 1].includes(+number.toFixed(digits)) ? digits : apart(number, digits + 1);
     const least = limits ? (high - low >= 0.1 ? 2 : high - low >= 0.002 ? 3 : 4) : 3;
     const digits = Math.max(...(limits ? [value, low, high] : [value]).map((number) => apart(number, least)));
-    const put = (number) => (whole(number) ? Math.round(number) : number.toFixed(digits));
+    const put = (number) => {
+      if (whole(number)) return Math.round(number);
+      return { 0: "<0.00001", 1: ">0.99999" }[+number.toFixed(digits)] ?? number.toFixed(digits);
+    };
     return [`${put(value)}`, limits ? `${put(low)} to ${put(high)}` : ""];
   };
 
@@ -206,7 +209,8 @@
       draw.make("text", { class: "k", x: across(share), y: TOP - 10, "text-anchor": share > 0.1 ? "end" : "start" }, percent(share));
       draw.make("circle", { class: "d", cx: across(share), cy: up(value), r: 4.5 });
       if (known(now.precision[0])) draw.make("circle", { class: "o", cx: across(share), cy: up(now.precision[0]), r: 4.5 });
-      figure.querySelector("span").textContent = `${rates.t ? "At the threshold chosen, with" : "With"} 95\u00a0% bands; dashed: this data`;
+      const at = rates.t ? "At the threshold chosen; " : "";
+      figure.querySelector("span").textContent = `${at}${known(low) ? "bands: 95\u00a0% limits; " : ""}dashed: this data`;
       draw.done();
     }
 

@@ -10,7 +10,7 @@ from app.domain.inputs.content import WEIGHTS_FACT
 from app.domain.members import numbers
 from app.domain.options import FEWEST_DRAWS, IntervalChoice, Options
 from app.domain.report import GroupDesign, Section, Value, WeightDesign
-from app.domain.wording import numbered, rounded, significant
+from app.domain.wording import numbered, rounded, significant, whole
 from app.kernel.metrics.card import AnyMetric
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families.averages import accuracy
@@ -105,7 +105,7 @@ def _worth(design: WeightDesign) -> Finding:
     ends = f"the weight {heaviest}" if lightest == heaviest else f"weights from {lightest} to {heaviest}"
     return Finding.note(
         "samples_with_weights",
-        f"The {total:,} samples have {ends} and carry as much information as about {rounded(effective, 0)} of equal "
+        f"The {total:,} samples have {ends} and carry as much information as about {whole(round(effective))} of equal "
         "weight. A weight is taken as the inverse of the chance to be sampled, not as how often a sample was seen. "
         "Intervals allow for that.",
         n_samples=total,
