@@ -310,10 +310,10 @@ def test_whole_answers_are_written_and_what_is_left_out_is_said(
     gated.evaluate(**sliced, model="apart:1", dataset="sites")
     assert command("slices", "apart:1", "--by", "site", "--min", "accuracy=0.5", "--write", str(target))[:2] == (0, "")
     assert "site x" in target.read_text()
-    assert "1 items and more" in command("list", "--limit", "1")[1]
+    assert "1 item and more" in command("list", "--limit", "1")[1]
     for form in ("json", "csv", "markdown"):
         _, out, err = command("list", "--limit", "1", "-o", form)
-        assert ("and more" in out, "1 items and more" in err) == (False, True)
+        assert ("and more" in out, "1 item and more" in err) == (False, True)
     assert command("list", "--json")[2] == ""
     source: dict[str, Any] = {
         "y_true": [0, 1] * 20,

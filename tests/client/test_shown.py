@@ -13,7 +13,8 @@ import pytest
 from prevail.results.answer import Answer
 from prevail.results.decisions import Check, Comparison, History, Leaderboard, Tournament
 from prevail.results.evaluation import Evaluation, Value
-from prevail.results.html import table_html
+from prevail.results.html import counted, table_html
+from prevail.results.html import shown as cell
 from prevail.results.listing import Facts, Listing
 from prevail.results.slicing import Slices
 from prevail.results.words import rule_text
@@ -22,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.svm import LinearSVC
 
+from app.domain.wording import PLAIN, whole
 from tests.bank import each
 from tests.client.conftest import BETTER, MATRIX
 
@@ -92,7 +94,7 @@ def test_every_example_of_an_answer_has_words_a_view_and_a_table(name: str) -> N
 
 def test_what_matters_stands_first() -> None:
     said = Comparison(EXAMPLES["RunComparison"]).summary()
-    assert said.startswith("g-3 is best by accuracy, 0.787; g-1 may be as good\n")
+    assert said.startswith("g-3 is best by accuracy, 0.788; g-1 may be as good\n")
     assert Check(EXAMPLES["CheckAnswer"]).summary().startswith("pass: gate g, version 1, m\n")
     answer = json.loads(json.dumps(EXAMPLES["RunComparison"]))
     first = answer["metrics"]["accuracy"]
@@ -116,7 +118,7 @@ def test_what_evaluations_are_made_of_has_its_name() -> None:
         ("predictions", "counts", 2000, "2,000 samples"),
         ("ranking", "counts", 60, "60 queries"),
         ("sets", "counts", 120, "120 items"),
-        ("confusion_matrix", "weights", 50.02, "50.020 in weight"),
+        ("confusion_matrix", "weights", 50.02, "50.02 in weight"),
         ("confusion_matrix", "weights", 4.2e-07, "4.2e-07 in weight"),
     ):
         data = {"input": {"kind": kind, "content": content}, "headline": {"n_samples": count}}
@@ -311,4 +313,29 @@ def test_sentences_are_whole_and_what_no_cell_has_room_for_is_counted(pv: prevai
     table = Facts({"matrix": [[119.0, 18.0], [31.0, 132.0]]}).summary()
     assert table.splitlines()[-1].split() == ["1", "31", "132"]
     values = Facts({"a": [0.9999999999999998, 0.5], "b": [0.9999999, 1e-14]}).summary()
-    assert [line.split() for line in values.splitlines()[-2:]] == [["1.000", "0.9999999"], ["0.500", "1e-14"]]
+    assert [line.split() for line in values.splitlines()[-2:]] == [["1.000", ">0.99999"], ["0.500", "1e-14"]]
+
+
+def test_numbers_are_those_of_the_texts_of_the_service() -> None:
+    """Halves of a decimal go away from zero, large numbers have fewer decimals, and nearly 1 is a bound."""
+    values = [0.0, 0.5, 1.0, 0.8125, 0.3675, 0.0625, -0.0625, 0.9996, 0.9999999, -0.9999999, 1.0000001, 5.0, 12.345]
+    values += [-123.456, 1234.56, 12345.6, 2.0, -1.0, 0.99995]
+    assert [cell(one) for one in values] == [PLAIN.value(one) for one in values]
+    weights = [4755.65, 0.0, 2000.0, 49.564, 0.1234567, 4.3e-12]
+    assert [counted(one) for one in weights] == [whole(one) for one in weights]
+
+
+def test_what_has_no_headline_is_shown_too(pv: prevail.Client) -> None:
+    """Points without classes have metrics, and decisions that are no classes have shares by the names of metrics."""
+    features = [[0.0], [0.1], [1.0], [1.2]]
+    points = pv.evaluate(input={"kind": "clustering", "y_pred": [0, 0, 1, 1], "features": features})
+    assert "<code>silhouette</code></td>" in points._repr_html_()
+    source = {"matrix": [[8, 1, 1], [0, 5, 0]], "labels": ["A", "B"], "decisions": ["A", "B", "ask me"]}
+    decisions = pv.evaluate(input={"kind": "confusion_matrix", **source})
+    assert decisions['decision_share_of_class(decision="ask me")@A'] == 0.1
+    assert "decision_share_of_class(decision=B)@B" in decisions.summary()
+
+
+def test_the_gravest_finding_stands_first() -> None:
+    found = Evaluation({"findings": [{"severity": one, "message": one} for one in ("note", "critical", "warning")]})
+    assert [one["severity"] for one in found.findings] == ["critical", "warning", "note"]

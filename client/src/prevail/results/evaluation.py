@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from prevail.errors import UndefinedValue
 from prevail.results.answer import Answer
-from prevail.results.html import evaluation_html, limits_text, shown
+from prevail.results.html import counted, evaluation_html, limits_text, shown
 from prevail.results.words import visible
 
 TWIN: Final = "at_balanced_prevalence"
@@ -129,8 +129,9 @@ class Evaluation(Answer):
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
-        """Notable facts about the numbers, each a sentence with its evidence."""
-        return list(self.data.get("findings") or ())
+        """Notable facts about the numbers, each a sentence with its evidence, the gravest first."""
+        order = ("critical", "warning", "note")
+        return sorted(self.data.get("findings") or (), key=lambda one: order.index(one["severity"]))
 
     @property
     def headline(self) -> Mapping[str, Any]:
@@ -161,8 +162,11 @@ class Evaluation(Answer):
     def _named(self) -> dict[str, Value]:
         twins: dict[str, float | None] = {}
         found: dict[str, Value] = {}
-        for _, label, group, metric, value, low, high, reason in self.rows():
+        for scope, label, group, metric, value, low, high, reason in self.rows():
             name = _full_name(metric, label)
+            if scope == "decision":
+                # Its group is the decision.
+                name, group = _full_name(f"decision_{metric}(decision={label_text(group)})", label), ""
             if group == TWIN:
                 twins[name] = value
             else:
@@ -227,13 +231,16 @@ class Evaluation(Answer):
         """Model and data set, and how much it was judged on."""
         count, given = self.headline.get("n_samples"), self.data.get("input") or {}
         unit = "in weight" if given.get("content") == "weights" else _UNITS.get(given.get("kind", ""), "samples")
-        size = "" if count is None or not math.isfinite(count) else f", {shown(count)} {unit}"
+        size = "" if count is None or not math.isfinite(count) else f", {counted(count)} {unit}"
         return f"{self.name}{size}"
 
     def leading(self) -> dict[str, Value]:
         """The values that are shown first, by name; of two classes those of the positive class too."""
         headline = {**self.headline.get("metrics", {}), **self.headline.get("requested", {})}
         found = {name: Value(name, one["value"], one.get("low"), one.get("high")) for name, one in headline.items()}
+        if not found:
+            # Of points without classes, and of decisions that are no classes.
+            return {name: one for name, one in self._values.items() if not one.group or "@" not in name}
         of_two = _OF_TWO_CLASSES if len(self.labels) == 2 else ()
         return found | {name: self[name] for name in of_two if name in self}
 
@@ -245,4 +252,4 @@ class Evaluation(Answer):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return evaluation_html(self.title(), self.data, self.leading())
+        return evaluation_html(self.title(), self.findings, self.data, self.leading())

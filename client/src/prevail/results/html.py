@@ -1,6 +1,7 @@
 """Answers as HTML for notebooks: tables without scripts, which look right on light and on dark."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from html import escape
 from itertools import islice
 from typing import Any, Final
@@ -11,23 +12,39 @@ _LARGEST_MATRIX: Final = 30
 _MOST_COLUMNS: Final = 20
 # Whole numbers below it may be values.
 _LEAST_COUNT: Final = 2
+_MOST_EXACT: Final = 1e15
 # What arithmetic leaves over.
 _NOISE: Final = 1e-12
 _CELL = "padding:2px 8px;text-align:{};border:none;white-space:nowrap"
 
 
 def shown(value: Any) -> str:
-    """A value in a cell: three decimals, none of a count, and never 0 or 1 for what is not."""
+    """A value in a cell, rounded as the service rounds it: three decimals, fewer from 10 on, none of a count, and never
+    0 or 1 for what is not.
+    """
     if value is None:
         return "-"
-    if isinstance(value, float) and value.is_integer() and abs(value) >= _LEAST_COUNT:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, float):
-        return escape(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
-    text = f"{value:.3f}"
-    if float(text) == 0.0 and value != 0.0:
-        return f"{value:.2g}"
-    return f"{value:.12f}".rstrip("0") if float(text) == 1.0 and abs(value - 1.0) > _NOISE else text
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    size = abs(value)
+    if isinstance(value, int) or (value.is_integer() and _LEAST_COUNT <= size < _MOST_EXACT):
+        return f"{int(value):,}"
+    least = 3 if size < 10 else 2 if size < 100 else 1 if size < 10_000 else 0
+    # Halves of the shortest decimal go away from zero; those of the double are decided by its binary digits.
+    exact = Decimal(repr(value))
+    near = [exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) for digits in range(least, 6)]
+    if not near[0]:
+        return f"{value:.2g}" if value else "0.000"
+    if abs(near[0]) != 1 or abs(size - 1.0) <= _NOISE:
+        return f"{near[0]:,}"
+    bound = ">0.99999" if value > 0.0 else "<-0.99999"
+    return next((f"{one}" for one in near if abs(one) != 1), bound if size < 1.0 else f"{near[0]}")
+
+
+def counted(number: float) -> str:
+    """A number of samples, or their weight."""
+    text = f"{number:,.3f}"
+    return f"{number:.2g}" if number and not float(text.replace(",", "")) else text.rstrip("0").rstrip(".")
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
@@ -45,17 +62,19 @@ def table_html(columns: Sequence[str], rows: Iterable[Sequence[Any]], caption: s
 
 def _cell(value: Any) -> str:
     side = "right" if isinstance(value, int | float) and not isinstance(value, bool) else "left"
-    return f'<td style="{_CELL.format(side)}">{shown(value)}</td>'
+    return f'<td style="{_CELL.format(side)}">{escape(shown(value))}</td>'
 
 
-def evaluation_html(title: str, data: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+def evaluation_html(
+    title: str, findings: Sequence[Mapping[str, Any]], data: Mapping[str, Any], values: Mapping[str, Any]
+) -> str:
     """Findings, the headline with a bar for each value, the matrix as a heat map."""
-    findings = "".join(
+    said = "".join(
         f"<li><b>{escape(str(one.get('severity', '')))}</b> {escape(str(one.get('message', '')))}</li>"
-        for one in data.get("findings") or ()
+        for one in findings
     )
     lines = "".join(_line(name, value.value, value.low, value.high) for name, value in values.items())
-    parts = [f"<h4>{escape(title)}</h4>", f"<ul>{findings}</ul>" if findings else "", f"<table>{lines}</table>"]
+    parts = [f"<h4>{escape(title)}</h4>", f"<ul>{said}</ul>" if said else "", f"<table>{lines}</table>"]
     matrix = (data.get("input") or {}).get("confusion_matrix")
     if matrix and len(matrix) <= _LARGEST_MATRIX:
         parts.append(_heat_map([*map(str, data["input"]["labels"])], matrix))
@@ -70,7 +89,8 @@ def limits_text(low: float | None, high: float | None) -> str:
 
 
 def _line(name: str, point: float | None, low: float | None, high: float | None) -> str:
-    cells = (f"<code>{escape(name)}</code>", shown(point), limits_text(low, high) or "-", _bar(point, low, high))
+    said = [escape(one) for one in (shown(point), limits_text(low, high) or "-")]
+    cells = (f"<code>{escape(name)}</code>", *said, _bar(point, low, high))
     return "<tr>" + "".join(f'<td style="{_CELL.format("left")}">{one}</td>' for one in cells) + "</tr>"
 
 
@@ -91,7 +111,7 @@ def _heat_map(labels: Sequence[str], matrix: Sequence[Sequence[float]]) -> str:
     for label, row in zip(labels, matrix, strict=True):
         total = sum(row) or 1
         cells = "".join(
-            f'<td style="{_CELL.format("right")};background:rgba(74,144,217,{count / total:.2f})">{shown(count)}</td>'
+            f'<td style="{_CELL.format("right")};background:rgba(74,144,217,{count / total:.2f})">{counted(count)}</td>'
             for count in row
         )
         lines += f'<tr><th style="{_CELL.format("left")}">{escape(label)}</th>{cells}</tr>'

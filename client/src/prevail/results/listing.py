@@ -217,7 +217,9 @@ class Listing(Answer):
 
     def title(self) -> str:
         """Number of items."""
-        return f"{len(self.items):,} items" + ("" if self.is_complete else " and more: ask with a higher limit")
+        return f"{len(self.items):,} item{'s' * (len(self.items) != 1)}" + (
+            "" if self.is_complete else " and more: ask with a higher limit"
+        )
 
     def summary(self) -> str:
         """The items as a table."""
