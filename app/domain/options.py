@@ -1,6 +1,5 @@
 """Options of a report."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Self
@@ -120,8 +119,6 @@ class Options:
             the range of the metric, `null` where it has none. One-sided levels lie above 0.5.
         details: Are there limits, details and metrics of the probabilities of each class, which pages do not show?
             Not saved.
-        first: Where several classes have no details, the overall metrics of their probabilities that are made alone;
-            None: all. Not saved.
     """
 
     metrics: Annotated[tuple[ExpressionText, ...], Limits({"max_length": 200})] = ()
@@ -136,7 +133,6 @@ class Options:
     area_interval: AreaInterval = AreaInterval.DELONG
     alternative: Alternative = Alternative.TWO_SIDED
     details: bool = field(default=True, metadata=HIDDEN)
-    first: Collection[str] | None = field(default=None, metadata=HIDDEN)
 
     @property
     def without_intervals(self) -> Self:

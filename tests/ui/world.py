@@ -46,7 +46,6 @@ class World:
         found |= {f"run of {name}": f"/ui/evaluations/{one}" for name, one in self.runs.items()}
         found["figures of two"] = f"/ui/evaluations/{self.runs['two']}/figures"
         found["figures of 200"] = f"/ui/evaluations/{self.runs['200']}/figures"
-        found["others"] = f"/ui/evaluations/{self.runs['probabilities']}/others"
         found["simulator of two"] = f"/ui/evaluations/{self.runs['two']}/simulator"
         found["simulator of hostile"] = f"/ui/evaluations/{self.runs['hostile']}/simulator"
         runs = self.runs

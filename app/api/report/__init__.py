@@ -172,8 +172,8 @@ def write_page(document: Document, pictures: Sequence[Picture] = (), theme: Them
     return page.render(**values, **view(document), pictures=pictures).encode()
 
 
-def view(document: Document, at: At = None, *, later: bool | None = None) -> dict[str, Any]:
-    """Return the parts of a document as the template writes them; ``later`` as in `table_view`."""
+def view(document: Document, at: At = None) -> dict[str, Any]:
+    """Return the parts of a document as the template writes them."""
     said = document.said(Medium.PAGE)
     findings = [_finding(one) for one in said if one.kind != "result"]
     title, on = in_names(document.title), plain(document.on)
@@ -191,7 +191,7 @@ def view(document: Document, at: At = None, *, later: bool | None = None) -> dic
             {
                 "section": one,
                 **headed(one, at),
-                "blocks": [_block(block, at, later=later) for block in one.blocks if Medium.PAGE in block.only],
+                "blocks": [_block(block, at) for block in one.blocks if Medium.PAGE in block.only],
             }
             for one in document.sections
         ],
@@ -205,10 +205,10 @@ def headed(section: Section, at: At = None) -> dict[str, Any]:
     return {"heading": _cell(section.says or section.title, at), "lede": lede}
 
 
-def _block(block: Block, at: At, *, later: bool | None) -> dict[str, Any]:
+def _block(block: Block, at: At) -> dict[str, Any]:
     match block:
         case Table():
-            return {"kind": "table", **table_view(block, at, later=later)}
+            return {"kind": "table", **table_view(block, at)}
         case Matrix():
             return {"kind": "matrix", **_matrix(block)}
         case Rules():
@@ -228,10 +228,8 @@ def _finding(one: Said) -> dict[str, Any]:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def table_view(table: Table, at: At = None, *, later: bool | None = None) -> dict[str, Any]:
-    """Return a table as the template writes it: the rows that stand open, and the folded ones; ``later``: these alone,
-    False: without them.
-    """
+def table_view(table: Table, at: At = None) -> dict[str, Any]:
+    """Return a table as the template writes it: the rows that stand open, and the folded ones."""
     kept, others = table.within(Medium.PAGE, None if table.folded else MOST_ROWS)
 
     def written(groups: Sequence[Group]) -> list[dict[str, Any]]:
@@ -243,8 +241,8 @@ def table_view(table: Table, at: At = None, *, later: bool | None = None) -> dic
     return {
         "table": table,
         "heads": [head for column in kept.columns for head in _heads(column, kept, at)],
-        "groups": written(kept.groups) if table.folded or not later else [],
-        "rest": [] if later is False else written(others.groups),
+        "groups": written(kept.groups),
+        "rest": written(others.groups),
         "others": len(others.rows),
         # Values that move with class prevalence are drawn beside those at equal shares.
         "marked": table.style == "hl"

@@ -15,14 +15,14 @@ from starlette.responses import Response
 from app.api.cursors import Cursor, read_page
 from app.api.deps import Context, UseContext, UseSlice
 from app.api.documents.comparison import comparison_document
-from app.api.documents.document import Figures, Json, Section
+from app.api.documents.document import Json
 from app.api.documents.evaluation import evaluation_document
 from app.api.documents.history import history_document, section_of_figures
 from app.api.documents.slices import slices_document
 from app.api.plots.registry import PLOTS, Subject, as_answered
 from app.api.presentation import EVALUATION, Media, View, evaluation_answer
 from app.api.problems import InvalidQuery
-from app.api.report import MOST_ROWS, Picture, headed, view
+from app.api.report import Picture, headed, view
 from app.api.ui import compare, gates, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import (
@@ -44,7 +44,7 @@ from app.domain.errors import NotFound
 from app.domain.evaluation import EvaluationQuery
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT
-from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHARE, SHOWN
+from app.domain.named_metrics import PRECISION, RECALL, SHARE
 from app.domain.slices import attributes_of
 from app.domain.wording import dataset_name, printable, run_name, run_title
 from app.services.evaluate.evaluations import Evaluation
@@ -66,52 +66,24 @@ async def show_evaluation(identifier: UUID, request: Request, context: UseSlice)
     kept = (True, True) if where is not None else await context.services.evaluations.kept(context.project, identifier)
     # A page of many classes takes longer to write than a loop should wait.
     written = partial(_written_run, web=Web.of(request, "runs"), kept=kept, where=where)
-    return respond(await context.services.evaluations.read_shown(context.project, identifier, written, _FIRST))
+    return respond(await context.services.evaluations.read_shown(context.project, identifier, written))
 
 
 def _slice_of(request: Request) -> str | None:
     return request.query_params.get(SLICE)
 
 
-# The page of probabilities of several classes loads their other metrics, and all but the weakest of many, behind
-# everything else.
-_FIRST: Final = (*SHOWN, *LOSSES_SHOWN)
-
-
 def _written_run(evaluation: Evaluation, web: Web, *, kept: tuple[bool, bool], where: str | None) -> bytes:
     answer = as_answered(evaluation)
-    document, title = evaluation_document(answer), _title_of_others(answer)
-    later = answer.get("probabilities") is not None and answer["input"].get("positive") is None
-    # The simulator asks what the whole would do elsewhere, and no slice.
-    hidden = {*["others"] * later, *["simulator"] * (where is not None)}
-    sections = [one for one in document.sections if one.id not in hidden]
-    if later:
-        sections.append(Section("others", title, [Figures(f"All {title.lower()}")]))
+    document = evaluation_document(answer)
+    if where is not None:
+        # The simulator asks what the whole would do elsewhere, and no slice.
+        document = replace(document, sections=[one for one in document.sections if one.id != "simulator"])
     # Curves of data by reference, and of what is merged of it, are kept without its samples.
     drawn = kept[0] or not answer["input"].keys().isdisjoint((DATA_FACT, MERGED_FACT))
     said = {"answer": answer, "sliceable": kept[1], "where": where, "query": {SLICE: where}}
     said["places"] = _places(Subject.EVALUATION, answer, drawn=drawn)
-    shown = view(replace(document, sections=sections), web.at, later=False if later else None)
-    return write("run.html", web, **shown, **said)
-
-
-def _title_of_others(answer: Json) -> str:
-    return "Other classes and metrics" if len(answer["per_class"]) > MOST_ROWS else "Other metrics"
-
-
-@router.get("/evaluations/{identifier}/others")
-async def show_others(identifier: UUID, request: Request, context: UseSlice) -> Response:
-    """Show the metrics of an evaluation that its page does not show first."""
-    written = partial(_written_others, web=Web.of(request, "runs"), where=_slice_of(request))
-    return respond(await context.services.evaluations.read_shown(context.project, identifier, written))
-
-
-def _written_others(evaluation: Evaluation, web: Web, where: str | None) -> bytes:
-    answer = as_answered(evaluation)
-    document = evaluation_document(answer)
-    document = replace(document, sections=[one for one in document.sections if one.id in ("classes", "others")])
-    shown = view(document, web.at, later=True)
-    return write("others.html", web, **shown, heading=_title_of_others(answer), query={SLICE: where})
+    return write("run.html", web, **view(document, web.at), **said)
 
 
 @router.get("/evaluations/{identifier}/figures")

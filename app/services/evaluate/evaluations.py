@@ -1,7 +1,7 @@
 """Evaluations: computed, made, read, listed, tagged, deleted, and the answers that callers get."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -338,14 +338,12 @@ class EvaluationService:
         report = await self._reports.make(source, options, kept, brief=brief)
         return Evaluation(**_names(record), report=report, values=_values(report, source, options, chosen))
 
-    async def read_shown(
-        self, project: str, identifier: UUID, read: Callable[[Evaluation], Result], first: Collection[str] | None = None
-    ) -> Result:
+    async def read_shown(self, project: str, identifier: UUID, read: Callable[[Evaluation], Result]) -> Result:
         """Result of a function of one evaluation as pages show it, without limits and details of the probabilities of
-        each class; ``first`` as in `Options`. It is called in the process that computes the report.
+        each class. It is called in the process that computes the report.
         """
         record = await self._get(project, identifier)
-        options = replace(stored_request(record)[1], details=False, first=first)
+        options = replace(stored_request(record)[1], details=False)
         kept = await self._kept(project, record, options)
         return await self._compute.run(partial(_read_by, read, record, ask(record, options), kept))
 

@@ -47,8 +47,6 @@ def probability_section(question: Question, run: RunData) -> Section:
     labels = source.labels
     brief = not question.options.details and source.positive is None
     if brief:
-        first = question.options.first
-        overall_metrics = tuple(one for one in overall_metrics if first is None or one.key in first)
         class_metrics = tuple(one for one in class_metrics if one.key in OF_FINDINGS)
     overall, of_classes = ([*map(Reported.plain, some)] for some in (overall_metrics, class_metrics))
     known, left_out = _of_streamed(question, run, [*overall_metrics, *class_metrics])
