@@ -662,6 +662,17 @@ def test_decisions_that_are_no_classes_have_no_section_of_metrics() -> None:
     assert 'id="metrics"' not in page
 
 
+def test_causes_of_what_was_compared_at_one_prevalence_are_of_what_was_observed() -> None:
+    """Accuracy can fall while it is better at one prevalence."""
+    body = copy.deepcopy(next(one for _, one in written("comparison") if len(one.get("evaluations", ())) == 2))
+    name, metric = next(iter(body["metrics"].items()))
+    body["findings"] = [{"code": "cause_of_difference", "severity": "note", "message": f"{name} fell by 0.002."}]
+    body["findings"][0]["evidence"] = {"metric": name}
+    for values, said in ((None, f"NOTE     {name} fell"), ([0.5, 0.502], f"NOTE     As observed, {name} fell")):
+        metric["observed_values"] = values
+        assert said in write_text(COMPARISON.document(body), Style())
+
+
 def test_values_of_runs_are_never_cut() -> None:
     """The name above a column is at most six letters; a value may be longer."""
     body = copy.deepcopy(next(one for _, one in written("comparison") if len(one.get("evaluations", ())) == 2))

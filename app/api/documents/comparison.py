@@ -201,7 +201,7 @@ def _of_runs(answer: Json) -> Document:
         opening=[
             Said("result", _result(answer)) if pair else Said("result", best_said(answer, headline), only=PAGE),
             Said("design", f'{paired} "Same" means a difference of at most {design["rope"]:g}.'),
-            *(Said(one.get("severity", "note"), naming(one["message"], answer["metrics"])) for one in said),
+            *(Said(one.get("severity", "note"), naming(_told(one, answer), answer["metrics"])) for one in said),
         ],
         sections=[
             Section(
@@ -221,6 +221,13 @@ def _of_runs(answer: Json) -> Document:
         path=f"comparisons/{answer['id']}",
         records=(_HEADS, _records(answer)),
     )
+
+
+def _told(finding: Json, answer: Json) -> str:
+    """Return the message of a finding; where runs were compared at one prevalence, a cause is of another difference."""
+    message: str = finding["message"]
+    of = finding["evidence"]["metric"] if finding.get("code") == "cause_of_difference" else None
+    return f"As observed, {message}" if of and answer["metrics"][of].get("observed_values") else message
 
 
 def _differences(answer: Json) -> Table:

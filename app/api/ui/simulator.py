@@ -5,12 +5,12 @@ from uuid import UUID
 
 import orjson
 from fastapi import Query, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from app.api.deps import Context, UseContext
 from app.api.documents.reading import in_names, moves_with_prevalence, naming, with_minus
 from app.api.plots.registry import as_answered
-from app.api.ui.web import Web, page_routes, render
+from app.api.ui.web import page_routes, render
 from app.api.v1.requests.fields import SOUGHT
 from app.domain.catalogue import titled
 from app.domain.errors import OutOfReach
@@ -38,12 +38,6 @@ _SHARES: Final = (1e-4, 1e-3, 5e-3, 0.02, 0.1, 0.5)
 _COST: Final = Query(gt=0, le=1e6)
 # Cases that numbers of alerts are of, and the least of them that does not read as none.
 _PER, _LEAST = 1000, 0.005
-
-
-@router.get("/evaluations/{identifier}/what-if")
-async def show_what_if(identifier: UUID, request: Request) -> Response:
-    """Lead to the simulator, which answers what this page did."""
-    return RedirectResponse(Web.of(request).at(f"ui/evaluations/{identifier}/simulator"), 308)
 
 
 @router.get("/evaluations/{identifier}/simulator")
