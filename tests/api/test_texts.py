@@ -366,6 +366,20 @@ def test_of_slices_without_counts_what_is_worse_stands_first_and_what_is_better_
     assert ordered == [3.0, 1.0, -2.0]
 
 
+def test_slices_without_p_say_why() -> None:
+    body = copy.deepcopy(next(body for _, body in written("slices") if len(body["slices"]) > 1))
+    first, *others = (one["metrics"] for one in body["slices"])
+    name = next(iter(first))
+    for metrics in (first, *others):
+        metrics[name]["difference"].pop("reason", None)
+    first[name]["difference"] |= {"value": 0.1, "p_adjusted": None, "reason": "there are few samples"}
+    document = SLICES.document(body)
+    for text in (write_text(document, Style()), write_markdown(document), write_page(document).decode()):
+        assert "1 slice without p: there are few samples." in text
+    values = [row for row in csv.DictReader(io.StringIO(write_csv(document))) if row["metric"] == name]
+    assert [row["reason"] for row in values if row["reason"].startswith("there")] == ["there are few samples"]
+
+
 def test_marks_of_prevalence_are_those_of_the_metric() -> None:
     """A ranking, and an expression of several metrics, have neither a ring nor a dot."""
     metrics = "accuracy", "h_mean", "recall@A", "ndcg_at_k(k=10)", "recall@A - recall@B", "nonsense"

@@ -1,5 +1,6 @@
 """Slices as a document: who is worse off and how many are lost there, then every metric slice by slice."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -44,7 +45,7 @@ _ADJUSTED: Final = " Adjusted: the gap, were the classes as frequent in the slic
 _COUNTED: Final = {RECALL: "found", PRECISION: "right"}
 _HEADS: Final = (
     *("slice", "n_samples", "metric", "value", "low", "high", "reference", "difference", "difference_low"),
-    *("difference_high", "p_value", "p_adjusted", "verdict", "at_reference_prevalence"),
+    *("difference_high", "p_value", "p_adjusted", "verdict", "at_reference_prevalence", "reason"),
 )
 
 
@@ -76,7 +77,7 @@ def slices_document(answer: Json) -> Document:
                 Section(
                     f"slices-{place}",
                     titled(name, None),
-                    [_table(answer, name)],
+                    [_table(answer, name), *_without_p(slices, name)],
                     f"{_BY_EXCESS if _have(slices, name, 'counts') else _BY_VERDICT} Dashed: the reference, to which "
                     f"the gap is.{_ADJUSTED if _have(slices, name, 'at_reference_prevalence') else ''}",
                     headings.of_slices(
@@ -96,6 +97,14 @@ def slices_document(answer: Json) -> Document:
         ],
         records=(_HEADS, _records(slices)),
     )
+
+
+def _without_p(slices: Sequence[Json], metric: str) -> Iterator[Said]:
+    """Yield why slices that have a difference have no p, each reason once."""
+    differences = [one["metrics"][metric]["difference"] for one in slices if metric in one["metrics"]]
+    reasons = Counter(one["reason"] for one in differences if one["value"] is not None and "reason" in one)
+    for reason, count in reasons.items():
+        yield Said("note", f"{numbered(count, 'slices')} without p: {reason}.")
 
 
 def _have(slices: Sequence[Json], metric: str, member: str) -> bool:
@@ -195,4 +204,5 @@ def _records(slices: Sequence[Json]) -> Iterator[tuple[str | float | int | None,
                 *(value[name] for name in ("value", "low", "high", "reference")),
                 *(difference.get(name) for name in ("value", "low", "high", "p_value", "p_adjusted", "verdict")),
                 None if at is None else at["value"],
+                value.get("reason") or difference.get("reason"),
             )

@@ -149,7 +149,8 @@ def _axis(items: Sequence[Json], *, titled: bool) -> Spec:
     places, n = _places(items), len(items)
     ends = _edges(places)
     if one_day := len({day(one) for one in items}) == 1:
-        ticks = sorted({round(1 + (n - 1) * step / (_TICKS - 1)) for step in range(_TICKS)})
+        # Every so manieth one.
+        ticks = [*range(1, n + 1, -(-n // _TICKS))]
         labels = [str(tick) for tick in ticks]
     else:
         ticks = sorted({round(places[-1] * step / (_TICKS - 1)) for step in range(_TICKS)})

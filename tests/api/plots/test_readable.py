@@ -8,6 +8,7 @@ import pytest
 
 import app.api.plots.catalogue  # noqa: F401 - it fills PLOTS
 from app.api.plots.catalogue import names_of
+from app.api.plots.histories import _axis
 from app.api.plots.look import Look, Theme
 from app.api.plots.marks import lines_by_run
 from app.api.plots.matrices import in_percent
@@ -251,3 +252,11 @@ def test_shares_in_cells_are_rounded_as_they_are_in_sentences() -> None:
     """Halves go away from zero, what is not all is no hundred, and below one in a hundred there is nothing."""
     shares = (0.125, 0.145, 0.01, 0.0099, 0.0, 0.994, 0.996, 1.0)
     assert [in_percent(one) for one in shares] == ["13", "15", "1", "", "", "99", "99", "100"]
+
+
+@pytest.mark.parametrize(
+    ("count", "ticks"), [(1, [1]), (6, [1, 2, 3, 4, 5, 6]), (8, [1, 3, 5, 7]), (13, [1, 4, 7, 10, 13])]
+)
+def test_evaluations_of_one_day_are_numbered_evenly(count: int, ticks: list[int]) -> None:
+    items = [{"created_at": f"2026-11-01T00:00:{second:02}Z"} for second in range(count)]
+    assert _axis(items, titled=True)["axis"]["values"] == ticks
