@@ -202,6 +202,14 @@ def test_any_number_of_classes_is_a_page(classes: int) -> None:
     assert len(json.dumps(answer["headline"])) <= 2048
 
 
+@pytest.mark.parametrize("classes", [6, 7])
+def test_matrices_of_long_names_fit(classes: int) -> None:
+    labels = [f"{'abcdefg'[place]}-adenocarcinoma" for place in range(classes)]
+    text = write_text(EVALUATION.document(evaluated((np.eye(classes, dtype=int) * 800 + 1).tolist(), labels)), Style())
+    assert "actual, predicted as  a-" in text
+    assert max(map(columns_of, text.splitlines())) <= 80
+
+
 def test_pictures_are_ascii_unless_asked_otherwise() -> None:
     answer = evaluated(PAPER)
     assert write_text(EVALUATION.document(answer), Style()).isascii()

@@ -56,7 +56,7 @@ def write_text(document: Document, style: Style) -> str:
             case Table():
                 lines += _table(block, style)
             case Matrix():
-                lines += _table(_counts(block), style)
+                lines += _table(_counts(block, style.width), style)
             case Rules():
                 lines += _table(block.table, style)
     if document.path:
@@ -176,7 +176,8 @@ def _fitting(text: str, width: int) -> str:
 _GAP = "  "
 # Beside a picture names are shorter; the last column of words has at least so much room.
 _LONGEST_NAME, _LEAST_NAME, _LEAST_WORDS = 26, 11, 20
-_LONGEST_LABEL = 8
+_LONGEST_LABEL, _SHORTEST_LABEL = 8, 4
+_ACTUAL = "actual, predicted as"
 
 
 @dataclass(slots=True)
@@ -303,20 +304,27 @@ def _row(cells: Sequence[tuple[_Printed, str]], width: int) -> Iterator[str]:
     yield from [line, *below]
 
 
-def _counts(matrix: Matrix) -> Table:
-    """Return a matrix of few classes as a table."""
-    labels = shortened([printable(label) for label in matrix.labels], _LONGEST_LABEL)
+def _counts(matrix: Matrix, width: int) -> Table:
+    """Return a matrix of few classes as a table; its labels are cut as far as its width asks for."""
+    names = [printable(label) for label in matrix.labels]
+    predicted = [sum(column) for column in zip(*matrix.counts, strict=True)]
+    counts = [[whole(count) if count else "." for count in row] for row in matrix.counts]
+    sizes, totals = [*map(whole, map(sum, matrix.counts)), whole(sum(predicted))], [*map(whole, predicted)]
+    widest = [max(map(len, column)) for column in zip(totals, *counts, strict=True)]
+    room = width - len(_ACTUAL) - max(map(len, sizes)) - len(_GAP) * (2 + len(names))
+    longest = next(
+        (one for one in range(_LONGEST_LABEL, _SHORTEST_LABEL, -1) if sum(max(one, each) for each in widest) <= room),
+        _SHORTEST_LABEL,
+    )
+    labels = shortened(names, longest)
     columns = [
-        Column("actual, predicted as", Kind.NAME),
+        Column(_ACTUAL, Kind.NAME),
         *(Column(label, Kind.NUMBER) for label in labels),
         Column("n", Kind.NUMBER),
     ]
     rows: list[list[Cell]] = [
-        [label, *(whole(count) if count else "." for count in row), whole(sum(row))]
-        for label, row in zip(labels, matrix.counts, strict=True)
+        [label, *row, size] for label, row, size in zip([*labels, "total"], [*counts, totals], sizes, strict=True)
     ]
-    predicted = [sum(column) for column in zip(*matrix.counts, strict=True)]
-    rows.append(["total", *map(whole, predicted), whole(sum(predicted))])
     return Table("Confusion matrix", columns, [Group(rows)])
 
 

@@ -159,7 +159,7 @@ HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
 }
 # Rows and findings that stand open.
-MOST_ROWS, _MOST_SAID = 40, 4
+_MOST_ROWS, _MOST_SAID = 40, 4
 _SEVERITIES: Final = ("critical", "warning", "note")
 # The address of a page of the service, relative to where the reader is; None in a file, which has no links.
 At = Callable[[str], str] | None
@@ -230,7 +230,7 @@ def _finding(one: Said) -> dict[str, Any]:
 
 def table_view(table: Table, at: At = None) -> dict[str, Any]:
     """Return a table as the template writes it: the rows that stand open, and the folded ones."""
-    kept, others = table.within(Medium.PAGE, None if table.folded else MOST_ROWS)
+    kept, others = table.within(Medium.PAGE, None if table.folded else _MOST_ROWS)
 
     def written(groups: Sequence[Group]) -> list[dict[str, Any]]:
         return [{"title": _cell(group.title, at), "rows": [row_of(row) for row in group.rows]} for group in groups]
