@@ -258,6 +258,17 @@ def test_tables_sort_by_keyboard(pages: Watched, world: World) -> None:
     values = [float(one) for one in cells]
     assert values == sorted(values, reverse=True)
     assert len(values) == 40
+    # A bound is a number too.
+    matrix = [[10**9, 1, 0], [2, 2, 0], [0, 1, 4]]
+    body = {
+        "input": {"kind": "confusion_matrix", "matrix": matrix},
+        "model": {"name": "m"},
+        "dataset": {"name": "bounds"},
+    }
+    kept = httpx.post(f"{world.url}/v1/evaluations", json=body).json()["id"]
+    page = pages.open(f"/ui/evaluations/{kept}")
+    page.locator("#classes th", has_text="Recall").first.get_by_role("button").click()
+    assert page.locator("#classes tbody tr td:nth-child(3)").all_inner_texts() == [">0.99999", "0.80", "0.50"]
     pages.check()
 
 

@@ -23,7 +23,7 @@
   }
 
   // Values that do not exist come last in both directions.
-  const number = (text) => parseFloat(text.replace("−", "-").replace(/,/g, ""));
+  const number = (text) => parseFloat(text.replace("−", "-").replace(/[,<>]/g, ""));
   function compared(a, b, numeric, rising) {
     if (!numeric) return rising ? a.localeCompare(b) : b.localeCompare(a);
     const [x, y] = [number(a), number(b)];
