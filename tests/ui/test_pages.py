@@ -411,8 +411,10 @@ def test_the_simulator_has_the_numbers_of_projections(web: httpx.Client, world: 
     assert "Metrics that move, at fixed shares" in text
     # Where others keep their proportions, no share of one class makes four equally frequent.
     assert ("equal prevalence" in text) == (run == "two")
-    for wrong in ("share=0.7", "cost_fp=0", "class=nobody", "threshold=nan", "threshold=1e999"):
+    for wrong in ("share=0.7", "class=nobody", "threshold=nan", "threshold=1e999"):
         check_page(web.get(f"{path}/simulator?{wrong}"), 422)
+    # What is named by a key stays as it is written.
+    assert " cost_fp: expected " in check_page(web.get(f"{path}/simulator?cost_fp=0"), 422).text
     check_page(web.get(f"/ui/evaluations/{world.runs['clusters']}/simulator"), 422)
 
 

@@ -270,7 +270,9 @@ def reasons_of(problem: Problem) -> Iterator[str]:
     """Yield what is wrong in sentences, each of which names its place."""
     further = (f"{one.parameter}: {one.detail}" if one.parameter else one.detail for one in problem.errors[1:])
     for one in (problem.detail, *further):
-        yield sentence(one) if one.endswith("?") else f"{sentence(one)}."
+        # The key of a metric or the name of a parameter is small.
+        said = one if "_" in one.partition(" ")[0] else sentence(one)
+        yield said if one.endswith("?") else f"{said}."
 
 
 _LONGEST_FORM: Final = 8192
