@@ -79,7 +79,7 @@ class LeaderboardLine:
         method: How the interval was made.
         separable_from_best: Is it worse than the first? With the level of the board no such claim about any two of its
             runs is false. `null`: cannot be said.
-        may_be_best: Is it one of those among which the best run is, with the level of the board?
+        may_be_best: Is it one of those among which the best of the runs that are shown is, with the level of the board?
         n_samples: `null` of a matrix of rates, or of weights without their samples.
         group: Runs of one group cannot be told apart from the best of it, by the same claims; 1 is the first.
         reason: Why there is no value or no interval.

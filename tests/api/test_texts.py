@@ -326,6 +326,8 @@ def test_metrics_are_spoken_of_by_their_names() -> None:
         in_names(said) == "Harmonic mean of the recalls is 0.4; that of recall of D and h_means is lower. f1@a.b falls."
     )
     assert "".join(said) == "h_mean is 0.4; that of recall@D and h_means is lower. f1@a.b falls."
+    said = naming('Those of "roc_auc@"a b"", "f1@D" and log_loss are rough.', ["roc_auc", "f1", "log_loss"])
+    assert in_names(said) == "Those of area under the ROC curve of a b, F1 of D and log loss are rough."
     assert metric_sentence('precision@"a b"') == metric_sentence("precision")
 
 
@@ -686,7 +688,8 @@ def test_decisions_that_are_no_classes_have_no_section_of_metrics() -> None:
 
 def test_causes_of_what_was_compared_at_one_prevalence_are_of_what_was_observed() -> None:
     """Accuracy can fall while it is better at one prevalence."""
-    body = copy.deepcopy(next(one for _, one in written("comparison") if len(one.get("evaluations", ())) == 2))
+    recorded = next(one for _, one in written("comparison") if len(one.get("evaluations", ())) == 2)
+    body = dict(copy.deepcopy(recorded))
     name, metric = next(iter(body["metrics"].items()))
     body["findings"] = [{"code": "cause_of_difference", "severity": "note", "message": f"{name} fell by 0.002."}]
     body["findings"][0]["evidence"] = {"metric": name}

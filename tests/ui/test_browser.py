@@ -231,13 +231,18 @@ def test_the_simulator_says_what_the_service_does_and_keeps_it_in_the_address(pa
     plain.goto(address)
     assert (plain.locator(".five").inner_text(), plain.locator(".say").inner_text()) == moved
     # What is nearly 1 reads so.
-    source = {"kind": "confusion_matrix", "matrix": [[10**9, 1], [1, 10**9]]}
+    source = {"kind": "confusion_matrix", "matrix": [[2 * 10**9, 1], [1, 10**9]]}
     body = {"input": source, "model": {"name": "m"}, "dataset": {"name": "nearly all"}}
     nearly = f"{world.url}/ui/evaluations/{httpx.post(f'{world.url}/v1/evaluations', json=body).json()['id']}/simulator"
     plain.goto(nearly)
     pages.open(nearly.removeprefix(world.url))
     assert plain.locator(".five").inner_text() == page.locator(".five").inner_text()
     plain.close()
+    caption = page.locator("[data-chart=shares] figcaption span")
+    assert caption.inner_text() == "bands: 95\u00a0% limits; dashed: this data"
+    # A share above a half is not on the axis.
+    pages.open(f"{nearly.removeprefix(world.url)}?class=0")
+    assert caption.inner_text() == "bands: 95\u00a0% limits"
     pages.open(path)
     assert 'value="0.72"' in asked
     drawn = page.evaluate(

@@ -135,7 +135,7 @@ def _metrics(answer: Json, first: Table, values: "_Values") -> Section:
         f"{class_word(answer)} prevalence of this data."
     )
     says = headings.of_metrics(answer, values.moved, _balanced(answer))
-    blocks = [first, *(Said("note", note) for note in values.notes())]
+    blocks: list[Block] = [first, *(Said("note", note) for note in values.notes())]
     return Section("metrics", "Metrics", blocks, lede if drawn else "", says)
 
 

@@ -41,12 +41,15 @@ def metric_sentence(key: str, task: str | None = None) -> str:
 
 
 def naming(text: str, keys: Iterable[str]) -> Words:
-    """Return a sentence of the service, which has keys of metrics of an answer, with these as what a page names."""
+    """Return a sentence of the service, which has keys of metrics of an answer, with these as what a page names; those
+    of a class stand in quotes.
+    """
     known = sorted({key for key in keys if key in text}, key=len, reverse=True)
     if not known:
         return text
-    parts = re.split(rf"(?<![\w@.])({'|'.join(map(re.escape, known))})(?![\w@(]|\.\w)", text)
-    return tuple(MetricName(part) if place % 2 else part for place, part in enumerate(parts) if part)
+    one = f"(?:{'|'.join(map(re.escape, known))})"
+    parts = re.split(rf'"({one}@(?:"[^"]+"|[^"]+))"|(?<![\w@.])({one})(?![\w@(]|\.\w)', text)
+    return tuple(MetricName(part) if place % 3 else part for place, part in enumerate(parts) if part)
 
 
 def metrics_of(answer: Json) -> set[str]:

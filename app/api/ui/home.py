@@ -186,7 +186,7 @@ async def _block(context: Context, board: Json) -> dict[str, Any]:
     lines = board["items"]
     # Among the best of many versions the newest is not the newest of all.
     by_date = [] if len(lines) == _IN_A_LEADERBOARD else sorted(lines, key=lambda one: str(one["created_at"]))
-    *_, before, newest = (None, None, *by_date)
+    newest, before = by_date[-1] if by_date else None, by_date[-2] if len(by_date) > 1 else None
     wanted = dict.fromkeys(one["evaluation"]["id"] for one in (lines[0], newest, before) if one)
     reports = await context.services.evaluations.read_matrices(context.project, [*map(UUID, wanted)], limits=False)
     read = dict(zip(wanted, map(as_answered, reports), strict=True))

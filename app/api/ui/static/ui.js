@@ -204,13 +204,14 @@
         ends[1][0] = Math.min(ends[1][0], ends[0][0] - 16);
         ends.forEach(([y, style, words]) => draw.make("text", { class: style, x: RIGHT + 6, y: y + 4 }, words));
       }
-      if (rates.observed >= 1e-4 && rates.observed <= 0.5) draw.make("line", { class: "ref", x1: across(rates.observed), x2: across(rates.observed), y1: TOP, y2: BOTTOM });
+      const inside = rates.observed >= 1e-4 && rates.observed <= 0.5;
+      if (inside) draw.make("line", { class: "ref", x1: across(rates.observed), x2: across(rates.observed), y1: TOP, y2: BOTTOM });
       draw.make("line", { class: "co", x1: across(share), x2: across(share), y1: TOP - 6, y2: BOTTOM });
       draw.make("text", { class: "k", x: across(share), y: TOP - 10, "text-anchor": share > 0.1 ? "end" : "start" }, percent(share));
       draw.make("circle", { class: "d", cx: across(share), cy: up(value), r: 4.5 });
       if (known(now.precision[0])) draw.make("circle", { class: "o", cx: across(share), cy: up(now.precision[0]), r: 4.5 });
-      const at = rates.t ? "At the threshold chosen; " : "";
-      figure.querySelector("span").textContent = `${at}${known(low) ? "bands: 95\u00a0% limits; " : ""}dashed: this data`;
+      const read = [rates.t && "at the threshold chosen", known(low) && "bands: 95\u00a0% limits", inside && "dashed: this data"];
+      figure.querySelector("span").textContent = read.filter(Boolean).join("; ");
       draw.done();
     }
 
