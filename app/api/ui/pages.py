@@ -27,7 +27,6 @@ from app.api.ui import compare, gates, home, simulator
 from app.api.ui.web import Web, attached, install_files, install_forms, page_routes, render, respond, write
 from app.api.v1.figures import (
     UNKEPT_ROOM,
-    comparison_page,
     evaluation_page,
     figures_shown,
     pictures_of_answer,
@@ -132,12 +131,12 @@ def _written_slices(answer: Json, of: str, form: Json, web: Web, pictures: Seque
     return write("slices.html", web, **view(document, web.at), form=form, pictures=pictures)
 
 
-_FORMS: Final = {"json": Media.JSON, "csv": Media.CSV, "md": Media.MARKDOWN, "txt": Media.TEXT}
+_FORMS: Final = {"json": Media.JSON, "csv": Media.CSV, "md": Media.MARKDOWN}
 
 
 @router.get("/evaluations/{identifier}/report")
 async def download_report(
-    identifier: UUID, context: UseSlice, form: Literal["html", "json", "csv", "md", "txt"] = "html"
+    identifier: UUID, context: UseSlice, form: Literal["html", "json", "csv", "md"] = "html"
 ) -> Response:
     """Give the report as one file, which can be attached to a ticket."""
     if form == "html":
@@ -199,12 +198,6 @@ async def show_comparison_figures(identifier: UUID, request: Request, context: U
     answer = as_answered(await context.services.comparisons.read(context.project, identifier))
     page = {"path": f"comparisons/{identifier}", "of": "The comparison", "title": "Figures"}
     return _figures(request, "comparisons", page, await pictures_of_answer(context, Subject.COMPARISON, answer))
-
-
-@router.get("/comparisons/{identifier}/report")
-async def download_comparison_report(identifier: UUID, context: UseContext) -> Response:
-    """Give the report as one file."""
-    return attached(await comparison_page(context, identifier), identifier)
 
 
 _Model = Annotated[str, Query(min_length=1, max_length=256), SOUGHT]

@@ -23,7 +23,7 @@ from app.domain.catalogue import spoken
 from app.domain.errors import Unauthenticated
 from app.domain.members import rfc3339
 from app.domain.operations import Scope
-from app.domain.wording import dataset_name, percent, printable, run_name, run_title, sentence
+from app.domain.wording import dataset_name, percent, printable, run_name, sentence
 from app.services.evaluate.reports import warm_up
 from app.services.present import actor
 
@@ -133,7 +133,6 @@ def _pages() -> Environment:
         "printable": printable,
         "run_name": run_name,
         "rfc3339": rfc3339,
-        "run_title": run_title,
         "spoken": lambda metric: printable(spoken(metric)),
     }
     return made
