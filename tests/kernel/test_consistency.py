@@ -103,6 +103,9 @@ def test_printed_numbers() -> None:
     assert (half.low, half.high) == (Fraction(795, 1000), Fraction(805, 1000))
     cut = printed_range("-0.5", Printed.TRUNCATED)
     assert (cut.low, cut.high) == (Fraction(-6, 10), Fraction(-1, 2))
+    for text in ("0.0", "-0.0"):
+        cut = printed_range(text, Printed.TRUNCATED)
+        assert (cut.low, cut.high) == (Fraction(-1, 10), Fraction(1, 10))
     assert printed_range("1").high == Fraction(3, 2)
     for text in ("abc", "nan", "inf"):
         with pytest.raises(ValueError, match="number"):

@@ -23,7 +23,7 @@ from app.kernel.numerics.arrays import Array, silently
 class Printed(StrEnum):
     """Rounding of a printed score.
 
-    NEAREST is within half a unit of the last digit, TRUNCATED lies from the printed value up to one unit above, ANY
+    NEAREST is within half a unit of the last digit, TRUNCATED from the printed value up to one unit further from 0, ANY
     within one unit to either side.
     """
 
@@ -66,7 +66,8 @@ def printed_range(text: str, printed: Printed = Printed.NEAREST) -> ScoreRange:
         return ScoreRange(value - unit / 2, value + unit / 2)
     if printed is Printed.ANY:
         return ScoreRange(value - unit, value + unit)
-    return ScoreRange(value, value + unit) if value >= 0 else ScoreRange(value - unit, value)
+    # What is cut off to 0 may have been below it.
+    return ScoreRange(value - unit if value <= 0 else value, value + unit if value >= 0 else value)
 
 
 @dataclass(frozen=True, slots=True)
