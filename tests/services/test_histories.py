@@ -113,6 +113,23 @@ def test_alike_or_each_alone_evaluations_are_one_series() -> None:
     assert [one.evaluation for one in rest.items] == [one.id for one in known[15:]]
 
 
+def test_numbers_of_samples_change_only_among_evaluations_of_one_size() -> None:
+    known = weeks(40, 20)
+    (change,) = series(asked("fn@B"), Series.of([known]), KeptSamples()).changes
+    # Parts of mixtures add up to differences of shares.
+    assert change.causes is not None
+    assert (change.causes.items, change.before) == (None, pytest.approx(20.0, abs=2.0))
+    larger = replace(known, counts=known.counts * np.where(np.arange(40) < 20, 1, 10)[:, None, None])
+    answer = series(asked("fn@B", "recall@B"), Series.of([larger]), KeptSamples())
+    assert {one.metric for one in answer.changes} == {"recall@B"}
+    value = answer.items[0].metrics["fn@B"]
+    assert value.low is not None
+    assert (value.expected, value.reason) == (
+        None,
+        "the metric is a number of samples, and the evaluations have different numbers of them",
+    )
+
+
 def test_what_is_measured_one_by_one_may_be_a_thousand() -> None:
     whole = Series.of([weeks(1_001, 0)])
     with pytest.raises(OutOfReach, match="more than 1,000 evaluations, and limits of f_beta"):

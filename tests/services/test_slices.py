@@ -161,6 +161,18 @@ def test_counts_of_a_rate_are_those_that_its_value_is_a_share_of() -> None:
     assert f"({int(missed.hits)} of {int(missed.among)}), elsewhere" in of_missed.message
 
 
+def test_slices_of_different_sizes_are_not_held_against_each_other_by_numbers_of_samples() -> None:
+    names = ("tp@D", "support@D", "zero_one_loss_count", "chi_squared", "kappa_standard_error")
+    found = judged(by=("site",), metrics=names)
+    assert [one.code for one in found.findings] == ["slices_too_small"]
+    for one in found.slices:
+        for value in one.metrics.values():
+            assert value.value is not None
+            assert (value.difference.value, value.difference.p_value, value.at_reference_prevalence) == (None,) * 3
+            assert value.difference.reason == "it depends on the number of samples, which slices do not share"
+            assert value.causes is None or value.causes.items is None
+
+
 def test_every_class_of_several_has_a_value() -> None:
     random = np.random.default_rng(2)
     truth = random.integers(0, 3, 900)

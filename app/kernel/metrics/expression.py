@@ -190,6 +190,11 @@ def needs_counts(expression: Expression) -> bool:
     return any(leaf.metric.card.needs_counts for leaf in measures(expression))
 
 
+def counts_samples(expression: Expression) -> bool:
+    """True if a metric of the expression is a number of samples: twice as much of twice as many."""
+    return any(leaf.metric.card.degree == 1 for leaf in measures(expression))
+
+
 def of_probabilities(expression: Expression) -> bool:
     """True if a metric of the expression does not follow from a matrix."""
     return not all(is_of_matrices(leaf.metric) for leaf in measures(expression))

@@ -55,7 +55,6 @@ _DRAWS = 2000
 _MOST_DRAWN = 20_000_000
 _USUAL_LEVEL = 0.95
 ALONE: Final = "no other samples are left that it could be held against"
-_COUNTED = "a number of samples is no property that slices of different sizes share"
 _FORMLESS = "the metric has no derivatives and is no sum over the samples, so differences of it have no limits"
 _LACKING = "class_not_in_slice: the slice has no samples of a class that its reference has"
 _UNDEFINED = "a side has no value of the metric"
@@ -208,8 +207,6 @@ class Whole:
 
     def rate_gaps(self, rate: Rate, bounds: Bounds, facts: Sequence[RateFacts]) -> list[SliceDifference]:
         """Differences of one rate, which has these bounds, of each slice."""
-        if rate.counted:
-            return [SliceDifference(value=None, reason=_COUNTED)] * len(facts)
         hits, among = (np.array([getattr(one, name) for one in facts]).T for name in ("hits", "among"))
         correlation, factor = (np.array([getattr(one, name) for one in facts]) for name in ("correlation", "factor"))
         found = RateDifferences(hits, among, correlation, factor)

@@ -21,7 +21,14 @@ from app.domain.named_metrics import SLICED, SLICED_OF_TWO
 from app.domain.slices import Places, attributes_of, places_of, restricted
 from app.kernel.causes import mixtures
 from app.kernel.compare.rankings import Adjustment, adjust
-from app.kernel.metrics.expression import OverSlices, is_smooth, needs_counts, of_each_class
+from app.kernel.metrics.expression import (
+    OverSlices,
+    counts_samples,
+    is_about_sample,
+    is_smooth,
+    needs_counts,
+    of_each_class,
+)
 from app.kernel.metrics.proportion import ConfusionCells, Rate
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.slices.extremes import level_of_pairs
@@ -54,6 +61,7 @@ _SECONDS, _BY_CELL, _BY_PROBABILITY = 2.0, 5e-8, 1e-8
 _TOO_MANY_CAUSES = "causes of so many slices, metrics, classes and samples take too long: ask for fewer"
 REST: Final = "rest"
 _ITSELF = SliceDifference(value=None, reason="it is what the others are held against")
+_SIZED = SliceDifference(value=None, reason="it depends on the number of samples, which slices do not share")
 _FEW_OF_OTHERS = "with so few samples its p is not exact enough to be one of many"
 
 
@@ -139,9 +147,11 @@ class _Value:
 
     @property
     def rate(self) -> Rate | None:
-        """The rate that it is, of a matrix of classes."""
+        """The rate that it is, of a matrix of classes; None of a number of samples."""
         estimand = self.estimand
-        return estimand.rates[self.place] if estimand.rates is not None and estimand.task is None else None
+        if estimand.rates is None or estimand.task is not None or counts_samples(estimand.expression):
+            return None
+        return estimand.rates[self.place]
 
     def alone(self, labels: Sequence[str]) -> Estimand:
         """Return the one value, if it is one of a list."""
@@ -373,9 +383,11 @@ class _Judgement:
 
     def _gaps(self, held: Held) -> dict[str, SliceDifference]:
         """Differences of what is no rate."""
-        others = [one for one in self.estimands if one.rates is None or one.task is not None]
+        sized = [one for one in self.estimands if counts_samples(one.expression) or is_about_sample(one.expression)]
+        others = [one for one in self.estimands if one not in sized and (one.rates is None or one.task is not None)]
         smooth = [one for one in others if not self._of_samples(one) and is_smooth(one.expression)]
-        found = self.whole.cell_gaps(smooth, held) if smooth else {}
+        found = {name: _SIZED for one in sized for name in one.names}
+        found |= self.whole.cell_gaps(smooth, held) if smooth else {}
         for one in others:
             if one not in smooth:
                 found |= self.whole.sample_gaps(one, held)
@@ -544,7 +556,7 @@ class _Judgement:
         weights = whole.weights if self.source.is_weighted else None
         groups = None if whole.grouping is None else whole.grouping.codes
         if better is not None and better.better is not Better.NEAREST and not value.estimand.is_list:
-            if rate is not None and not rate.counted and samples is not None:
+            if rate is not None and samples is not None:
                 truth, predicted = samples.truth.astype(np.intp), samples.predicted.astype(np.intp)
                 among, hits = (cells.hold(truth, predicted, rate.of) for cells in (rate.among, rate.hits))
                 # In its canonical form what a rate counts is right.
@@ -563,8 +575,8 @@ class _Judgement:
 
 def _is_moved(estimand: Estimand) -> bool:
     """Does prevalence move it, and has it a value at another class prevalence?"""
-    counted = estimand.rates is not None and estimand.rates[0].counted
-    return estimand.task is None and not (estimand.insensitive or counted or needs_counts(estimand.expression))
+    sized = counts_samples(estimand.expression) or needs_counts(estimand.expression)
+    return estimand.task is None and not (estimand.insensitive or sized)
 
 
 def _values(measured: Sequence[_Measured], name: str) -> Array:
@@ -580,10 +592,8 @@ def _adjusted(measured: Sequence[_Measured]) -> Array:
     return highest
 
 
-def _counts(value: _Value, rate: Rate, held: Held) -> SliceCounts | None:
+def _counts(value: _Value, rate: Rate, held: Held) -> SliceCounts:
     """Samples behind a rate on both sides."""
-    if rate.counted:
-        return None
     (hits, among), (reference_hits, reference_among) = (
         (float(part) for part in rate.counts(side.run.table)) for side in (held.own, held.other)
     )
