@@ -130,11 +130,11 @@ class EstimatedShares:
     condition: float = 1.0
 
 
-# EM ends here where it does not converge.
-_ITERATIONS = 10_000
+# EM ends where no share moves further, and here where it does not converge.
+_AT_REST, _ITERATIONS = 1e-10, 10_000
 
 
-def estimate_by_likelihood(probabilities: Array, old: Array, *, tolerance: float = 1e-10) -> EstimatedShares:
+def estimate_by_likelihood(probabilities: Array, old: Array) -> EstimatedShares:
     """New class shares from predicted probabilities (N, K) of unlabelled items, by EM. Saerens, Latinne &
     Decaestecker (2002).
 
@@ -152,7 +152,7 @@ def estimate_by_likelihood(probabilities: Array, old: Array, *, tolerance: float
     for _ in range(_ITERATIONS):
         weighted = ratio * shares
         following = (weighted / weighted.sum(axis=1, keepdims=True)).mean(axis=0)
-        converged = bool(np.abs(following - shares).max() < tolerance)
+        converged = bool(np.abs(following - shares).max() < _AT_REST)
         shares = following
         if converged:
             break
