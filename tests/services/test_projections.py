@@ -363,7 +363,7 @@ def test_groups_count_at_any_shares() -> None:
         ("recall@A", "grouped_wilson"),
         ("mcc", "cluster_bootstrap"),
         ("precision@B", "cluster_bootstrap"),
-        ("average_precision@B", "cluster_bootstrap"),
+        ("average_precision@B", "cluster_influence_logit"),
     ):
         entry = found.metrics[name]
         assert isinstance(entry, ProjectedValue)
@@ -373,6 +373,36 @@ def test_groups_count_at_any_shares() -> None:
         assert value == pytest.approx(expected[1])
         assert high - low == pytest.approx(expected[2] - expected[0], rel=0.2)
     assert (found.design.method, found.design.class_counts) == ("cluster_bootstrap", None)
+
+
+def test_sums_at_other_shares_have_the_variance_of_samples_in_strata() -> None:
+    y, p = softmax_problem(150, 2, 6)
+    record, samples = scored(y, p)
+    shares, metrics = np.array([0.9, 0.1]), "log_loss mean(brier_score,log_loss) average_precision@B"
+    found = answer(record, metrics=metrics, samples=samples, prevalence={"B": 0.1})
+    low, value, high = single(found, "log_loss")
+    losses = -np.log(p[np.arange(y.size), y])
+    parts = [losses[y == code] for code in (0, 1)]
+    assert value == pytest.approx(shares @ [one.mean() for one in parts])
+    deviation = np.sqrt(
+        sum((share / one.size) ** 2 * one.var() * one.size for share, one in zip(shares, parts, strict=True))
+    )
+    assert (high - value, value - low) == pytest.approx((2.0 * deviation, 2.0 * deviation), rel=0.03)
+    methods = [entry.method for entry in found.metrics.values() if isinstance(entry, ProjectedValue)]
+    assert methods == ["t", "influence", "influence_logit"]
+    # Only one class left, the other certain.
+    one = answer(record, metrics="average_precision@B", samples=samples, prevalence={"B": 1.0})
+    entry = one.metrics["average_precision@B"]
+    assert isinstance(entry, ProjectedValue)
+    assert (entry.value, entry.low, entry.reason) == (1.0, None, NoLimits.DEGENERATE.value)
+    # In the shares that the samples have, limits are those of a report but for the shares themselves.
+    here = answer(record, metrics=metrics, samples=samples, prevalence={"B": float(np.mean(y == 1))})
+    names = ["log_loss", "average_precision@B"]
+    estimands = parse_estimands(names, record.labels, record.positive, inputs=INPUTS_OF_CLASSES)
+    for name, (own,) in zip(names, estimate(estimands, run_data(record, samples)), strict=True):
+        low, value, high = single(here, name)
+        assert value == pytest.approx(own.value)
+        assert 0.7 * (own.high - own.low) < high - low <= own.high - own.low + 1e-12
 
 
 def test_limits_of_a_rate_of_groups_at_other_shares_are_those_of_survey_statistics() -> None:

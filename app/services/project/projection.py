@@ -520,8 +520,7 @@ class ProjectedRun:
         if not self._design(shares, from_samples=from_samples).draws:
             entries, done = ("samples and points", "resampled") if from_samples else ("points and classes", "simulated")
             return [
-                f"No intervals of what prevalence moves: so many {entries} are too much to be {done}; ask for fewer "
-                "points."
+                f"No intervals of what has to be {done}: so many {entries} are too much for that; ask for fewer points."
             ]
         if not from_samples:
             if self.data.source.is_grouped:

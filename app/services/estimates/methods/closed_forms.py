@@ -16,7 +16,7 @@ from app.kernel.metrics.card import Part
 from app.kernel.metrics.expression import Every, Measure, is_about_sample, usual_measure
 from app.kernel.metrics.families.score_ranking import recall_at, roc_auc, specificity_at
 from app.kernel.metrics.proportion import ACCURACY, ConfusionCells, Rate
-from app.kernel.numerics.arrays import Array, Mask, silently
+from app.kernel.numerics.arrays import Array, Mask, silently, sums_by_code
 from app.kernel.samples.areas import area_variance
 from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.streamed.rankings import StreamedRanking
@@ -24,6 +24,8 @@ from app.kernel.uncertainty.closed_forms import Headlines, Method
 from app.kernel.uncertainty.designs import GIVEN, Given, Independent
 from app.kernel.uncertainty.draws import AreaInterval
 from app.kernel.uncertainty.influence import (
+    ROUNDING_OF_SUMS,
+    Influences,
     LabelInfluences,
     Linearisation,
     UnitInfluences,
@@ -43,6 +45,7 @@ from app.kernel.uncertainty.intervals import (
     ratio_limits,
     share_limits,
 )
+from app.kernel.uncertainty.resampling import at_shares as at_given_shares
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
 from app.services.estimates.methods.simulation import shifted_values
@@ -55,6 +58,8 @@ FEW_EFFECTIVE: Final = 10
 _USUAL_SHARE = 0.2
 # What follows from the order of one class, and needs no influences.
 _OF_ONE_ORDER: Final = (roc_auc, recall_at, specificity_at)
+# Samples that sums at all shares together may have: a second for each metric.
+_MOST_SUMMED = 5_000_000
 # Shares closer than this are one.
 _SAME_SHARE = 1e-12
 
@@ -307,11 +312,15 @@ def at_shares(estimand: Estimand, run: RunData, shares: ClassShares, settings: L
     """An estimand of the matrix at each point; None where only simulation does, as at shares that are uncertain.
 
     Accuracy is a mean of the recalls in weights, for every design of samples. At equal shares the usual metrics have
-    the limits of a report. Rates among what was predicted have limits where samples are independent.
+    the limits of a report. Rates among what was predicted have limits where samples are independent. Sums over the
+    samples, of which classes weigh what the shares say, have those of sums.
     """
     nothing: list[Estimates | None] = [None] * len(shares)
-    if shares.worth is not None or shares.from_samples(estimand):
+    if shares.worth is not None or shares.calibrated_to is not None:
         return nothing
+    if estimand.scored:
+        few = run.streamed is None and run.units.n_units * shares.work <= _MOST_SUMMED
+        return [_of_sums(estimand, run, one, settings) for one in shares.points] if few else nothing
     if estimand.rates is None:
         return nothing if settings.simulate else [_headline(estimand, run, one, settings) for one in shares.points]
     if all(rate.same_as(ACCURACY) and not rate.counted for rate in estimand.rates):
@@ -329,6 +338,24 @@ def at_shares(estimand: Estimand, run: RunData, shares: ClassShares, settings: L
         )
         for point, of_point in zip(shares.points, values, strict=True)
     ]
+
+
+def _of_sums(estimand: Estimand, run: RunData, shares: Array, settings: LimitSettings) -> Estimates | None:
+    """Sums over the samples at shares (K), which do not vary: what the classes add is about the mean of each."""
+    weights, y = at_given_shares(run.units, run.weights, shares), run.scores.y
+    found = linearised(estimand.expression, Influences(run.scores.with_weights(weights)))
+    if found is None or any(linear.method is LinearMethod.WILSON for linear in found):
+        return None
+    sizes = sums_by_code(y, weights, run.n_classes)
+    estimates = []
+    for linear in found:
+        with silently():
+            means = np.where(sizes > 0, sums_by_code(y, linear.influence, run.n_classes) / sizes, 0.0)
+        own, worth = linear.influence - weights * means[y], linear.worth if run.source.is_weighted else None
+        own[np.abs(own) <= ROUNDING_OF_SUMS * np.abs(linear.influence).max()] = 0.0
+        one = replace(linear, influence=own, strata=Strata.BY_CLASS, worth=worth)
+        estimates.append(_of_sum(one, run, settings))
+    return tuple(estimates)
 
 
 def _headline(estimand: Estimand, run: RunData, shares: Array, settings: LimitSettings) -> Estimates | None:
