@@ -120,6 +120,19 @@ def test_nothing_is_decided_by_what_describes_the_sample(question: dict[str, Any
         rule(**question)
 
 
+@pytest.mark.parametrize(
+    ("question", "pointer"),
+    [
+        ({"objective": "mean(recall, log_loss)"}, "/objective"),
+        ({"limits": (Limit("roc_auc", 0.9),)}, "/constraints/0/metric"),
+    ],
+)
+def test_nothing_is_decided_by_what_does_not_depend_on_it(question: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(InvalidExpression, match="does not depend on what is decided") as refused:
+        rule(**question)
+    assert refused.value.pointer == pointer
+
+
 def test_class_weights_have_a_hundred_resamples_at_most() -> None:
     with pytest.raises(InvalidInput, match="expected at most 100 for class weights"):
         rule(source_of(*softmax_problem(30, 3, 1)), objective="accuracy", resamples=101)

@@ -14,6 +14,7 @@ from app.domain.division import divided
 from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotComparable
 from app.domain.expressions.expressions import parse, refuse_about_sample
 from app.domain.inputs.content import Content
+from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
 from app.domain.inputs.samples import DecidedBy
@@ -32,7 +33,15 @@ from app.kernel.decide.rules import (
 )
 from app.kernel.decide.rules import Correction as Correction
 from app.kernel.decide.thresholds import ThresholdRule, search_threshold
-from app.kernel.metrics.expression import Combination, Expression, OverSlices, Sliced, is_list, is_of_slices
+from app.kernel.metrics.expression import (
+    Combination,
+    Expression,
+    OverSlices,
+    Sliced,
+    is_list,
+    is_of_slices,
+    of_probabilities,
+)
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.curves import Curve, thin
 from app.kernel.samples.scores import Scores
@@ -521,8 +530,10 @@ class _Search:
 
 def _scalar(text: str, source: MatrixInput, pointer: str) -> Expression:
     try:
-        expression = parse(text, source.labels, source.positive, sliceable=True)
+        expression = parse(text, source.labels, source.positive, inputs=inputs_of(source), sliceable=True)
         refuse_unknown_slices(expression, source)
+        if of_probabilities(expression):
+            raise InvalidExpression(f"{text} does not depend on what is decided: name a metric of the confusion matrix")
         if is_list(expression):
             raise InvalidExpression(f"{text} has one value per class: name a class, or take the mean or the minimum")
         refuse_about_sample(expression, text, pointer=pointer)
