@@ -186,6 +186,7 @@ def test_all_constraints_together_are_less_likely_than_each() -> None:
             "two_classes_only",
         ),
         (AT_SITES, {"guarantee": 0.9, "limits": (Limit("min(recall, by=site)", 0.5, None),)}, "needs_all_samples"),
+        (TWO, {"guarantee": 0.9, "limits": (Limit("recall", 0.5, 0.9),)}, "needs_one_limit"),
     ],
 )
 def test_what_has_no_guarantee(source: MatrixInput, question: dict[str, Any], code: str) -> None:

@@ -50,7 +50,7 @@ def guaranteed(
 
     Args:
         counts: (g, 2, 2) of independent samples at every cut, from predicting nothing to predicting everything.
-        constraints: At least one; each gets its part of the error.
+        constraints: At least one, of one limit each, which gets its part of the error.
         error: Largest probability that a rule chosen among these cuts breaks a constraint in the population.
         seed: Seed of the simulation.
 
@@ -82,9 +82,8 @@ def guaranteed(
 def _kept(counts: Array, constraint: Constraint, error: float, seed: int) -> Mask:
     """Mask (g) of the cuts at which one constraint is met, with the error for all of them together."""
     rate = _rate(constraint)
-    one_sided = (constraint.minimum is None) != (constraint.maximum is None)
     chosen, expression = np.arange(len(counts)), constraint.of.expression
-    if rate is not None and one_sided and rate.by_truth and rate.among is not ConfusionCells.ALL:
+    if rate is not None and rate.by_truth and rate.among is not ConfusionCells.ALL:
         # Monotone in the threshold: test from the safer end until one cut fails.
         first, last = constraint.slack(evaluate(expression, counts[[0, -1]])).tolist()
         starts, own = chosen[[-1 if last > first else 0]], error
@@ -115,18 +114,18 @@ def _rate(constraint: Constraint) -> Rate | None:
 def _tested(counts: Array, constraint: Constraint, rate: Rate) -> Array:
     """P-values (g) of the exact binomial test of a rate against its constraint."""
     hits, among = rate.counts(Table(counts))
-    p_values = np.zeros(len(counts))
-    for limit, least in ((constraint.minimum, True), (constraint.maximum, False)):
-        if limit is None:
-            continue
-        bound = np.clip((limit - rate.line.offset) / rate.line.slope, 0.0, 1.0)
-        # With a falling line, a lower limit of the value is one of the complement of the rate.
-        turned = least != (rate.line.slope > 0)
-        chance = np.full(hits.shape, 1.0 - bound if turned else bound)
-        tail = binomial_upper_tail(among - hits if turned else hits, among, chance, 1.0 - chance)
-        # A constraint that always holds needs no samples; without samples no other one is met.
-        p_values = np.maximum(p_values, np.where(chance == 0.0, 0.0, np.where(among > 0, tail, 1.0)))
-    return p_values
+    least, limit = (
+        constraint.minimum is not None,
+        constraint.maximum if constraint.minimum is None else constraint.minimum,
+    )
+    assert limit is not None  # noqa: S101 - it has one of the two
+    bound = np.clip((limit - rate.line.offset) / rate.line.slope, 0.0, 1.0)
+    # With a falling line, a lower limit of the value is one of the complement of the rate.
+    turned = least != (rate.line.slope > 0)
+    chance = np.full(hits.shape, 1.0 - bound if turned else bound)
+    tail = binomial_upper_tail(among - hits if turned else hits, among, chance, 1.0 - chance)
+    # A constraint that always holds needs no samples; without samples no other one is met.
+    return np.where(chance == 0.0, 0.0, np.where(among > 0, tail, 1.0))
 
 
 def _simulated(counts: Array, constraint: Constraint, error: float, seed: int) -> Mask:

@@ -317,6 +317,8 @@ def _check_guarantee(source: MatrixInput, question: RuleQuestion, limits: Sequen
         raise InvalidInput.at("/guarantee", "two_classes_only", "expected two classes: class weights have no guarantee")
     if not _independent(source):
         raise InvalidInput.at("/guarantee", "needs_independent_samples", "expected samples without weights and groups")
+    if any(one.minimum is not None and one.maximum is not None for one in question.limits):
+        raise InvalidInput.at("/guarantee", "needs_one_limit", "expected constraints of min or max, one for each limit")
     if any(map(is_of_slices, limits)):
         raise InvalidInput.at(
             "/guarantee",
