@@ -213,12 +213,13 @@ class ThresholdRule(FoundRule[int]):
 
 @dataclass(frozen=True, slots=True)
 class CutMatrices:
-    """Matrices (g + 1, 2, 2), rows actual, of all distinct cuts of ``ranking``, and thresholds midway between the
-    scores on both sides. ``positive`` is the class of its members.
+    """Matrices (g + 1, 2, 2), rows actual, of all distinct cuts of ``ranking``, thresholds midway between the scores on
+    both sides, and samples before each cut. ``positive`` is the class of its members.
     """
 
     thresholds: Array
     counts: Array
+    bounds: Positions
     ranking: Ranking
     positive: int
 
@@ -231,11 +232,6 @@ class CutMatrices:
         sides = ranking.members, ~ranking.members
         tp, fp = (cumulative(weights * side).take(bounds, axis=-1) for side in sides)
         return _matrices(tp, fp, self.positive)
-
-    @property
-    def bounds(self) -> Positions:
-        """Samples (g + 1) before each cut."""
-        return np.concatenate([[0], self.ranking.last + 1])
 
     def of(self, inside: Mask | None) -> Array:
         """Matrices of some samples (n) alone, or of all."""
@@ -252,6 +248,8 @@ class CutMatrices:
 def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
     """Matrices at all thresholds of two classes, from predicting no sample as positive to predicting all.
 
+    Of probabilities of 1, or of the largest number, no threshold is above, so that none predicts nothing.
+
     Raises:
         ValueError: there are more than two classes, or a batch of weights.
     """
@@ -263,8 +261,11 @@ def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
     between = 0.5 * values[:-1] + 0.5 * values[1:]
     # There is no number between adjacent floats: then the upper one is the cut.
     between = np.where(between > values[1:], between, values[:-1])
-    thresholds = np.concatenate([[np.nextafter(values[0], np.inf)], between, values[-1:]])
-    return CutMatrices(thresholds, _matrices(cuts.tp, cuts.fp, positive), ranking, positive)
+    with np.errstate(over="ignore"):
+        thresholds = np.concatenate([[np.nextafter(values[0], np.inf)], between, values[-1:]])
+    kept = thresholds <= (1.0 if scores.are_probabilities else np.finfo(np.float64).max)
+    counts, bounds = _matrices(cuts.tp, cuts.fp, positive), np.concatenate([[0], ranking.last + 1])
+    return CutMatrices(thresholds[kept], counts[kept], bounds[kept], ranking, positive)
 
 
 def _matrices(tp: Array, fp: Array, positive: int) -> Array:

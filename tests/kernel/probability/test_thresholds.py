@@ -42,7 +42,8 @@ def matrix(y: Codes, predicted: Codes, classes: int = 2, weights: Array | None =
 
 
 def all_cuts(y: Codes, score: Array, positive: int, weights: Array | None) -> list[Array]:
-    thresholds = [np.inf, *np.unique(score)[::-1]]
+    # Above a probability of 1 there is none.
+    thresholds = [*([np.inf] if score.max() < 1.0 else []), *np.unique(score)[::-1]]
     return [matrix(y, np.where(score >= t, positive, 1 - positive), weights=weights) for t in thresholds]
 
 
@@ -79,6 +80,18 @@ def test_neighbouring_numbers_are_parted() -> None:
     high = np.nextafter(low, 1.0)
     cuts = cut_matrices(Scores.of_scores([0, 1], [low, high]), 1)
     assert cuts.thresholds.tolist() == [np.nextafter(high, np.inf), high, low]
+
+
+def test_no_threshold_is_above_the_highest_that_there_can_be() -> None:
+    """Nothing is better than to predict nothing, but no threshold of probabilities says so where one of them is 1."""
+    y, p = [0, 0, 1], np.array([1.0, 1.0, 0.5])
+    rule = by_threshold(Scores(y, np.column_stack([1.0 - p, p])), measure("accuracy"), resamples=10)
+    assert (rule.threshold, rule.objective, rule.thresholds.tolist()) == (0.5, 1 / 3, [0.75, 0.5])
+    assert rule.limits == (0.5, 0.5)
+    largest = np.finfo(np.float64).max
+    assert cut_matrices(Scores.of_scores([0, 1], [largest, largest]), 1).thresholds.tolist() == [largest]
+    below = np.nextafter(1.0, 0.0)
+    assert cut_matrices(Scores([0], np.array([[1.0 - below, below]])), 1).thresholds.tolist() == [1.0, below]
 
 
 @each("objective", OBJECTIVES)
