@@ -564,7 +564,7 @@ def swept(run: ProjectedRun, sweep: Sweep) -> Projection:
     actual = run.classes.actual
     observed, equal = float(actual[index] / actual.sum()), float(1.0 / np.count_nonzero(actual))
     grid = _grid(sweep, {Marked.OBSERVED: observed, Marked.EQUAL: equal})
-    if np.delete(actual, index).sum() == 0 or (actual[index] == 0 and grid[-1] > 0):
+    if 0 in (actual[index], np.delete(actual, index).sum()):
         raise InvalidInput.at("/sweep/class", "no_samples", "expected samples of this class and of another")
     shares = run.shares(sweep_shares(actual, index, grid))
     return Projection(
