@@ -55,6 +55,18 @@ def test_a_constraint_that_is_just_met_is_no_promise() -> None:
     assert (found.guarantee, entry.required) == (None, None)
 
 
+def test_of_what_is_better_low_a_fall_is_gained() -> None:
+    found = rule(objective="error_rate", correction=Correction.NONE).objective
+    assert (found.value, found.default) == (min(known_errors()), known_errors()[-1])
+    assert found.gain == found.default - found.value > 0
+
+
+def known_errors() -> list[float]:
+    """Of every threshold, and of a half."""
+    cuts = [*np.append(P[:, 1], 2.0), 0.5]
+    return [float(np.mean((P[:, 1] >= cut) != (Y == 1))) for cut in cuts]
+
+
 def test_nothing_gained_is_zero_without_a_sign() -> None:
     y = np.arange(20) % 2
     found = rule(source_of(y, np.eye(2)[y]), objective="false_positive_rate")

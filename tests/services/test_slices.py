@@ -21,13 +21,14 @@ from app.domain.inputs.samples import Tally, WeightSums
 from app.domain.members import as_json
 from app.domain.options import Options
 from app.domain.slices import restricted
-from app.kernel.metrics.card import Scope
+from app.kernel.metrics.card import INPUTS_OF_CLASSES, Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.slices.gaps import RateDifferences
 from app.kernel.uncertainty.intervals import wilson
 from app.services.estimands import Better, parse_estimands
 from app.services.evaluate.reports import evaluate
+from app.services.slices.differences import Side, Whole
 from app.services.slices.slices import SearchQuestion, SlicesQuestion, judge_slices
 from tests.bank import each
 from tests.golden.comparing import differences
@@ -516,12 +517,17 @@ def test_few_members_of_a_class_have_draws_of_their_rows() -> None:
 def test_a_class_that_a_slice_lacks_leaves_no_value_at_other_shares() -> None:
     samples = SAMPLES
     lab = np.where((samples.truth == 0) & (np.arange(samples.size) % 5 == 0), "x", "y")
+    outputs = np.where(samples.predicted[:, None] == np.arange(2), 0.9, 0.1)
     found = judged(
-        classified(samples.truth, samples.predicted, {"lab": lab}), by=("lab",), metrics=("precision@D", "recall@D")
+        classified(samples.truth, samples.predicted, {"lab": lab}, outputs=outputs),
+        by=("lab",),
+        metrics=("precision@D", "recall@D", "log_loss"),
     )
-    at = of(found, "precision@D", lab="x").at_reference_prevalence
-    assert at.value is None
-    assert at.difference.reason.startswith("class_not_in_slice")
+    for name in ("precision@D", "log_loss"):
+        at = of(found, name, lab="x").at_reference_prevalence
+        assert at.value is None
+        assert at.difference.reason.startswith("class_not_in_slice")
+        assert of(found, name, lab="y").at_reference_prevalence.value is not None
     value = of(found, "recall@D", lab="x")
     assert (value.value, value.difference.value) == (None, None)
     assert value.reason is not None
@@ -657,6 +663,12 @@ def test_a_search_adds_up_losses_of_probabilities() -> None:
     first = found.slices[0]
     assert first.where == {"site": "C", "sex": "f"}
     assert first.metrics["log_loss"].value > first.metrics["log_loss"].reference
+    weights = random.gamma(2.0, size=samples.size)
+    weighted = classified(samples.truth, samples.predicted, attributes_of(CLINIC), weights=weights, outputs=outputs)
+    (estimand,) = parse_estimands(("log_loss",), weighted.labels, 1, inputs=INPUTS_OF_CLASSES)
+    lost = Whole(weighted, 0.95).mean_of_samples(estimand, Side(np.arange(samples.size), samples.size, weighted))
+    losses = -np.log(outputs[np.arange(samples.size), samples.truth])
+    assert lost == pytest.approx(losses - np.average(losses, weights=weights), rel=1e-3)
     # Another metric is no sum over the samples.
     for metric in ("h_mean", "roc_auc@D"):
         with pytest.raises(InvalidInput, match="expected a rate"):
