@@ -166,6 +166,7 @@ def test_slices_of_different_sizes_are_not_held_against_each_other_by_numbers_of
     names = ("tp@D", "support@D", "zero_one_loss_count", "chi_squared", "kappa_standard_error")
     found = judged(by=("site",), metrics=names)
     assert [one.code for one in found.findings] == ["slices_too_small"]
+    assert found.ranges == []
     for one in found.slices:
         for value in one.metrics.values():
             assert value.value is not None

@@ -383,7 +383,7 @@ class _Judgement:
 
     def _gaps(self, held: Held) -> dict[str, SliceDifference]:
         """Differences of what is no rate."""
-        sized = [one for one in self.estimands if counts_samples(one.expression) or is_about_sample(one.expression)]
+        sized = [one for one in self.estimands if _is_sized(one)]
         others = [one for one in self.estimands if one not in sized and (one.rates is None or one.task is not None)]
         smooth = [one for one in others if not self._of_samples(one) and is_smooth(one.expression)]
         found = {name: _SIZED for one in sized for name in one.names}
@@ -487,7 +487,7 @@ class _Judgement:
     ) -> Iterator[SliceRange]:
         """The largest and the smallest of the values (S, V) of each metric over the slices of the same attributes."""
         for place, value in enumerate(self.values):
-            if (~np.isnan(values[:, place])).sum() < 2:
+            if (~np.isnan(values[:, place])).sum() < 2 or _is_sized(value.estimand):
                 continue
 
             def of_each(settings: LimitSettings, place: int = place) -> list[Estimate]:
@@ -571,6 +571,11 @@ class _Judgement:
             "expected a rate such as recall@D, or a mean over the samples such as log_loss, got "
             f"{value.estimand.text}: a search adds up what is lost in each sample",
         )
+
+
+def _is_sized(estimand: Estimand) -> bool:
+    """Is it another one of twice as many samples of the same kind?"""
+    return counts_samples(estimand.expression) or is_about_sample(estimand.expression)
 
 
 def _is_moved(estimand: Estimand) -> bool:
