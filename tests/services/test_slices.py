@@ -400,6 +400,29 @@ def test_groups_of_one_sample_are_samples() -> None:
     assert grouped == plain
 
 
+def test_samples_in_groups_or_with_weights_have_no_exact_tails_and_groups_no_draws() -> None:
+    random, size = np.random.default_rng(3), 240
+    truth, lab = random.random(size) < 0.2, np.where(np.arange(size) % 4 < 1, "x", "y")
+    predicted = np.where(truth, random.random(size) < 0.6, random.random(size) < 0.1)
+    designs: dict[str, dict[str, Any]] = {
+        "groups": {"groups": np.arange(size) // 8},
+        "weights": {"weights": random.gamma(2.0, size=size)},
+    }
+    for name, design in designs.items():
+        found = judged(classified(truth, predicted, {"lab": lab}, **design), by=("lab",), metrics=("recall@D",))
+        difference = of(found, "recall@D", lab="x").difference
+        # Both slices have the same p, which that of many is then.
+        assert difference.p_adjusted == pytest.approx(difference.p_value, rel=1e-9), name
+    plain, grouped = (
+        of(judged(one, by=("lab",), metrics=("precision@D",)), "precision@D", lab="x").at_reference_prevalence
+        for one in (
+            classified(truth, predicted, {"lab": lab}),
+            classified(truth, predicted, {"lab": lab}, **designs["groups"]),
+        )
+    )
+    assert (plain.difference.method, grouped.difference.method) == ("posterior", "grouped_influence")
+
+
 def test_mean_losses_differ_by_welch() -> None:
     random = np.random.default_rng(9)
     truth, lab = random.integers(0, 2, 500), random.choice(["x", "y"], 500, p=[0.3, 0.7])
