@@ -83,6 +83,8 @@ def test_several_classes(client: httpx.Client) -> None:
     assert matrix[2][2] == 10
     assert round(sum(matrix[k][k] for k in range(3)) / 170, 3) == 0.9
     impossible = check(client, classes=classes, scores={"accuracy": "0.990", "recall@A": "0.50"})
+    # Matrices that fit are not counted, but for there being none.
+    assert (answer["feasible_count"], impossible["feasible_count"]) == (None, 0)
     assert (impossible["consistent"], impossible["feasible_count"]) == (False, 0)
 
 

@@ -337,6 +337,33 @@ def test_the_least_of_what_prevalence_moves_follows_from_their_own_limits() -> N
     assert high > value
 
 
+def test_of_a_list_in_a_range_each_value_has_its_own_ends() -> None:
+    record, ranges = record_of(THREE), {"A": (0.1, 0.6), "B": (0.05, 0.3)}
+    together = answer(record, metrics="precision@*", prevalence_range=ranges)
+    for label in record.labels:
+        alone = answer(record, metrics=f"precision@{label}", prevalence_range=ranges)
+        for one, other in zip(*(extreme(found, f"precision@{label}") for found in (together, alone)), strict=True):
+            assert one.value == pytest.approx(other.value, abs=1e-9)
+            assert [*one.prevalence.values()] == pytest.approx([*other.prevalence.values()], abs=1e-6)
+
+
+def test_where_a_value_does_not_exist_nothing_has_caused_it() -> None:
+    entry = answer(record_of(TWO), metrics="mcc", prevalence={"B": 1.0}).metrics["mcc"]
+    assert isinstance(entry, ProjectedValue)
+    assert entry.observed is not None
+    assert (entry.value, entry.causes) == (None, None)
+
+
+@pytest.mark.parametrize(("metric", "said"), [("precision@B", True), ("recall@B", False)])
+def test_few_groups_are_said_of_what_prevalence_moves(metric: str, said: bool) -> None:
+    y, p = softmax_problem(150, 2, 6)
+    record, samples = scored(y, p)
+    few = replace(samples, groups=np.arange(y.size) % 12)
+    grouped = replace(record, facts={**record.facts, GROUPS_FACT: 12})
+    notes = answer(grouped, metrics=metric, samples=few, prevalence={"B": 0.2}).notes
+    assert any("The groups count as 12 equal ones" in note for note in notes) is said
+
+
 def test_why_there_are_no_limits_is_said_with_the_value() -> None:
     rates = record_of([[0.9, 0.1], [0.2, 0.8]], content=Content.rates)
     for record, metric, reason in (
