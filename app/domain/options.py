@@ -74,11 +74,16 @@ class Sampling:
         draws: Simulated matrices.
     """
 
-    method: IntervalMethod = field(default=IntervalMethod.POSTERIOR, metadata=named("interval_method"))
+    method: IntervalMethod | None = field(default=None, metadata=named("interval_method"))
     prior: Prior = Prior.EDGE
     pseudo_counts: Annotated[tuple[Amounts, ...], Limits({"max_length": MOST_CLASSES})] | None = None
     shares: Shares = field(default=Shares.OBSERVED, metadata=named("prevalence_design"))
     draws: int = field(default=DRAWS, metadata=HIDDEN)
+
+    @property
+    def of_matrices(self) -> IntervalMethod:
+        """The method for a matrix of samples that are in no groups."""
+        return self.method or IntervalMethod.POSTERIOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from app.domain.inputs.folds import Folds
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import as_json
-from app.domain.options import Costs, Options
+from app.domain.options import Costs, IntervalMethod, Options
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Inputs
 from app.kernel.samples.scores import Scores
 from app.services.ports import EvaluationStore
@@ -135,6 +135,8 @@ def options_from_json(stored: Mapping[str, Any]) -> Options:
     if chosen.get("costs") is not None:
         chosen["costs"] = Costs(**{name: _as_tuples(value) for name, value in chosen["costs"].items()})
     sampling = {name.removeprefix("sampling."): chosen.pop(name) for name in [*chosen] if "." in name}
+    if "method" in sampling:
+        sampling["method"] = IntervalMethod(sampling["method"])
     return replace(_DEFAULTS, **chosen, sampling=replace(_DEFAULTS.sampling, **sampling))
 
 

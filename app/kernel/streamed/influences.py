@@ -133,7 +133,7 @@ class RowSums:
         """Weighted sums (K) of what samples say, of the first run; raises NotStreamed where these were not made."""
         if key not in self.leaves:
             raise NotStreamed("sums of all samples were made of other values")
-        return self.moments.sums([*self.leaves].index(key))
+        return self.moments.sums([*self.leaves].index(key), self.runs[0].actual)
 
 
 class Read(NamedTuple):

@@ -285,6 +285,7 @@ class StreamedLabelScores(StreamedScores):
         super().__init__(rows, moments.n_labels, probabilities=False, weighted=moments.is_weighted, n_groups=n_groups)
         # Labels are put in one order whatever their scores are, and however many; samples have several.
         self.in_one_order, self.n_strata = True, 1
+        self.__dict__["n"] = np.asarray(self.whole.weight)
 
     def _counted(self) -> Sequence[tuple[Side, Side]]:
         return [*map(self._moments.sides, range(self.n_classes))]

@@ -126,9 +126,11 @@ class Moments:
         found: Mask = self._beyond[0].T > 0
         return found
 
-    def sums(self, place: int) -> Array:
-        """Weighted sums (K) of a value, 0 where only a rounding of them is left."""
-        moved = self._masses * self._from[:, place]
+    def sums(self, place: int, masses: Array) -> Array:
+        """Weighted sums (K) of a value, 0 where only a rounding of them is left; ``masses`` are the weights of the
+        classes, so that the mean of what is 1 everywhere is 1.
+        """
+        moved = masses * self._from[:, place]
         found = self._sums[:, place] + moved
         return np.where(np.abs(found) <= ROUNDING * np.abs(moved), 0.0, found)
 

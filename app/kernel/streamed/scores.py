@@ -89,7 +89,7 @@ class StreamedScores(Scores):
         self._fits: dict[tuple[int, float, bool], Fit] = {}
         self._pairs: dict[tuple[int, int], Along] = {}
         actual, rest, used = zip(*((own.weight, others.weight, own.used) for own, others in self.sides), strict=True)
-        known = {"actual": actual, "rest": rest, "used": used, "n": self.whole.weight}
+        known = {"actual": actual, "rest": rest, "used": used}
         self.__dict__ |= {name: np.asarray(one) for name, one in known.items()}
 
     # Numbers of samples.

@@ -489,7 +489,7 @@ class LabelInfluences(UnitInfluences):
         value = compute(expression, self.table)
         if value.ndim:
             return None
-        influence, design = np.full(1 if self.added_up else self.n_units, np.nan), None
+        influence, design = np.full(1 if self.added_up else self.n_units, np.nan), float("nan")
         if np.isfinite(value):
             derivatives = _declared(expression, self.table)
             if derivatives is None:

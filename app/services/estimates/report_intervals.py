@@ -13,7 +13,7 @@ from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import Reported
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.options import IntervalChoice, IntervalMethod, Options
+from app.domain.options import IntervalChoice, Options
 from app.domain.report import Interval
 from app.domain.wording import classes, names, numbered
 from app.kernel.metrics.card import AnyMetric, Scope, Task
@@ -151,7 +151,7 @@ def balanced_for_report(run: RunData, options: Options) -> dict[str, Interval]:
     """
     everything = options.intervals is IntervalChoice.ALL
     # There is one way to simulate other class shares.
-    sampling = replace(options.sampling, method=IntervalMethod.POSTERIOR, shares=Shares.OBSERVED)
+    sampling = replace(options.sampling, method=None, shares=Shares.OBSERVED)
     settings = replace(settings_of(options), sampling=sampling)
     twins = [one for one in matrix_metrics(options) if one.card.has_twin(run.n_classes)]
     if not everything:

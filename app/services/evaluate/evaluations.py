@@ -180,13 +180,13 @@ class Merge:
 
     Attributes:
         as_folds: Is each a fold, beside the sum of all?
-        options: Those of the new evaluation, for samples that come in groups or do not.
+        options: Those of the new evaluation.
         model: That of all of them when left out, as is the data set.
     """
 
     evaluations: Sequence[Named]
     as_folds: bool
-    options: Callable[[bool], Options]
+    options: Options
     model: ModelRef | None = None
     dataset: DatasetRef | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -226,7 +226,7 @@ class Merge:
         """Return the request for the evaluation of their data; raises as `names` does."""
         return NewEvaluation(
             source=replace(source, facts={**source.facts, **self.facts}),
-            options=self.options(source.is_grouped),
+            options=self.options,
             **self.names,
         )
 

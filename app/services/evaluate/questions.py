@@ -283,7 +283,7 @@ def _check_groups(source: MatrixInput, options: Options) -> None:
             "interval can be given; leave group_ids out if samples are independent",
         )
     method, everything = options.sampling.method, options.intervals is IntervalChoice.ALL
-    if source.task is None and everything and method is not IntervalMethod.BOOTSTRAP:
+    if source.task is None and everything and method not in (None, IntervalMethod.BOOTSTRAP):
         raise InvalidInput.at(
             "/options/interval_method",
             "not_for_groups",
@@ -332,7 +332,7 @@ _OF_INTERVALS: Final[Sequence[tuple[str, Any, Callable[[MatrixInput, Options], N
 
 def _check_sampling(source: MatrixInput, sampling: Sampling) -> None:
     size = len(source.labels)
-    if source.is_weighted and not source.is_grouped and sampling.method not in _OF_WEIGHTED:
+    if source.is_weighted and not source.is_grouped and sampling.of_matrices not in _OF_WEIGHTED:
         raise InvalidInput.at(
             "/options/interval_method",
             "not_for_weights",

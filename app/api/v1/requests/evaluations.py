@@ -15,10 +15,9 @@ from app.api.v1.requests.fields import (
     Tags,
 )
 from app.api.v1.requests.inputs import AnyInput
-from app.domain.inputs.content import GROUPS_FACT
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Tally
-from app.domain.options import DRAWS, FEWEST_DRAWS, Costs, IntervalMethod, Options, Sampling
+from app.domain.options import DRAWS, FEWEST_DRAWS, Costs, Options, Sampling
 from app.services.evaluate.evaluations import Merge, NewEvaluation
 
 
@@ -29,7 +28,6 @@ class CostsField(Declared, of=Costs):
 class OptionsField(Declared, of=Options):
     """Options of a report, beyond the values that every report has."""
 
-    method: Literal["posterior", "delta", "bootstrap", "bca"] | None = None
     costs: CostsField | None = None
     draws: int = Field(
         DRAWS,
@@ -38,11 +36,9 @@ class OptionsField(Declared, of=Options):
         description="With `all`: simulated matrices; of samples at most 1000 resamples.",
     )
 
-    def of_samples(self, *, grouped: bool) -> Options:
-        """The domain's form, for samples that come in groups or do not."""
-        usual = IntervalMethod.BOOTSTRAP if grouped else IntervalMethod.POSTERIOR
-        method = usual if self.method is None else IntervalMethod(self.method)
-        options: Options = self.to_domain(sampling=self.filled(Sampling, method=method))
+    def to_domain(self, **others: Any) -> Options:
+        """The domain's form."""
+        options: Options = super().to_domain(sampling=self.filled(Sampling), **others)
         return options
 
 
@@ -74,10 +70,7 @@ class EvaluationRequest(NamedRequest):
             InvalidInput: the input has the right form but cannot be evaluated.
         """
         source: MatrixInput = self.input.to_domain("/input", tally=tally, part=part)
-        # Whether groups have several samples is known of all parts together.
-        grouped = GROUPS_FACT in source.facts if part else source.is_grouped
-        options = self.options.of_samples(grouped=grouped)
-        return self.filled(NewEvaluation, source=source, options=options)
+        return self.filled(NewEvaluation, source=source)
 
 
 class BatchRequest(Wire):
@@ -109,8 +102,7 @@ class MergeRequest(Wire):
 
     def to_domain(self) -> Merge:
         """Convert the request for the services."""
-        options = lambda grouped: self.options.of_samples(grouped=grouped)  # noqa: E731
-        return self.filled(Merge, as_folds=self.mode == "folds", options=options)
+        return self.filled(Merge, as_folds=self.mode == "folds")
 
 
 class TagsRequest(Wire):

@@ -174,9 +174,9 @@ def simulated_form(
         method, prior, why = Method.CLUSTER_BOOTSTRAP.value, None, NoLimits.TOO_LARGE
         draws = _draws_of_matrices(run, sampling.draws, shares)
     else:
-        method, why = run.in_design(sampling.method.value), NoLimits.TOO_MANY_CLASSES
-        prior = sampling.prior.value if sampling.method is IntervalMethod.POSTERIOR else None
-        drawn = sampling.method is not IntervalMethod.DELTA
+        method, why = run.in_design(sampling.of_matrices.value), NoLimits.TOO_MANY_CLASSES
+        prior = sampling.prior.value if sampling.of_matrices is IntervalMethod.POSTERIOR else None
+        drawn = sampling.of_matrices is not IntervalMethod.DELTA
         draws = _draws_of_matrices(run, sampling.draws, shares) if drawn else None
     given = run.given(Given.ACTUAL if fixed else Given.SAMPLES)
     form = Estimate(value=nan, level=settings.level, method=method, given=given, prior=prior)
@@ -311,11 +311,11 @@ def _summaries(
         delta = partial(delta_interval, counts, level=level, shares=sampling.shares, squares=run.squares)
         yield [delta(one.functional, bounds=one.bounds) for one in estimands]
         return
-    if shares is None and run.groups is None and sampling.method is not IntervalMethod.POSTERIOR:
+    if shares is None and run.groups is None and sampling.of_matrices is not IntervalMethod.POSTERIOR:
         asked = []
         for one in estimands:
             read: Reading = summarise
-            if sampling.method is IntervalMethod.BCA:
+            if sampling.of_matrices is IntervalMethod.BCA:
                 fixed = sampling.shares is Shares.OBSERVED
                 read = partial(accelerated, acceleration(counts, one.functional, stratified=fixed))
             asked.append(Resampled(one.functional, read))
