@@ -51,6 +51,7 @@ COLUMNS: dict[str, Any] = {
     "grade": np.floor(4.0 * SURE * RANDOM.random(ROWS)),
     # Nothing of the first piece counts.
     "w": RANDOM.lognormal(0.0, 1.0, ROWS) * (RANDOM.random(ROWS) > 0.1) * (np.arange(ROWS) >= 500),
+    "row": np.arange(ROWS),
     "house": np.char.add("house ", RANDOM.integers(0, 200, ROWS).astype(str)),
 }
 OF_CLASSES = {"labels": NAMES}
@@ -251,3 +252,13 @@ def test_the_report_is_the_same_by_either_way(file: Path, kind: str, design: str
             del value["low"], value["high"]
     found += differences(own, other)
     assert not found, "\n".join(found)
+
+
+def test_groups_of_one_sample_each_leave_the_limits_as_they_are(file: Path) -> None:
+    """A part cannot know that no group has another sample elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(DESIGNS, "alone", {"group_id": "row"})
+        options = {"seed": 3, "intervals": "all", "draws": 200}
+        own, other = (report(file, "scores of two", "alone", options, streamed=streamed) for streamed in (True, False))
+    assert own["intervals"]["macro_npv"] == other["intervals"]["macro_npv"]
+    assert own["intervals"]["macro_npv"]["method"] == "posterior"

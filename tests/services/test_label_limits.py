@@ -11,6 +11,7 @@ from app.domain.inputs.multilabel import Multilabel
 from app.kernel.metrics.card import INPUTS_OF, Scale, Task
 from app.kernel.numerics.arrays import Array
 from app.kernel.samples.influence import WeightedSamples
+from app.kernel.samples.label_units import LabelScores
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import by_groups
@@ -213,3 +214,24 @@ def test_means_of_labels_in_groups_have_the_variance_of_the_jackknife() -> None:
     found = by_groups(influences.between_groups(asked.expression, linear), Grouping(codes, 6))
     value, *others = (float(one.values(asked)[0]) for one in (whole, *left))
     assert found.variance == pytest.approx(5 / 6 * sum((one - value) ** 2 for one in others), rel=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("text", ["label_ranking_average_precision", "coverage_error", "average_precision@cat"])
+def test_what_is_the_same_of_all_samples_has_no_limits(text: str, weighted: bool) -> None:
+    """All samples have the first label alone, which has the lowest score: a third of them is no double."""
+    same = Multilabel(
+        y_true=[[1, 0, 0]] * SIZE,
+        probabilities=[[0.1, 0.5, 0.9]] * SIZE,
+        labels=[*LABELS[:3]],
+        sample_weight=WEIGHTS.tolist() if weighted else None,
+    ).read("/input")
+    (found,) = estimate([estimand(text, 3)], RunData(same))[0]
+    assert (np.isnan(found.low), np.isnan(found.high)) == (True, True)
+    assert found.reason is NoLimits.DEGENERATE
+
+
+def test_a_label_of_all_weighted_samples_leaves_no_others() -> None:
+    scores = LabelScores(np.array([[True, False]] * SIZE), OUTPUTS[:, :2], WEIGHTS)
+    assert scores.rest.tolist()[0] == 0.0
+    assert scores.rest[1] == pytest.approx(WEIGHTS.sum())

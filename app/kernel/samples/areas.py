@@ -97,7 +97,10 @@ def precision_influence(scores: Scores, code: int | None) -> Array:
         precision, steps = (np.where(held > 0.0, part, 0.0) for part in (tp / (tp + fp), held / (tp + fp) ** 2))
     sums = cumulative(steps * fp), cumulative(steps * tp)
     gained, lost = (upto[-1] - above for above, upto in map(ranking.sums_above, sums))
-    moved = np.where(members, precision - float(held @ precision) / count + gained, -lost) / count
+    away = precision - float(held @ precision) / count
+    # A precision is 1 at most: where there are members alone all else is rounding.
+    away = np.where(np.abs(away) <= ROUNDING, 0.0, away)
+    moved = np.where(members, away + gained, -lost) / count
     of_samples = ranking.in_place(moved).reshape(scores.n_samples, -1).sum(axis=1)
     influence: Array = scores.each * of_samples * scores.whole.scale
     return influence

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from app.kernel.numerics.arrays import Array, Mask, each, lazy
+from app.kernel.numerics.arrays import Array, Mask, lazy
 from app.kernel.numerics.weighted_units import WeightedUnits
 from app.kernel.samples.scores import Scores
 
@@ -121,14 +121,17 @@ class LabelScores(Scores, WeightedUnits):
     @lazy
     def actual(self) -> Array:
         """Weight of the samples with each label, shape (..., L)."""
-        members = self.truth.astype(np.float64)
-        found: Array = members.sum(axis=0) if self.weights is None else self.weights @ members
-        return found
+        return self._held(self.truth)
 
     @lazy
     def rest(self) -> Array:
-        """Weight of the samples without each label, shape (..., L)."""
-        return each(self.n) - self.actual
+        """Weight of the samples without each label, shape (..., L), without the rounding of n - P."""
+        return self._held(~self.truth)
+
+    def _held(self, those: Mask) -> Array:
+        members = those.astype(np.float64)
+        found: Array = members.sum(axis=0) if self.weights is None else self.weights @ members
+        return found
 
     @property
     def area_of_entries(self) -> Array:

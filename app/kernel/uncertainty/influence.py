@@ -14,7 +14,7 @@ from app.kernel.metrics.expression import Expression, Measure, Subject, bounds, 
 from app.kernel.numerics.arrays import Array, kept, kish_effective_n, last_inside, silently, sums_by_code
 from app.kernel.numerics.scipy_bridge import student_quantile
 from app.kernel.numerics.weighted_units import Terms
-from app.kernel.samples.areas import hanley_mcneil_error
+from app.kernel.samples.areas import ROUNDING, hanley_mcneil_error
 from app.kernel.samples.contingency import Contingency
 from app.kernel.samples.influence import Influence, LinearMethod, Strata, WeightedSamples
 from app.kernel.samples.label_units import CELLS, LabelPairs, LabelScores
@@ -355,9 +355,12 @@ class UnitInfluences:
         with silently():
             below, above = float(each @ found.below), float(each @ found.above)
             value = above / below if below else np.nan
-            deviations = (found.above - value * found.below) / below
-            scale = np.sqrt(np.divide(known, known - 1.0))
-            influence = each * deviations * scale
+            expected = value * found.below
+            deviations = each * (found.above - expected)
+            # Of units that are all alike it is 0 but for rounding.
+            if (np.abs(deviations) <= ROUNDING * each * np.abs(expected)).all():
+                deviations[:] = 0.0
+            influence = deviations * (np.sqrt(np.divide(known, known - 1.0)) / below)
         if known < 2:
             influence = np.full(influence.size, np.nan)
         return self._of_mean(metric, value, influence, known, worth)

@@ -221,3 +221,10 @@ def test_what_needs_the_samples_says_so(engine: OpenEngine) -> None:
         found.ranking(0).area_between(0.0, 0.2)
     with pytest.raises(NotStreamed, match="15 bins"):
         found.ranking(0).between(np.array([0.5]))
+
+
+def test_a_share_of_all_weighted_samples_is_one_to_the_last_digit(engine: OpenEngine) -> None:
+    """Else it has no limits at the edge: those of samples without weights would be shown."""
+    weights = np.random.default_rng(1).lognormal(size=400)
+    found = streamed(engine, PROBLEMS["all equal"], weights)
+    assert streamed_values(found)["fraction_uncertain"] == 1.0
