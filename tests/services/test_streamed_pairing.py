@@ -184,3 +184,19 @@ def test_weights_and_groups_that_say_nothing_are_left_aside(tmp_path: Path, metr
     expected = compare(asked, kept, identifier=asked.runs.records[0].id)
     assert expected.design.resampling.n_groups is None
     paired_models.check_close(asdict(paired_models.streamed(asked, runs, tmp_path)), asdict(expected))
+
+
+@pytest.mark.parametrize("perfect", [False, True], ids=["good", "perfect"])
+def test_runs_that_say_the_same_of_every_sample_are_the_same(tmp_path: Path, *, perfect: bool) -> None:
+    """Whatever varies: perfect runs leave no variance, and neither do values that no sample has."""
+    first, _ = paired_models.models(3)
+    first = first._replace(weights=RANDOM.lognormal(size=paired_models.ROWS))
+    if perfect:
+        first = first._replace(outputs=np.eye(3)[first.truth])
+    runs = [first, first._replace(rows=first.rows[::-1])]
+    asked, kept = paired_models.asked_of(runs, ["roc_auc@c1", "brier_score", "fraction_uncertain"])
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    found = paired_models.streamed(asked, runs, tmp_path)
+    for name, one in expected.metrics.items():
+        assert found.metrics[name].differences[0].identical is one.differences[0].identical is True
+        assert found.metrics[name].differences[0].verdict is one.differences[0].verdict

@@ -7,6 +7,7 @@ of values and their products say the same.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.paired.tests import ChiSquared, quadratic
 from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Combination, Every, Expression, Measure, is_smooth, measures, of_each_class
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import Array, Mask, silently
 from app.kernel.samples.influence import AreaOf, LinearMethod, Strata
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores
@@ -312,9 +313,12 @@ def streamed_runs(
     keys = [*{leaf.key: leaf for leaves in known for leaf in leaves}]
     shares = {leaves[0].key for leaves in known if len(leaves) == 1 and leaves[0].form.is_share and not weighted}
     counted: dict[Hashable, JointCounts] = {}
+    alike = np.ones((len(runs), len(runs)), np.bool_)
 
-    def count(part: Table, _: Sequence[Scores], found: Array) -> None:
+    def count(part: Table, scores: Sequence[Scores], found: Array) -> None:
         y = part[TRUTH].astype(np.int64)
+        for pair in combinations(range(len(runs)), 2):
+            alike[pair] &= np.array_equal(*(scores[run].columns for run in pair))
         for key in shares:
             own = found[:, keys.index(key)]
             if np.isfinite(own).all():
@@ -323,7 +327,7 @@ def streamed_runs(
                 counted[key] = counted[key].with_more(joint) if key in counted else joint
 
     sums = RowSums.of(runs, [leaf for leaves in known for leaf in leaves], known, count)
-    return StreamedRuns(runs, n_classes, sums, counted)
+    return StreamedRuns(runs, n_classes, alike, sums, counted)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -332,10 +336,12 @@ class StreamedRuns:
 
     Attributes:
         scores: Of each run.
+        alike: (R, R) do two runs, the earlier one first, say the same of every sample?
     """
 
     scores: Sequence[StreamedScores]
     n_classes: int
+    alike: Mask
     _sums: RowSums
     _counted: Mapping[Hashable, JointCounts]
 

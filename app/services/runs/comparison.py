@@ -291,6 +291,8 @@ class Comparison:
         joint = self.runs.pairing.joint
         if joint is None or not np.array_equal(*joint.predictions[[*pair]]):
             return False
+        if scored and self.runs.streamed is not None:
+            return bool(self.runs.streamed.alike[tuple(sorted(pair))])
         samples = [self.runs.scored[run].source.samples for run in pair] if scored else []
         outputs = [one.outputs for one in samples if one is not None and one.outputs is not None]
         return len(outputs) == len(samples) and all(np.array_equal(one, outputs[0]) for one in outputs)
