@@ -1,6 +1,7 @@
 """Reports of probabilities and scores in groups that were streamed, beside those of the same rows in memory."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.api.bodies.referenced import Asked, NamedRows
+from app.api.v1.evaluations.referenced import each_part_again
+from app.api.v1.requests.referenced import streamed
+from app.api.v1.reread import DataAgain
 from app.domain.data import DataFormat, DataReference
 from app.domain.errors import BeyondMemory, InvalidInput, TooLarge
+from app.domain.evaluation import DatasetRef, ModelRef
+from app.domain.identifiers import new_id
 from app.domain.report import Report
 from app.outbound.data import DataPlaces
 from app.services.evaluate.evaluations import NewEvaluation, evaluate_alone
@@ -194,3 +200,19 @@ def test_limits_that_do_not_exist_have_the_same_reasons(edge: str, tmp_path: Pat
             assert (one["low"], one["high"]) == near(own["low"], own["high"], part), name
     undefined = {(gap.metric, gap.label, gap.code) for gap in second.undefined if gap.code != "not_folded"}
     assert undefined <= {(gap.metric, gap.label, gap.code) for gap in first.undefined}
+
+
+def test_groups_of_one_evaluation_may_be_numbers_and_of_another_texts(tmp_path: Path) -> None:
+    records = []
+    for groups in (GROUPS, GROUPS.astype(str)):
+        folder = tmp_path / groups.dtype.kind
+        folder.mkdir()
+        body = written(folder, "scores", ["no", "yes"], groups)
+        new = with_columns(json.dumps(body).encode(), NamedRows(places(body), asked(body, 1 << 30)).whole())
+        _, record = evaluate_alone(replace(new, model=ModelRef("m"), dataset=DatasetRef("d")), new_id())
+        assert record is not None
+        records.append(record)
+    again = DataAgain(DataPlaces((str(tmp_path),)), ENGINE, tmp_path)
+    found = streamed("scores", each_part_again(records, again, {}), lambda _: {}, again, 1 << 20)
+    assert found.source.facts["n_groups"] == records[0].facts["n_groups"] == np.unique(GROUPS).size
+    assert found.source.n_samples == 2 * ROWS

@@ -12,7 +12,7 @@ from app.domain.evaluation import EvaluationRecord
 from app.domain.identifiers import new_id
 from app.domain.inputs.classified import Predictions
 from app.domain.inputs.matrices import MatrixInput
-from app.services.compare.comparisons import compare
+from app.services.compare.comparisons import compare, compare_again
 from app.services.compare.elsewhere import Rereading, pair_streamed
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples, Pairing, PairingMode
@@ -200,3 +200,17 @@ def test_runs_that_say_the_same_of_every_sample_are_the_same(tmp_path: Path, *, 
     for name, one in expected.metrics.items():
         assert found.metrics[name].differences[0].identical is one.differences[0].identical is True
         assert found.metrics[name].differences[0].verdict is one.differences[0].verdict
+
+
+def test_groups_of_merged_runs_may_be_numbers_in_one_part_and_texts_in_another(tmp_path: Path) -> None:
+    half, rows = paired_models.ROWS // 2, np.arange(paired_models.ROWS)
+    groups = np.array([*(rows[:half] % 50).tolist(), *(f"g{row % 50}" for row in rows[half:])], dtype=object)
+    runs = [one._replace(groups=groups, rows=rows) for one in paired_models.models(2)]
+    asked, kept = paired_models.asked_of(runs, ["accuracy"])
+    expected = compare(asked, kept, identifier=asked.runs.records[0].id)
+    merged = tuple(replace(one, parts=(one, one)) for one in asked.runs.records)
+    asked = replace(asked, runs=replace(asked.runs, records=merged))
+    of_both = [[run.source(slice(half)), run.source(slice(half, None))] for run in runs]
+    parts = Parts({record.id: own for record, own in zip(merged, of_both, strict=True)})
+    found = compare_again(asked, KeptSamples(), Rereading(parts, 1 << 20, tmp_path, ENGINE), identifier=merged[0].id)
+    paired_models.check_close(asdict(found), asdict(expected))

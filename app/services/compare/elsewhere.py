@@ -193,22 +193,26 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     """The samples of one run, some at a time, in columns whose names end with the place of the run."""
     record = runs.records[place]
+
+    def named(column: NDArray[Any]) -> pa.Array:
+        found = pa.array(column)
+        # Names in one part may be integers, and in another texts.
+        return found.cast(pa.string()) if len(record.elsewhere) > 1 else found
+
     for part in reading.parts(record, kept, outputs=scored):
         source = in_class_order(replace(record, samples=part), runs.labels)
         some = source.known_samples
         if some.ids is None:
             raise without_ids(record)
-        ids = pa.array(some.ids)
         columns: dict[str, NDArray[Any] | pa.Array] = {
-            # Those of one part may be integers, and of another texts.
-            _ID: ids.cast(pa.string()) if len(record.elsewhere) > 1 else ids,
+            _ID: named(some.ids),
             f"{TRUTH}_{place}": some.truth.astype(np.int32),
             f"predicted_{place}": some.predicted.astype(np.int32),
         }
         if record.is_weighted and some.weights is not None:
             columns[f"{WEIGHT}_{place}"] = some.weights
         if record.is_grouped and some.groups is not None:
-            columns[f"group_{place}"] = some.groups
+            columns[f"group_{place}"] = named(some.groups)
         if scored:
             outputs = scores_of(source).probabilities
             columns |= {output(place, code): column for code, column in enumerate(outputs.T)}

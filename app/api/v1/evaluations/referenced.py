@@ -9,6 +9,7 @@ from http import HTTPStatus
 from itertools import count
 from typing import Any, Final, cast
 
+import numpy as np
 import orjson
 from fastapi import Request
 from starlette.responses import Response
@@ -29,6 +30,7 @@ from app.api.v1.reread import DataAgain, admit, asked_again, check_allowed, in_p
 from app.domain.errors import BeyondMemory, TooLarge
 from app.domain.evaluation import EvaluationRecord
 from app.domain.inputs.content import DATA_FACT
+from app.domain.inputs.ignored import NothingLeft
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.merging import check_streamed, merged
 from app.domain.options import Retain
@@ -207,7 +209,17 @@ def each_part_again(
                 # A threshold that was assumed is assumed again, of all.
                 asked = again.at_hand(asked_again(one, 0, decided=False))
                 asked = replace(asked, request={**asked.request, "options": options})
-                yield from each_as_step(next(done), steps, each_part(NamedRows(again.source, asked)))
+                found = each_as_step(next(done), steps, each_part(NamedRows(again.source, asked)))
+                yield from map(_with_groups_as_texts, found)
+
+
+def _with_groups_as_texts(part: Part) -> Part:
+    """A part whose groups have the type of those of other data: the integer 3 and the text "3" are one group."""
+    samples = part.source.samples if isinstance(part, NewEvaluation) else None
+    if isinstance(part, NothingLeft) or samples is None or samples.groups is None:
+        return part
+    samples = replace(samples, groups=samples.groups.astype(np.str_))
+    return replace(part, source=replace(part.source, samples=samples))
 
 
 def _together(records: Sequence[EvaluationRecord], again: DataAgain, memory_bytes: int) -> MatrixInput:

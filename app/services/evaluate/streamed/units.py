@@ -80,9 +80,11 @@ def alike(rows: Rows, by: Sequence[str], *, weighted: bool) -> tuple[Table, NDAr
 
 
 def taken(engine: OpenEngine, batches: Iterator[pa.RecordBatch]) -> Rows:
-    """Rows of batches, at least one, all with the columns of the first."""
+    """Rows of batches, at least one, all with the columns of the first and in their types: an engine takes it that they
+    are, and reads texts as numbers.
+    """
     first = next(batches)
-    return engine.take(first.schema, chain([first], batches))
+    return engine.take(first.schema, (one.cast(first.schema) for one in chain([first], batches)))
 
 
 # A part of one evaluation with its samples, or why none of these is left.
