@@ -152,7 +152,7 @@ def test_one_group_and_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.
     body = written(tmp_path / "one", "probabilities", ["no", "yes"], ["same"] * ROWS)
     with pytest.raises(InvalidInput) as fault:
         in_parts(body, tmp_path / "one")
-    assert fault.value.faults[0].code == "one_group"
+    assert (fault.value.faults[0].pointer, fault.value.faults[0].code) == ("/input/data", "one_group")
     (tmp_path / "many").mkdir()
     body = written(tmp_path / "many", "probabilities", ["no", "yes"], np.arange(ROWS) // 2)
     with pytest.raises(TooLarge, match="groups that take at most 65536 bytes"):

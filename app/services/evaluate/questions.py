@@ -10,7 +10,7 @@ import numpy as np
 from app.domain.errors import InvalidExpression, InvalidInput, all_understood
 from app.domain.expressions.expressions import parse, render
 from app.domain.inputs.confusion import costs_of
-from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, Content
+from app.domain.inputs.content import DATA_FACT, DECISIONS_FACT, GROUPS_FACT, Content
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.labels import listed
 from app.domain.inputs.matrices import MatrixInput
@@ -276,8 +276,9 @@ def _needs_counts(option: str, why: str) -> InvalidInput:
 
 def _check_groups(source: MatrixInput, options: Options) -> None:
     if source.facts[GROUPS_FACT] < 2:
+        where = "folds" if source.kind == "folds" else "data" if DATA_FACT in source.facts else "group_ids"
         raise InvalidInput.at(
-            "/input/folds" if source.kind == "folds" else "/input/group_ids",
+            f"/input/{where}",
             "one_group",
             "expected at least two groups, got one for all samples: how groups differ is not known then, and no "
             "interval can be given; leave group_ids out if samples are independent",

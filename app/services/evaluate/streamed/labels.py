@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from app.domain.errors import InvalidInput, TooLarge
+from app.domain.errors import TooLarge
 from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally
@@ -50,8 +50,8 @@ def streamed_labels(read: StreamedParts) -> NewEvaluation:
         )
     sums = LabelSums(n_labels, weighted=weighted, scored=scored)
     rows = taken(read.engine, _batches(read.samples(), sums))
-    if not sums.moments.whole.used:
-        raise InvalidInput.at(DATA, "no_samples", "sample_weight: expected at least one sample, got none above 0")
+    if weighted:
+        check_weights(sums.moments.cells[0])
     groups, scores, n_groups = None, None, 0
     if source.is_grouped:
         rows, n_groups = rows.coded(_GROUP, _CODE)
@@ -107,7 +107,7 @@ def _groups(rows: Rows, sums: LabelSums, n_groups: int, left: int) -> LabelGroup
 
 
 def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> MatrixInput:
-    """The input of all parts, with its groups. Raises InvalidInput where the weights are too large."""
+    """The input of all parts, with its groups."""
     facts, moments, samples = {**source.facts}, sums.moments, None
     counts = moments.cells.reshape(-1, 2, 2)
     if _ROWS in facts:
@@ -118,7 +118,6 @@ def _whole(source: MatrixInput, sums: LabelSums, groups: LabelGroups | None) -> 
         facts[WEIGHTS_FACT] = moments.worth[1]
         if moments.whole.used < 2:
             del facts[WEIGHTS_FACT]
-        check_weights(counts[0])
     if groups is not None:
         # The samples are gone, and their groups are not.
         codes = np.arange(groups.sizes.size)
