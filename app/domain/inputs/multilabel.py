@@ -97,12 +97,8 @@ def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
 
 def _of_samples(labels: tuple[str, ...], facts: Facts, samples: Samples) -> MatrixInput:
     """The canonical form of samples, with a table (2, 2) of each label: actual rows, absent before present."""
-    truth, predicted, weights = samples.truth.astype(np.bool_), samples.predicted.astype(np.bool_), samples.weights
-    if weights is None:
-        counts: NDArray[Any] = LabelPairs(truth, predicted).counts
-    else:
-        cells = (~(truth | predicted), predicted & ~truth, truth & ~predicted, truth & predicted)
-        counts = np.stack([weights @ cell for cell in cells], axis=-1)
+    weights = samples.weights
+    counts = LabelPairs(samples.truth.astype(np.bool_), samples.predicted.astype(np.bool_)).counts(weights)
     content = Content.counts if weights is None else Content.weights
     facts = {**facts, **design_facts(samples)}
     return MatrixInput(Multilabel.kind, labels, None, content, counts.reshape(-1, 2, 2), facts=facts, samples=samples)

@@ -1,10 +1,6 @@
-"""Samples with several labels each: packed pairs of actual and predicted labels, scores and sets.
+"""Samples with several labels each: pairs of actual and predicted labels, scores and sets."""
 
-Two facts about four labels make a byte, so a sum over them of any function of these facts is one look-up in a table of
-256.
-"""
-
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,21 +9,12 @@ from app.kernel.numerics.arrays import Array, Mask, lazy
 from app.kernel.numerics.weighted_units import WeightedUnits
 from app.kernel.samples.scores import Scores
 
-Bytes = NDArray[np.uint8]
-
 # Cells of a label: neither, predicted only, actual only, both. The index of a cell is 2 * actual + predicted.
 CELLS = 4
-_LABELS = 4
-_VALUES = np.arange(256)
-_THERE, _PREDICTED = ((_VALUES[:, None] >> np.arange(first, first - _LABELS, -1)) & 1 for first in (7, 3))
-# (256, 4), the cell of each of the four labels of a byte.
-_CELL = 2 * _THERE + _PREDICTED
-# (256, 4, 4), one-hot cells.
-_IN_CELL = (_CELL[..., None] == np.arange(CELLS)).astype(np.int64)
 
 
 class LabelPairs:
-    """Actual and predicted labels of n samples, packed.
+    """Cells (L, n) that samples are in for each label.
 
     Args:
         truth: (n, L), True if the sample has the label.
@@ -36,19 +23,11 @@ class LabelPairs:
 
     def __init__(self, truth: Mask, predicted: Mask) -> None:
         self.n_samples, self.n_labels = truth.shape
-        there, said = (np.packbits(members, axis=1).T for members in (truth, predicted))
-        columns: Bytes = np.empty((2 * len(there), self.n_samples), dtype=np.uint8)
-        # Labels 8j to 8j + 3 are in the high half of byte j.
-        columns[0::2] = (there & 0xF0) | (said >> 4)
-        columns[1::2] = (there << 4) | (said & 0x0F)
-        self.columns = columns[: -(-self.n_labels // _LABELS)]
+        self.cells = np.ascontiguousarray((2 * truth.view(np.uint8) + predicted.view(np.uint8)).T)
 
-    @cached_property
-    def counts(self) -> NDArray[np.int64]:
-        """Samples (L, 4) in each cell of each label."""
-        histograms = np.stack([np.bincount(column, minlength=256) for column in self.columns])
-        found: NDArray[np.int64] = np.tensordot(histograms, _IN_CELL, axes=1).reshape(-1, CELLS)[: self.n_labels]
-        return found
+    def counts(self, weights: Array | None = None) -> NDArray[Any]:
+        """Samples (L, 4) in each cell of each label, or their weights (n)."""
+        return np.stack([np.bincount(column, weights, CELLS) for column in self.cells])
 
     def deviations(self, values: Array) -> Array:
         """Deviations (n) of the sums of values (L, 4) by cell from their mean."""
@@ -63,12 +42,9 @@ class LabelPairs:
 
     def sums(self, values: Array) -> Array:
         """Sum over the labels of each sample (n) of the values (L, 4) of their cells."""
-        filled = np.zeros((len(self.columns) * _LABELS, CELLS))
-        filled[: self.n_labels] = values
         summed = np.zeros(self.n_samples)
-        for column, own in zip(self.columns, filled.reshape(-1, _LABELS, CELLS), strict=True):
-            by_value = np.take_along_axis(own.T[None], _CELL[:, None], axis=1)[:, 0].sum(axis=-1)
-            summed += by_value.take(column)
+        for column, own in zip(self.cells, values, strict=True):
+            summed += own.take(column)
         return summed
 
 
@@ -194,7 +170,7 @@ class LabelSets(WeightedUnits):
 
     @lazy
     def pairs(self) -> LabelPairs:
-        """Actual and predicted labels, packed."""
+        """Actual and predicted labels."""
         return LabelPairs(self.truth, self.predicted)
 
     @lazy

@@ -164,7 +164,7 @@ class LabelUnits(Units):
 
     def _table(self, weights: Array | None) -> LabelTable:
         if weights is None:
-            others, false, missed, hits = self.pairs.counts.T.astype(np.float64)
+            others, false, missed, hits = self.pairs.counts().T.astype(np.float64)
             return LabelTable(hits, false, missed, others)
         hits, false, missed = np.split(weights @ self._columns, 3, axis=-1)
         return LabelTable.among(hits, false, missed, weights.sum(axis=-1, keepdims=True))
@@ -204,12 +204,12 @@ class LabelUnits(Units):
         """Pairs of true and predicted labels that differ, where there are no scores."""
         if self.scores is not None:
             return super().kinds
-        _, first, codes = np.unique(self.pairs.columns, axis=1, return_index=True, return_inverse=True)
+        _, first, codes = np.unique(self.pairs.cells, axis=1, return_index=True, return_inverse=True)
         return self.part(first), codes
 
     @property
     def pairs(self) -> LabelPairs:
-        """True and predicted labels, packed."""
+        """True and predicted labels."""
         return self._sets.pairs
 
     @cached_property

@@ -56,7 +56,7 @@ def test_pairs_count_and_sum_as_loops_do() -> None:
         truth, predicted = (random.random((2, 37, labels)) < 0.4)[:]
         pairs, values = LabelPairs(truth, predicted), random.normal(size=(labels, 4))
         cell = 2 * truth + predicted
-        assert pairs.counts.tolist() == [np.bincount(column, minlength=4).tolist() for column in cell.T]
+        assert pairs.counts().tolist() == [np.bincount(column, minlength=4).tolist() for column in cell.T]
         assert pairs.sums(values) == pytest.approx(values[np.arange(labels), cell].sum(axis=1), rel=1e-12)
 
 
