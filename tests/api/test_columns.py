@@ -66,7 +66,7 @@ def test_numbers_are_arrays(separators: tuple[str, str]) -> None:
     source = {"probabilities": ROWS.tolist(), "y_true": [0, 1, 127] * 100, "scores": [0.5, 1] * 100, "b": [1]}
     found = read(json.dumps(source, separators=separators).encode())
     np.testing.assert_array_equal(found["probabilities"], ROWS)
-    assert found["y_true"].dtype == np.int8
+    assert found["y_true"].dtype == np.int64
     assert found["scores"].dtype == np.float64
     assert found["b"] == [1]
 

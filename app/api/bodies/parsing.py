@@ -195,7 +195,6 @@ def _refuse_crowd(members: Sized) -> None:
 _MOST_ENTRIES = 4_000_000
 _ATTRIBUTES = "attributes"
 _CONTAINERS = (simdjson.Object, simdjson.Array)
-_WHOLE = (np.int8, np.int16, np.int32, np.int64)
 # Texts that are used again where they come again, so that a million labels are not a million texts.
 _MOST_KNOWN_TEXTS = 10_000
 
@@ -203,8 +202,8 @@ _MOST_KNOWN_TEXTS = 10_000
 def parse_large_body(body: bytes, model: type[Model]) -> Model:
     """Parse a body whose columns of samples are long: those of numbers become arrays.
 
-    Whole numbers have the narrowest type that holds them, others are float64. A body that simdjson cannot read is read
-    as a small one is, which finds the fault and its place.
+    Whole numbers are int64, others float64. A body that simdjson cannot read is read as a small one is, which finds the
+    fault and its place.
 
     Raises:
         MalformedRequest: 400 for what is no JSON, 422 for JSON of another form.
@@ -301,7 +300,7 @@ class _LargeReader:
 def _flat(found: simdjson.Array) -> NDArray[Any] | None:
     """Return all numbers of an array; None if there is anything else."""
     try:
-        return _narrowed(np.frombuffer(found.as_buffer(of_type="i"), np.int64))
+        return np.frombuffer(found.as_buffer(of_type="i"), np.int64)
     except ValueError:
         # Beyond 64 bits. As floats they would be other numbers: ids, say, that are hashes.
         return None
@@ -314,12 +313,6 @@ def _flat(found: simdjson.Array) -> NDArray[Any] | None:
         return None
     # Whole ones among them, such as ids, may be others as doubles.
     return None if (np.abs(numbers) >= INEXACT).any() else numbers
-
-
-def _narrowed(whole: NDArray[np.int64]) -> NDArray[Any]:
-    """Return numbers in the narrowest type that holds them: labels take a byte each, not eight."""
-    low, high = whole.min(), whole.max()
-    return whole.astype(next(kind for kind in _WHOLE if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max))
 
 
 def parse_value(value: Any, model: type[Model]) -> Model:

@@ -137,12 +137,10 @@ class MatrixInput:
         return WEIGHTS_FACT in self.facts
 
 
-def check_labels(
-    labels: Sequence[Label], pointer: str, *, fewest: int = 2, most: int = MOST_CLASSES
-) -> tuple[str, ...]:
-    """Labels as text: at least two, or as few as may be, at most 1,000, or as many as may be, all different."""
+def check_labels(labels: Sequence[Label], pointer: str, *, fewest: int = 2) -> tuple[str, ...]:
+    """Labels as text: at least two, or as few as may be, at most 1,000, all different."""
     texts = tuple(map(label_text, labels))
-    check_class_count(len(texts), pointer, fewest=fewest, most=most)
+    check_class_count(len(texts), pointer, fewest=fewest)
     seen: set[str] = set()
     for index, text in enumerate(texts):
         if text in seen:
