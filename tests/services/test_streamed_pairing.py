@@ -214,3 +214,13 @@ def test_groups_of_merged_runs_may_be_numbers_in_one_part_and_texts_in_another(t
     parts = Parts({record.id: own for record, own in zip(merged, of_both, strict=True)})
     found = compare_again(asked, KeptSamples(), Rereading(parts, 1 << 20, tmp_path, ENGINE), identifier=merged[0].id)
     paired_models.check_close(asdict(found), asdict(expected))
+
+
+@pytest.mark.parametrize("what", ["weights", "groups"])
+def test_runs_that_were_named_are_told_to_be_read_again_for_their_weights_and_groups(what: str) -> None:
+    designs = {"weights": RANDOM.lognormal(size=paired_models.ROWS), "groups": np.arange(paired_models.ROWS) // 7}
+    runs = [one._replace(**{what: designs[what]}) for one in paired_models.models(2)]
+    asked, _ = paired_models.asked_of(runs, ["accuracy"])
+    asked = replace(asked, new=replace(asked.new, paired=PairingMode.AUTO))
+    with pytest.raises(IncomparableRuns, match="with `paired: true` read again"):
+        compare(asked, KeptSamples(), identifier=asked.runs.records[0].id)

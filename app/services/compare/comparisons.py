@@ -44,6 +44,7 @@ from app.services.runs.pairing import (
     KeptSamples,
     check_entries,
     entries_of,
+    missing_design,
     read_labels,
     read_outputs,
     unpaired,
@@ -304,9 +305,7 @@ def compare(asked: AskedComparison, kept: KeptSamples, *, identifier: UUID, runs
     lacking = runs.lacking_weights
     if lacking is not None:
         raise IncomparableRuns(
-            f"the samples of {lacking.id} ({lacking.model.name}) have weights that were not saved, or are too many to "
-            "be used together",
-            pointer=f"/evaluations/{runs.records.index(lacking)}",
+            missing_design(lacking, "have weights"), pointer=f"/evaluations/{runs.records.index(lacking)}"
         )
     places = range(len(runs))
     pairs = [*itertools.combinations(places, 2)]

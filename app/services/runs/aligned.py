@@ -33,6 +33,7 @@ from app.services.runs.pairing import (
     Pairing,
     PairingDesign,
     PairingMode,
+    missing_design,
     pair,
     refused_groups,
 )
@@ -229,9 +230,7 @@ class Runs:
             return Grouping(np.arange(size), size)
         if groups is None:
             raise IncomparableRuns(
-                f"the samples of {record.id} ({record.model.name}) come in groups that were not saved, or are too many "
-                "to be used together",
-                pointer=f"/evaluations/{self.records.index(record)}",
+                missing_design(record, "come in groups"), pointer=f"/evaluations/{self.records.index(record)}"
             )
         found = Grouping.of(groups)
         if found.n_groups < 2:

@@ -315,7 +315,17 @@ def missing_outputs(record: EvaluationRecord) -> str:
     what = "probabilities or scores of the samples" if record.task is None else "samples"
     needs = f"needs the {what}, and those of {record.id} ({record.model.name})"
     if record.options.get("retain") == "none" and is_scored(record):
-        named = record.facts.keys() & {DATA_FACT, MERGED_FACT}
-        again = "; comparisons with `paired: true` read again what was named by a reference" if named else ""
-        return f"{needs} were not saved: {why_not_saved(record.facts)}{again}"
+        return f"{needs} were not saved: {why_not_saved(record.facts)}{_read_again(record)}"
     return f"{needs} are not there: it came as {record.kind.replace('_', ' ')}"
+
+
+def missing_design(record: EvaluationRecord, what: str) -> str:
+    """Why weights or groups of the samples of a run are not known."""
+    samples = f"the samples of {record.id} ({record.model.name})"
+    return f"{samples} {what} that were not saved, or are too many to be used together{_read_again(record)}"
+
+
+def _read_again(record: EvaluationRecord) -> str:
+    """What helps where data was named and not sent."""
+    named = record.facts.keys() & {DATA_FACT, MERGED_FACT}
+    return "; comparisons with `paired: true` read again what was named by a reference" if named else ""
