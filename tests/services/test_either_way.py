@@ -27,6 +27,7 @@ SHARES = (SHARES / SHARES.sum(axis=1, keepdims=True)).round(3)
 SHARES[:, 0] = 1.0 - SHARES[:, 1:].sum(axis=1)
 SURE = (1.0 / (1.0 + np.exp(-RANDOM.normal(size=ROWS) - (CODES > 0)))).round(3)
 LABELS = RANDOM.normal(size=(ROWS, 3)) + RANDOM.normal(size=(ROWS, 1)) > [0.0, 0.5, 1.5]
+GUESSED = LABELS ^ (RANDOM.random((ROWS, 3)) < 0.1)
 SAID = (1.0 / (1.0 + np.exp(-RANDOM.normal(size=(ROWS, 3)) - 1.5 * LABELS))).round(3)
 NAMES = ["a", "b", "c"]
 KIND = np.array(NAMES)[CODES]
