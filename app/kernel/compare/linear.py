@@ -317,8 +317,8 @@ def streamed_runs(
 
     def count(part: Table, scores: Sequence[Scores], found: Array) -> None:
         y = part[TRUTH].astype(np.int64)
-        for pair in combinations(range(len(runs)), 2):
-            alike[pair] &= np.array_equal(*(scores[run].columns for run in pair))
+        for first, second in combinations(range(len(runs)), 2):
+            alike[first, second] &= np.array_equal(scores[first].columns, scores[second].columns)
         for key in shares:
             own = found[:, keys.index(key)]
             if np.isfinite(own).all():
