@@ -492,7 +492,8 @@ class LabelInfluences(UnitInfluences):
         value = compute(expression, self.table)
         if value.ndim:
             return None
-        influence, design = np.full(1 if self.added_up else self.n_units, np.nan), float("nan")
+        influence = np.full(1 if self.added_up else self.n_units, np.nan)
+        design: float | None = np.nan
         if np.isfinite(value):
             derivatives = _declared(expression, self.table)
             if derivatives is None:
