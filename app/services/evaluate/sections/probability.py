@@ -102,7 +102,8 @@ _STREAMED: Final = partial(
     "samples_folded",
     "There are more samples than were held in memory, so they were read once, batch by batch. Values are exact. What "
     "needs all of them at once, such as trapezoids under an IMCP curve, has none. Limits by a method whose name begins "
-    "with folded_ are drawn from samples between cuts of their order, which are taken together.",
+    "with folded_ are drawn from samples between cuts of their order, which are taken together. Whether limits rest on "
+    "few samples is not looked at.",
 )
 
 
