@@ -326,6 +326,6 @@ def missing_design(record: EvaluationRecord, what: str) -> str:
 
 
 def _read_again(record: EvaluationRecord) -> str:
-    """What helps where data was named and not sent."""
+    """Advice where data was named and not sent; empty for data that was sent."""
     named = record.facts.keys() & {DATA_FACT, MERGED_FACT}
     return "; comparisons with `paired: true` read again what was named by a reference" if named else ""
