@@ -5,10 +5,17 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import chi2
 
+from app.kernel.matrix import prevalence
 from app.kernel.matrix.prevalence import estimate_by_likelihood
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.intervals import wilson
 from app.kernel.uncertainty.shares import likelihood_limits, moves_by_old, spread_by_old
+
+
+@pytest.fixture(autouse=True)
+def _nearly_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Derivatives by brute force take differences of estimates."""
+    monkeypatch.setattr(prevalence, "_AT_REST", 1e-14)
 
 
 def calibrated(old: Array, new: Array, size: int, seed: int, apart: float = 1.2) -> Array:
@@ -25,7 +32,7 @@ def calibrated(old: Array, new: Array, size: int, seed: int, apart: float = 1.2)
 def test_two_classes_have_the_limits_of_the_likelihood_ratio() -> None:
     old = np.array([0.5, 0.5])
     ratios = calibrated(old, np.array([0.85, 0.15]), 200, 1) / old
-    shares = estimate_by_likelihood(ratios * old, old, tolerance=1e-14).shares
+    shares = estimate_by_likelihood(ratios * old, old).shares
 
     def fall(share: float) -> float:
         lost = np.log(ratios @ shares).sum() - np.log(ratios @ np.array([1 - share, share])).sum()
@@ -43,7 +50,7 @@ def test_two_classes_have_the_limits_of_the_likelihood_ratio() -> None:
 def test_three_classes_are_near_the_profile_likelihood() -> None:
     old = np.full(3, 1 / 3)
     ratios = calibrated(old, np.array([0.5, 0.3, 0.2]), 400, 2) / old
-    shares = estimate_by_likelihood(ratios * old, old, tolerance=1e-14).shares
+    shares = estimate_by_likelihood(ratios * old, old).shares
     grid = np.linspace(0, 1, 201)
     first, second = np.meshgrid(grid, grid)
     inside = first + second <= 1
@@ -83,10 +90,10 @@ def test_items_that_never_occur_say_nothing() -> None:
 def test_old_shares_move_the_estimate_as_the_derivative_says() -> None:
     old = np.array([0.5, 0.3, 0.2])
     probabilities = calibrated(old, np.array([0.2, 0.3, 0.5]), 600, 3)
-    shares = estimate_by_likelihood(probabilities, old, tolerance=1e-14).shares
+    shares = estimate_by_likelihood(probabilities, old).shares
     for direction in ([1.0, -1.0, 0.0], [0.0, 1.0, -1.0]):
         step = 1e-5 * np.array(direction)
-        moved = [estimate_by_likelihood(probabilities, old + side * step, tolerance=1e-14).shares for side in (1, -1)]
+        moved = [estimate_by_likelihood(probabilities, old + side * step).shares for side in (1, -1)]
         slope = (moved[0] - moved[1]) / 2
         found = spread_by_old(probabilities / old, shares, old, np.outer(step, step))
         np.testing.assert_allclose(found, np.abs(slope), rtol=1e-3, atol=1e-9)
@@ -94,10 +101,10 @@ def test_old_shares_move_the_estimate_as_the_derivative_says() -> None:
 
 def test_the_share_moves_as_its_old_share_goes_to_its_limits() -> None:
     probabilities, old = calibrated(np.array([0.5, 0.5]), np.array([0.6, 0.4]), 400, 5), np.array([0.45, 0.55])
-    shares = estimate_by_likelihood(probabilities, old, tolerance=1e-14).shares
+    shares = estimate_by_likelihood(probabilities, old).shares
     below, above = moves_by_old(probabilities, shares, old, 1, (22.0, 40.0), 0.95)
     ends = [
-        estimate_by_likelihood(probabilities, np.array([1 - end, end]), tolerance=1e-14).shares[1]
+        estimate_by_likelihood(probabilities, np.array([1 - end, end])).shares[1]
         for end in map(float, wilson(np.array(22.0), np.array(40.0)))
     ]
     assert (below, above) == pytest.approx((min(ends) - shares[1], max(ends) - shares[1]), abs=1e-5)
@@ -115,6 +122,6 @@ def test_limits_of_next_to_no_confidence_are_the_share() -> None:
     """Rounding alone then takes the likelihood beyond what is allowed, at the share itself too."""
     old = np.array([0.5, 0.5])
     ratios = calibrated(old, np.array([0.7, 0.3]), 60, 3) / old
-    shares = estimate_by_likelihood(ratios * old, old, tolerance=1e-14).shares
+    shares = estimate_by_likelihood(ratios * old, old).shares
     low, high = likelihood_limits(ratios, shares, 5e-324)
     np.testing.assert_allclose((low, high), np.tile(shares, (2, 1)), atol=1e-6)
