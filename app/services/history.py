@@ -16,7 +16,7 @@ from app.domain.errors import IncomparableRuns, InvalidExpression, NotFound, Out
 from app.domain.evaluation import AlikeEvaluations, DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_list
 from app.domain.identifiers import id_at, new_id
-from app.domain.inputs.content import MERGED_FACT, Content
+from app.domain.inputs.content import MERGED_FACT
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.samples import Samples, in_order, joined
 from app.domain.members import HIDDEN, LEFT_OUT, as_json, named, number
@@ -41,6 +41,7 @@ from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import NOISE, Causes, causes_of, kind_of_causes, said_causes
 from app.services.runs.pairing import KeptSamples, PairingMode, read_labels, read_outputs
+from app.services.stored import of_part
 
 # Evaluations of one series, and of such whose limits are made one by one, within seconds.
 MOST_POINTS, _MOST_ALONE = 10_000, 1000
@@ -265,7 +266,7 @@ class HistoryService:
                 raise IncomparableRuns(_OTHER_TASKS.format(metric), pointer="metric")
         parts = [(bool(own), part.first) for own, part in zip(needs, whole.parts, strict=True)]
         judged = whole.places_of([some for some, _ in parts])
-        others = whole.places_of([not some and (one.is_weighted or not one.counts_independent) for some, one in parts])
+        others = whole.places_of([not some and (one.came_weighed or not one.counts_independent) for some, one in parts])
         if len(judged) + len(others) > _MOST_ALONE:
             raise _too_many(_MOST_ALONE, "evaluations whose samples are looked at one by one")
         # Whether others share samples is seen as long as these are few.
@@ -730,13 +731,12 @@ def _together(
     sum_of = replace(parts[0], id=new_id(), labels=labels, positive=None)
     records = [whole.record(place) for place in places.tolist()] if kept else []
     samples = [kept.get(one.id) for one in records]
-    present = [in_order(one, orders[run.labels]) for one, run in zip(samples, records, strict=True) if one is not None]
+    present = [replace(run, samples=one) for one, run in zip(samples, records, strict=True) if one is not None]
     if present and len(present) == len(samples):
-        together = replace(joined(present), fold_sizes=None)
-        made = restricted(replace(sum_of, samples=together), np.arange(together.size))
-        content = Content.counts if together.weights is None else Content.weights
-        return replace(sum_of, kind=made.kind, content=content, counts=made.counts, facts=made.facts), made.samples
-    if scored or not all(one.counts_independent and not one.is_weighted for one in parts):
+        together = joined([in_order(one.weighed_samples, orders[one.labels]) for one in present])
+        made = restricted(replace(sum_of, samples=replace(together, fold_sizes=None)), np.arange(together.size))
+        return of_part(sum_of, replace(made, samples=None)), made.samples
+    if scored or not all(one.counts_independent and not one.came_weighed for one in parts):
         return None
     counts = np.zeros((len(labels), len(labels)), np.int64)
     for part in numbers:

@@ -1,9 +1,21 @@
 """Samples of folds become one set of samples; ids keep what tells them apart."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
+from app.domain.errors import IncomparableRuns, NoSamples
+from app.domain.inputs.classified import Predictions, Probabilities, Scores
+from app.domain.inputs.clustering import Clustering
 from app.domain.inputs.columns import read_groups
+from app.domain.inputs.content import Content
+from app.domain.inputs.folds import Folds, pooled
+from app.domain.inputs.kind import Input
+from app.domain.inputs.kinds import restricted
+from app.domain.inputs.merging import merged
+from app.domain.inputs.multilabel import Multilabel
 from app.domain.inputs.samples import Samples, joined
 
 
@@ -76,6 +88,70 @@ def test_folds_without_weights_count_one_each() -> None:
     whole = joined([samples([0, 1]), samples([1], weights=[0.25])])
     assert whole.weights is not None
     assert whole.weights.tolist() == [1.0, 1.0, 0.25]
+
+
+INPUTS: dict[str, Input] = {
+    "predictions": Predictions(y_true=[*"abba"], y_pred=[*"abab"], labels=["a", "b"]),
+    "probabilities": Probabilities(y_true=[0, 1, 1, 0], probabilities=[[0.9, 0.1], [0.2, 0.8]] * 2),
+    "scores": Scores(y_true=[0, 1, 1, 0], scores=[0.1, 0.7, 0.3, 0.2]),
+    "multilabel": Multilabel(y_true=[[1, 0], [0, 1], [1, 1], [0, 0]], y_pred=[[1, 0], [1, 1], [0, 1], [0, 0]]),
+    "clustering": Clustering(y_true=[*"abba"], y_pred=[0, 1, 1, 1]),
+    "folds": Folds(folds=[Predictions(y_true=[*"abba"], y_pred=[*"abab"], labels=["a", "b"])] * 2),
+}
+
+
+def weighing(source: Any, weight: float | None, groups: list[int] | None) -> Any:
+    """The samples of an input, which all weigh so much."""
+    if isinstance(source, Folds):
+        return replace(source, folds=[weighing(fold, weight, groups) for fold in source.folds])
+    return replace(source, sample_weight=None if weight is None else [weight] * 4, group_ids=groups)
+
+
+@pytest.mark.parametrize("groups", [None, [0, 0, 1, 1]])
+@pytest.mark.parametrize("weight", [1.0, 0.1, 3.0])
+@pytest.mark.parametrize("kind", INPUTS)
+def test_samples_that_all_weigh_the_same_have_no_weights(kind: str, weight: float, groups: list[int] | None) -> None:
+    found, plain = (weighing(INPUTS[kind], one, groups).read("") for one in (weight, None))
+    np.testing.assert_array_equal(found.counts, plain.counts)
+    assert (found.counts.dtype, found.content) == (plain.counts.dtype, plain.content)
+    assert {**plain.facts, "rows": plain.n_samples, "sample_weight": weight} == {"rows": plain.n_samples, **found.facts}
+    assert not found.is_weighted
+    assert found.known_samples.weights is None
+    # They are known where such samples come together with others.
+    assert found.weighed_samples.weights.tolist() == [weight] * found.known_samples.size
+
+
+def test_folds_and_parts_of_other_weights_keep_them() -> None:
+    one, other, same = (weighing(INPUTS["predictions"], weight, None).read("") for weight in (2.0, 3.0, 2.0))
+    for made in (pooled([one, other], ""), merged([one, other])):
+        assert made.counts.tolist() == (2 * one.counts + 3 * other.counts).tolist()
+        assert made.known_samples.weights is not None
+        assert made.known_samples.weights.tolist() == [2.0] * 4 + [3.0] * 4
+        assert made.is_weighted
+        assert "sample_weight" not in made.facts
+    for made in (pooled([one, same], ""), merged([one, same])):
+        assert made.counts.tolist() == (2 * one.counts).tolist()
+        assert made.facts["sample_weight"] == 2.0
+        assert not made.is_weighted
+    mixed = weighing(INPUTS["predictions"], None, None).read("")
+    assert pooled([one, mixed], "").counts.tolist() == (3 * one.counts).tolist()
+    with pytest.raises(IncomparableRuns, match="sample_weight in all or in none"):
+        merged([one, mixed])
+
+
+def test_parts_whose_equal_weights_were_not_saved_are_not_one() -> None:
+    one, other = (weighing(INPUTS["predictions"], weight, None).read("") for weight in (2.0, 3.0))
+    with pytest.raises(NoSamples):
+        merged([one, replace(other, samples=None)])
+
+
+def test_some_of_the_samples_may_all_weigh_the_same() -> None:
+    whole = replace(INPUTS["predictions"], sample_weight=[2.0, 2.0, 2.0, 5.0]).read("")
+    some = restricted(whole, np.arange(3))
+    assert (some.content, some.counts.sum(), some.facts["sample_weight"]) == (Content.counts, 3, 2.0)
+    part = replace(INPUTS["predictions"], sample_weight=[2.0] * 4, part=True).read("")
+    # What all parts weigh is not known of one.
+    assert (part.content, part.counts.sum()) == (Content.weights, 8.0)
 
 
 def test_ids_of_both_kinds_become_text() -> None:

@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.domain.inputs.attributes import read_attributes
-from app.domain.inputs.columns import design_facts
+from app.domain.inputs.columns import designed
 from app.domain.inputs.content import Content
-from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.matrices import MatrixInput, class_counts
 from app.domain.inputs.samples import Samples
-from app.kernel.matrix.table import confusion_counts
 
 Attributes = dict[str, NDArray[Any]]
 LABELS = ("healthy", "D")
@@ -27,7 +26,7 @@ def classified(
     outputs: NDArray[Any] | None = None,
 ) -> MatrixInput:
     """Predicted classes, or probabilities, of samples with attributes."""
-    samples = Samples(
+    sent = Samples(
         truth=truth.astype(np.int64),
         predicted=predicted.astype(np.int64),
         outputs=outputs,
@@ -35,13 +34,14 @@ def classified(
         groups=groups,
         attributes=read_attributes({name: column.tolist() for name, column in attributes.items()}, truth.size, ""),
     )
+    samples, facts = designed(sent)
     return MatrixInput(
         kind="predictions" if outputs is None else "probabilities",
         labels=labels,
         positive=1 if len(labels) == 2 else None,
-        content=Content.counts if weights is None else Content.weights,
-        counts=confusion_counts(samples.truth, samples.predicted, len(labels), weights),
-        facts=design_facts(samples),
+        content=Content.counts if samples.weights is None else Content.weights,
+        counts=class_counts(samples, len(labels)),
+        facts=facts,
         samples=samples,
     )
 

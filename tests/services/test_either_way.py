@@ -52,6 +52,7 @@ COLUMNS: dict[str, Any] = {
     # Nothing of the first piece counts.
     "w": RANDOM.lognormal(0.0, 1.0, ROWS) * (RANDOM.random(ROWS) > 0.1) * (np.arange(ROWS) >= 500),
     "row": np.arange(ROWS),
+    "even": np.full(ROWS, 0.1),
     "house": np.char.add("house ", RANDOM.integers(0, 200, ROWS).astype(str)),
 }
 OF_CLASSES = {"labels": NAMES}
@@ -92,6 +93,9 @@ DESIGNS: dict[str, Json] = {
     "groups": {"group_id": "house"},
     "both": {"sample_weight": "w", "group_id": "house"},
 }
+# Weights that are all the same.
+EVEN = {"even": {}, "even in groups": {"group_id": "house"}}
+DESIGNS |= {name: {"sample_weight": "even", **beside} for name, beside in EVEN.items()}
 
 
 # What goes wrong with weights or groups alone goes wrong with both.
@@ -107,7 +111,7 @@ CASES = [
     pytest.param(kind, design, marks=[pytest.mark.slow] if is_slow(kind, design) else [])
     for kind in KINDS
     for design in DESIGNS
-    if kind != "ranking" or design == "plain"
+    if design not in EVEN and (kind != "ranking" or design == "plain")
 ]
 # Limits of areas, in their width.
 AREAS = 1e-4
@@ -262,3 +266,24 @@ def test_groups_of_one_sample_each_leave_the_limits_as_they_are(file: Path) -> N
         own, other = (report(file, "scores of two", "alone", options, streamed=streamed) for streamed in (True, False))
     assert own["intervals"]["macro_npv"] == other["intervals"]["macro_npv"]
     assert own["intervals"]["macro_npv"]["method"] == "posterior"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "predictions",
+        "scores of two",
+        "labels",
+        pytest.param("probabilities of three", marks=pytest.mark.slow),
+        pytest.param("probabilities of labels", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("even", EVEN)
+def test_streamed_rows_that_all_weigh_the_same_have_no_weights(file: Path, kind: str, even: str) -> None:
+    plain = "groups" if EVEN[even] else "plain"
+    found, own = (report(file, kind, design, {"seed": 3}, streamed=True) for design in (even, plain))
+    assert found["input"].pop("sample_weight") == 0.1
+    for one in (found, own):
+        one["input"].pop("rows", None)
+        del one["input"]["data"]["columns"]
+    assert not differences(found, own)

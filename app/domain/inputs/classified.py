@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from app.domain.asked import LabelOf, Limits, Share
 from app.domain.errors import InvalidInput
 from app.domain.inputs.attributes import read_attributes
-from app.domain.inputs.columns import Rows, check_finite, check_lengths, design_facts, samples_of
-from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, Content
+from app.domain.inputs.columns import Rows, check_finite, check_lengths, designed, samples_of
+from app.domain.inputs.content import GROUPS_FACT, IGNORED_FACT, WEIGHT_FACT, Content
 from app.domain.inputs.ignored import IGNORED, at_their_places, samples_left
 from app.domain.inputs.kind import (
     ATTRIBUTES,
@@ -135,13 +135,16 @@ class ClassifiedInput(Input):
         attributes = read_attributes(self.attributes, truth.size, f"{pointer}/attributes") if self.attributes else None
         samples = samples_of(read, truth, predicted, outputs, tally=self.tally, attributes=attributes)
         counts, where = class_counts(samples, len(labels)), f"{pointer}/sample_weight"
+        known = outputs is not None or attributes is not None or samples.labels is not None
         if samples.weights is not None and self.part:
             check_total(float(counts.sum()), where)
         elif samples.weights is not None:
             check_entries(counts, where, lambda *_: where)
         # How many groups there are, and what weights are worth, is known of all parts together.
-        beside = design_facts(samples) if not self.part else {GROUPS_FACT: 0} if samples.groups is not None else {}
-        known = outputs is not None or attributes is not None or samples.labels is not None
+        beside: Facts = {GROUPS_FACT: 0} if samples.groups is not None else {}
+        if not self.part:
+            samples, beside = designed(samples)
+            counts = class_counts(samples, len(labels)) if WEIGHT_FACT in beside else counts
         return MatrixInput(
             kind=self.kind,
             labels=labels,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.findings import Finding
-from app.domain.inputs.columns import Rows, check_range, design_facts, read_table, refuse_first, samples_of
+from app.domain.inputs.columns import Rows, check_range, designed, read_table, refuse_first, samples_of
 from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.ignored import at_their_places
 from app.domain.inputs.kind import (
@@ -141,7 +141,8 @@ def _of_samples(classes: tuple[str, ...], facts: Facts, samples: Samples) -> Mat
     """The canonical form of samples; those that nothing is known of but their classes and clusters are forgotten."""
     counts = tallied(samples.truth, samples.predicted)
     known = samples.outputs is not None or samples.labels is not None
-    facts = {**facts, **design_facts(samples)}
+    samples, beside = designed(samples)
+    facts = {**facts, **beside}
     return MatrixInput(
         Clustering.kind, classes, None, Content.counts, counts, facts=facts, samples=samples if known else None
     )

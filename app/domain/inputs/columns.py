@@ -3,6 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.inputs.attributes import Attributes
-from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
+from app.domain.inputs.content import GROUPS_FACT, WEIGHT_FACT, WEIGHTS_FACT
 from app.domain.inputs.labels import (
     LONGEST_NAME,
     Column,
@@ -283,16 +284,20 @@ def samples_of(
     return Samples(truth, predicted, outputs, ids, weights, groups=groups, tally=tally, attributes=attributes)
 
 
-def design_facts(samples: Samples | None) -> dict[str, Any]:
-    """Return the facts that weights and groups of samples make: what these are worth, and how many there are."""
-    if samples is None or not samples.has_design:
-        return {}
+def designed(samples: Samples) -> tuple[Samples, dict[str, Any]]:
+    """Return samples without weights that are all the same, and the facts that weights and groups make: what they are
+    worth, or what each weighs, and how many there are.
+    """
     groups = {} if samples.groups is None else {GROUPS_FACT: len(np.unique(samples.groups))}
-    return {**weight_facts(samples), **groups}
+    weight = samples.common_weight
+    if weight is None:
+        return samples, {**_worth(samples), **groups}
+    tally = None if samples.tally is None else Tally(samples.tally.times)
+    return replace(samples, weights=None, tally=tally), {WEIGHT_FACT: weight, **groups}
 
 
-def weight_facts(samples: Samples) -> dict[str, Any]:
-    """Return the effective number of samples where two or more have a weight: Kish's (sum w)^2 / sum w^2."""
+def _worth(samples: Samples) -> dict[str, Any]:
+    """The effective number of samples where two or more have a weight: Kish's (sum w)^2 / sum w^2."""
     weights, tally = samples.weights, samples.tally
     if weights is not None and tally is not None and tally.weights is not None:
         worth = math.fsum(weights) ** 2 / math.fsum(tally.weights.squares)

@@ -98,6 +98,7 @@ class InputFacts(TypedDict, total=False):
         n_groups: The groups that the samples came in.
         ignored: How many samples were left out, by ignored class; of a matrix the sum of its row.
         label_matrices: Of labels: by label a table of two by two, actual rows, absent before present.
+        sample_weight: What each sample weighs, where all weigh the same: all else is as without weights.
         effective_samples: How many samples of equal weight would be worth as much for a mean as the weighted ones:
             Kish's (sum w)^2 / sum w^2.
         cutoffs: Of rankings: the k of the metrics at k in the report.
@@ -135,6 +136,7 @@ class InputFacts(TypedDict, total=False):
     n_groups: int
     ignored: dict[str, float]
     label_matrices: dict[str, list[list[float]]]
+    sample_weight: float
     effective_samples: float
     cutoffs: list[int]
     relevant_from: float
@@ -160,6 +162,7 @@ class InputFacts(TypedDict, total=False):
 # Names of facts that code asks for; `InputFacts` says what they are.
 GROUPS_FACT = "n_groups"
 IGNORED_FACT = "ignored"
+WEIGHT_FACT = "sample_weight"
 WEIGHTS_FACT = "effective_samples"
 OUTPUTS_FACT = "outputs"
 DATA_FACT = "data"

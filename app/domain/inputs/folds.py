@@ -11,7 +11,7 @@ import numpy as np
 
 from app.domain.asked import Limits
 from app.domain.errors import InvalidInput
-from app.domain.inputs.columns import design_facts
+from app.domain.inputs.columns import designed
 from app.domain.inputs.content import (
     DECISIONS_FACT,
     GROUPS_FACT,
@@ -19,6 +19,7 @@ from app.domain.inputs.content import (
     LARGEST_TOTAL,
     MIXED_FACT,
     REPEATS_FACT,
+    WEIGHT_FACT,
     Content,
 )
 from app.domain.inputs.kind import Input, option
@@ -87,12 +88,15 @@ def pooled(
                 f"expected at most {MOST_FOLD_ENTRIES // fold.counts.size} folds of {len(fold.labels)} classes",
             )
     first = taken[0]
-    whole = all(fold.content is Content.counts for fold in taken)
-    stack = np.stack([fold.counts if whole else fold.counts.astype(np.float64) for fold in taken])
+    # Of samples that all weigh the same counts are numbers.
+    weights = [fold.facts.get(WEIGHT_FACT, 1.0) for fold in taken]
+    whole = all(fold.content is Content.counts for fold in taken) and len(set(weights)) == 1
+    stack = np.stack([one.counts if whole else one.counts * weight for one, weight in zip(taken, weights, strict=True)])
     if stack.sum(dtype=np.float64) > LARGEST_TOTAL:
         raise InvalidInput.at(places, "total_too_large", "expected folds that sum to at most 2^53")
-    samples = [fold.samples for fold in taken if fold.samples is not None]
-    together = joined(samples) if len(samples) == len(taken) else None
+    together, beside = None, dict[str, Any]()
+    if all(fold.samples is not None for fold in taken):
+        together, beside = designed(joined([fold.weighed_samples for fold in taken]))
     return MatrixInput(
         kind=Folds.kind,
         labels=first.labels,
@@ -105,7 +109,7 @@ def pooled(
             **_repeat_facts(taken, repeats, repeat_of_fold, pointer),
             **_fold_facts(taken, places),
             **ignored_facts(taken),
-            **design_facts(together),
+            **beside,
         },
         samples=together,
     )

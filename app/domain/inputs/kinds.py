@@ -10,9 +10,18 @@ from numpy.typing import NDArray
 from app.domain.errors import NotForKind
 from app.domain.inputs.classified import Predictions, Probabilities, Scores, decide
 from app.domain.inputs.clustering import Clustering
-from app.domain.inputs.columns import design_facts
+from app.domain.inputs.columns import designed
 from app.domain.inputs.confusion import DECISIONS, BinaryCounts, ConfusionMatrix
-from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, IGNORED_FACT, MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT
+from app.domain.inputs.content import (
+    DECISIONS_FACT,
+    GROUPS_FACT,
+    IGNORED_FACT,
+    MIXED_FACT,
+    REPEATS_FACT,
+    WEIGHT_FACT,
+    WEIGHTS_FACT,
+    Content,
+)
 from app.domain.inputs.folds import Folds
 from app.domain.inputs.kind import Input, UnitKind
 from app.domain.inputs.matrices import MatrixInput, class_counts
@@ -39,7 +48,10 @@ UNIT_KINDS: Final[Mapping[Task, UnitKind]] = {
 _Input = TypeVar("_Input", bound=MatrixInput)
 # What was counted of all samples, and is not known of some.
 _OF_ALL: Final = frozenset(
-    {WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT, "renormalized", "ties", "fold_kind"}
+    {
+        *(WEIGHT_FACT, WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT),
+        *("renormalized", "ties", "fold_kind"),
+    }
 )
 
 
@@ -114,9 +126,9 @@ def restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
     """
     if source.task is not None:
         return UNIT_KINDS[source.task].restricted(source, places)
-    some = source.known_samples.taken(places)
+    some, beside = designed(source.known_samples.taken(places))
     facts: dict[str, Any] = {name: fact for name, fact in source.facts.items() if name not in _OF_ALL}
-    facts |= design_facts(some)
+    facts |= beside
     if "rows" in facts:
         facts["rows"] = some.size if some.times is None else int(some.times.sum())
     if facts.get("rule") == DecidedBy.ARGMAX and some.outputs is not None:
@@ -124,6 +136,7 @@ def restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
     return replace(
         source,
         kind=source.facts.get("fold_kind", source.kind),
+        content=Content.counts if some.weights is None else Content.weights,
         counts=class_counts(some, len(source.labels)),
         fold_counts=None,
         facts=facts,

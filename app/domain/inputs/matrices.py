@@ -4,7 +4,7 @@ Functions raise InvalidInput with pointers relative to the ``input`` object that
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.inputs.columns import refuse_first
-from app.domain.inputs.content import DECISIONS_FACT, GROUPS_FACT, LARGEST_TOTAL, OUTPUTS_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.content import (
+    DECISIONS_FACT,
+    GROUPS_FACT,
+    LARGEST_TOTAL,
+    OUTPUTS_FACT,
+    WEIGHT_FACT,
+    WEIGHTS_FACT,
+    Content,
+)
 from app.domain.inputs.labels import (
     MOST_CLASSES,
     Coded,
@@ -70,6 +78,14 @@ class MatrixInput:
         if self.samples is None:
             raise ValueError(f"expected {self.kind} with samples")
         return self.samples
+
+    @property
+    def weighed_samples(self) -> Samples:
+        """Its samples with the weights that they came with, though these may be all the same. Raises as `known_samples`
+        does.
+        """
+        samples, weight = self.known_samples, self.facts.get(WEIGHT_FACT)
+        return samples if weight is None else replace(samples, weights=np.full(samples.size, weight))
 
     @property
     def task(self) -> Task | None:
@@ -132,8 +148,13 @@ class MatrixInput:
         return None if self.samples is None else self.samples.ids
 
     @property
+    def came_weighed(self) -> bool:
+        """Did its samples come with weights, though these may be all the same?"""
+        return self.is_weighted or WEIGHT_FACT in self.facts
+
+    @property
     def is_weighted(self) -> bool:
-        """Do its samples have weights of their own, from which the sampling error follows?"""
+        """Do its samples have weights, from which the sampling error follows? Those that are all the same are none."""
         return WEIGHTS_FACT in self.facts
 
 

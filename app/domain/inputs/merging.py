@@ -114,7 +114,7 @@ _IN_COMMON: Final[tuple[tuple[str, Callable[[MatrixInput], Any]], ...]] = (
     ("group_ids in all or in none", lambda part: GROUPS_FACT in part.facts),
     (
         "sample_weight in all or in none",
-        lambda part: part.is_weighted or (part.samples is not None and part.samples.weights is not None),
+        lambda part: part.came_weighed or (part.samples is not None and part.samples.weights is not None),
     ),
     ("the decisions", lambda part: part.facts.get(DECISIONS_FACT)),
     ("the number of features", lambda part: part.facts.get(FEATURES_FACT)),
@@ -176,7 +176,7 @@ def _check_outputs(parts: Sequence[MatrixInput]) -> None:
 
 def needs_samples(part: MatrixInput) -> bool:
     """Do its counts not say what its samples do?"""
-    if GROUPS_FACT in part.facts or part.is_weighted or part.is_scored:
+    if GROUPS_FACT in part.facts or part.came_weighed or part.is_scored:
         return True
     units = units_of(part.kind, part.facts)
     return units is not None and units.needs_samples(part.facts)
@@ -269,7 +269,7 @@ def _counted(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInp
 def _sampled(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInput:
     """All samples as one input."""
     aligned = [in_class_order(part, labels) for part in parts]
-    first, each = aligned[0], [part.known_samples for part in aligned]
+    first, each = aligned[0], [part.weighed_samples for part in aligned]
     if first.task is not Task.CLUSTERING:
         check_class_count(len(labels), _PLACE, fewest=min(len(labels), 2))
     if first.task is Task.RANKING:

@@ -13,8 +13,8 @@ from app.domain.errors import Fault, InvalidInput, TooLarge, moved_faults
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import read_attributes
 from app.domain.inputs.classified import Probabilities, Scores, assumed_threshold
-from app.domain.inputs.columns import Rows, check_finite, check_range, design_facts, samples_of
-from app.domain.inputs.content import GROUPS_FACT, OUTPUTS_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.columns import Rows, check_finite, check_range, designed, samples_of
+from app.domain.inputs.content import GROUPS_FACT, OUTPUTS_FACT, WEIGHT_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
     ATTRIBUTES,
     POINTS,
@@ -91,8 +91,9 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
 
 def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
     some = source.known_samples.taken(places)
-    facts = {name: fact for name, fact in source.facts.items() if name not in (WEIGHTS_FACT, GROUPS_FACT)}
-    return _of_samples(source.labels, {**facts, **({"rows": some.size} if "rows" in facts else {})}, some)
+    facts = {name: fact for name, fact in source.facts.items() if name not in (WEIGHT_FACT, WEIGHTS_FACT, GROUPS_FACT)}
+    some, beside = designed(some)
+    return _of_samples(source.labels, {**facts, **({"rows": some.size} if "rows" in facts else {}), **beside}, some)
 
 
 def _of_samples(labels: tuple[str, ...], facts: Facts, samples: Samples) -> MatrixInput:
@@ -100,7 +101,6 @@ def _of_samples(labels: tuple[str, ...], facts: Facts, samples: Samples) -> Matr
     weights = samples.weights
     counts = LabelPairs(samples.truth.astype(np.bool_), samples.predicted.astype(np.bool_)).counts(weights)
     content = Content.counts if weights is None else Content.weights
-    facts = {**facts, **design_facts(samples)}
     return MatrixInput(Multilabel.kind, labels, None, content, counts.reshape(-1, 2, 2), facts=facts, samples=samples)
 
 
@@ -319,7 +319,11 @@ class Multilabel(Input):
                 check_entries(weighed, where)
         attributes = read_attributes(self.attributes, len(truth), f"{pointer}/attributes") if self.attributes else None
         samples = samples_of(read, truth.view(np.uint8), predicted.view(np.uint8), outputs, attributes=attributes)
-        return _of_samples(labels, facts, samples)
+        # How many groups there are, and what weights are worth, is known of all parts together.
+        beside: Facts = {GROUPS_FACT: 0} if samples.groups is not None else {}
+        if not self.part:
+            samples, beside = designed(samples)
+        return _of_samples(labels, {**facts, **beside}, samples)
 
 
 def _as_columns(rows: Rows, labels: Sequence[str] | None, pointer: str) -> Members | None:

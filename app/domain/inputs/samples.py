@@ -114,14 +114,22 @@ class Samples:
         return self.times if self.weights is None else self.weights
 
     @property
-    def has_design(self) -> bool:
-        """Have they weights or groups, which limits depend on?"""
-        return self.weights is not None or self.groups is not None
+    def common_weight(self) -> float | None:
+        """What each of them weighs, where all weigh the same and more than nothing; None without weights."""
+        if self.weights is None or not self.size:
+            return None
+        lightest = heaviest = self.weights
+        if self.tally is not None and self.tally.weights is not None:
+            if (self.tally.used < self.tally.times).any():
+                return None
+            lightest, heaviest = self.tally.weights.lightest, self.tally.weights.heaviest
+        weight = float(lightest[0])
+        return weight if weight > 0 and (lightest == weight).all() and (heaviest == weight).all() else None
 
     @property
     def labels(self) -> "Samples | None":
         """The columns that pair runs, and those of the design; None where nothing but classes is known."""
-        if self.ids is None and not self.has_design:
+        if self.ids is None and self.weights is None and self.groups is None:
             return None
         return Samples(self.truth, self.predicted, None, self.ids, self.weights, groups=self.groups)
 

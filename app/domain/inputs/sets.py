@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput
 from app.domain.findings import Finding
-from app.domain.inputs.columns import design_facts, samples_of
+from app.domain.inputs.columns import designed, samples_of
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import (
     FLAGS,
@@ -91,7 +91,7 @@ def _made(labels: tuple[str, ...], samples: Samples) -> MatrixInput:
         positive=None,
         content=Content.counts,
         counts=np.bincount(2 * samples.truth + samples.predicted, minlength=2 * n_rows).reshape(n_rows, 2),
-        facts={"rows": samples.size, **design_facts(samples)},
+        facts={"rows": samples.size, **designed(samples)[1]},
         samples=samples,
     )
 

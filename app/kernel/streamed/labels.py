@@ -96,6 +96,13 @@ class WeightedProducts:
         self.plain.add(weighed, numbers)
         self.centred.add(weighed, weighed)
 
+    def leave_weights(self) -> None:
+        """Take weights that are all the same as none."""
+        self.plain.products /= self.ends[0]
+        # A sum of equal weights is rounded, and that of the numbers is not.
+        self.plain.sums = self.used
+        self.centred = self.plain
+
     @property
     def is_weighted(self) -> bool:
         """Do samples have weights?"""
@@ -239,6 +246,17 @@ class LabelSums:
             self.moments.add_labels(truth[used], predicted[used], each)
             self.means.add(values[:, used], each)
         return values
+
+    @property
+    def common_weight(self) -> float | None:
+        """What each sample weighs, where all weigh the same and more than nothing; None without weights."""
+        least, most = self.moments.ends
+        return least if least == most and self.moments.whole.used == self.rows else None
+
+    def leave_weights(self) -> None:
+        """Take weights that are all the same as none."""
+        self.moments.leave_weights()
+        self.means.moments.leave_weights()
 
 
 class LabelGroups:

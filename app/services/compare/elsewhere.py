@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from app.domain.data import MOST_GROUPS
 from app.domain.errors import DataNotAllowed, Fault, IncomparableRuns, InvalidInput, TooLarge
 from app.domain.evaluation import EvaluationRecord
+from app.domain.inputs.content import WEIGHT_FACT
 from app.domain.inputs.kinds import in_class_order
 from app.domain.inputs.labels import shown
 from app.domain.inputs.ranking import RELEVANT_FROM, Ranking
@@ -28,7 +29,7 @@ from app.kernel.streamed.rows import Rows, Table
 from app.kernel.uncertainty.groups import Grouping
 from app.services.ports import Engine, OpenEngine, SamplesElsewhere
 from app.services.processes.worker import as_step, each_as_step
-from app.services.runs.aligned import Runs, without_weights
+from app.services.runs.aligned import Runs
 from app.services.runs.pairing import (
     GROUPED_OTHERWISE,
     ONE_GROUP,
@@ -105,10 +106,12 @@ class Rereading:
         if not lies_elsewhere(record):
             yield _known(kept.samples.get(record.id), record)
             return
-        counts = np.zeros_like(record.counts)
+        # Weights that are all the same were left aside where they were evaluated.
+        weight = record.facts.get(WEIGHT_FACT, 1.0)
+        counts = np.zeros_like(record.counts, dtype=np.float64)
         for part in self.samples.parts(record, outputs=outputs):
             check_same(part.labels, record.counts, record)
-            counts += part.counts
+            counts += part.counts / weight
             yield _known(part.samples, record)
         if record.task is None:
             check_same(record.labels, counts, record)
@@ -130,7 +133,7 @@ def check_same(labels: Sequence[str], counts: NDArray[Any], record: EvaluationRe
     (`data_changed`).
     """
     # Sums of weights are rounded, and in parts otherwise than at once.
-    tolerance = _ROUNDING if record.is_weighted else 0.0
+    tolerance = _ROUNDING if record.came_weighed else 0.0
     same = tuple(labels) == record.labels and counts.shape == record.counts.shape
     if not same or not np.allclose(counts, record.counts, rtol=tolerance, atol=0.0):
         raise InvalidInput.at("/data", "data_changed", "expected the counts that were evaluated, other ones were read")
@@ -173,12 +176,9 @@ def pair_streamed(
     steps = len(runs) + 1
     with reading.engine.opened(reading.folder) as engine:
         rows: list[Rows] = []
-        records: list[EvaluationRecord] = []
         for place in range(len(runs)):
             with as_step(place, steps), of_run(place):
                 rows.append(_with_ids(engine, _batches(reading, runs, kept, place, scored=bool(expressions))))
-                records.append(_canonical(runs.records[place], rows[place], place))
-        runs = replace(runs, records=tuple(records))
         with as_step(len(runs), steps):
             if len({one.names[_ID] for one in rows}) > 1:
                 # The integer 3 and the text "3" are the same id.
@@ -230,16 +230,6 @@ def _with_ids(engine: OpenEngine, batches: Iterator[pa.RecordBatch]) -> Rows:
             f"expected ids that differ in the column `sample_id`, got {shown(str(min(again[_ID])))} more than once",
         )
     return rows
-
-
-def _canonical(record: EvaluationRecord, rows: Rows, place: int) -> EvaluationRecord:
-    """A run without weights of its samples that are all the same, as ``Runs.pair`` has it."""
-    weight = f"{WEIGHT}_{place}"
-    if weight not in rows.names:
-        return record
-    ends = rows.totals((), {}, {"least": weight, "most": f"-{weight}"})
-    least, most = float(ends["least"][0]), -float(ends["most"][0])
-    return without_weights(record, least) if least == most > 0.0 else record
 
 
 @dataclass(frozen=True, slots=True, eq=False)

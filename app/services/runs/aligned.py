@@ -10,7 +10,7 @@ import numpy as np
 
 from app.domain.errors import IncomparableLabels, IncomparableRuns, InvalidExpression
 from app.domain.evaluation import EvaluationRecord
-from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.content import MIXED_FACT, REPEATS_FACT
 from app.domain.inputs.kinds import in_class_order
 from app.domain.inputs.labels import listed
 from app.domain.slices import Places, refuse_unknown_slices, restricted
@@ -101,12 +101,8 @@ class Runs:
         return cls(tuple(records))
 
     def pair(self, kept: KeptSamples, mode: PairingMode = PairingMode.AUTO, *, minimum_matched: float = 1.0) -> Self:
-        """Return the runs with their pairing; see ``pairing.pair``.
-
-        A run whose samples all weigh the same is one without weights.
-        """
-        runs = self._known(kept)
-        runs = replace(runs, records=tuple(map(_canonical, runs.records)), asked=(mode, minimum_matched))
+        """Return the runs with their pairing; see ``pairing.pair``."""
+        runs = replace(self._known(kept), asked=(mode, minimum_matched))
         return replace(runs, pairing=pair(runs.records, runs.data, mode, minimum_matched))
 
     def joined(self, pairing: Pairing, streamed: StreamedRuns | None) -> Self:
@@ -338,25 +334,6 @@ class Runs:
         if all(len(folds) == n_folds for folds in runs) and runs:
             return np.array([[fold.values(estimand) for fold in folds] for folds in runs])
         return np.full((len(self), n_folds, len(estimand.names)), np.nan)
-
-
-def _canonical(record: EvaluationRecord) -> EvaluationRecord:
-    """A run without weights of its samples that are all the same."""
-    weights = record.samples.weights if record.is_weighted and record.samples is not None else None
-    if weights is None or not weights.size or weights[0] <= 0 or (weights != weights[0]).any():
-        return record
-    return without_weights(record, float(weights[0]))
-
-
-def without_weights(record: EvaluationRecord, weight: float) -> EvaluationRecord:
-    """A run without weights, all of whose samples have this one."""
-    return replace(
-        record,
-        content=Content.counts,
-        counts=np.rint(record.counts / weight).astype(np.int64),
-        samples=None if record.samples is None else replace(record.samples, weights=None),
-        facts={name: fact for name, fact in record.facts.items() if name not in (WEIGHTS_FACT, "rows")},
-    )
 
 
 def _different(record: EvaluationRecord, first: EvaluationRecord, pointer: str) -> IncomparableLabels:

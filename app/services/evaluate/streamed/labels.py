@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.domain.errors import TooLarge
-from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
+from app.domain.inputs.content import GROUPS_FACT, WEIGHT_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples, Tally
 from app.kernel.streamed.labels import LabelGroups, LabelSums, StreamedLabels, StreamedLabelScores
@@ -52,6 +52,12 @@ def streamed_labels(read: StreamedParts) -> NewEvaluation:
     rows = taken(read.engine, _batches(read.samples(), sums))
     if weighted:
         check_weights(sums.moments.cells[0])
+    weight = sums.common_weight
+    if weight is not None:
+        sums.leave_weights()
+        rows = rows.having(**{_WEIGHT: "1.0::DOUBLE"})
+        facts = {name: fact for name, fact in source.facts.items() if name != WEIGHTS_FACT}
+        source = replace(source, content=Content.counts, facts={**facts, WEIGHT_FACT: weight})
     groups, scores, n_groups = None, None, 0
     if source.is_grouped:
         rows, n_groups = rows.coded(_GROUP, _CODE)

@@ -9,11 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.domain.inputs.classified import assumed_threshold
-from app.domain.inputs.columns import weight_facts
-from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT
-from app.domain.inputs.matrices import MatrixInput
+from app.domain.inputs.columns import designed
+from app.domain.inputs.content import GROUPS_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.matrices import MatrixInput, class_counts
 from app.domain.inputs.samples import Samples
-from app.kernel.matrix.table import confusion_counts
 from app.kernel.streamed.rows import Rows
 from app.kernel.streamed.scores import StreamedScores
 from app.services.estimates.run_data import RunData
@@ -49,8 +48,8 @@ def streamed_scores(read: StreamedParts) -> NewEvaluation:
     if whole.facts.get("threshold_assumed"):
         rows, whole = _with_threshold(rows, whole)
     if grouped or weighted:
-        whole = replace(whole, samples=_decided(rows, weighted=weighted, grouped=grouped))
-        whole = _weighed(whole) if weighted else whole
+        whole = _designed(whole, _decided(rows, weighted=weighted, grouped=grouped))
+        weighted = whole.known_samples.weights is not None
     scores = StreamedScores(
         rows.where("w > 0") if weighted else rows,
         size,
@@ -124,13 +123,16 @@ def _decided(rows: Rows, *, weighted: bool, grouped: bool) -> Samples:
     return Samples(truth, predicted, weights=weights, groups=groups, tally=tally)
 
 
-def _weighed(whole: MatrixInput) -> MatrixInput:
-    """The input with the sums of the weights, and what these are worth. Raises InvalidInput as of weights that are
-    sent.
-    """
-    samples = whole.known_samples
-    counts = confusion_counts(samples.truth, samples.predicted, len(whole.labels), samples.weights)
-    check_weights(counts)
-    # Parts are worth something else.
-    facts = {name: value for name, value in whole.facts.items() if name != WEIGHTS_FACT}
-    return replace(whole, counts=counts, facts={**facts, **weight_facts(samples)})
+def _designed(whole: MatrixInput, samples: Samples) -> MatrixInput:
+    """The input of samples in groups or with weights. Raises InvalidInput as of weights that are sent."""
+    if samples.weights is not None:
+        check_weights(class_counts(samples, len(whole.labels)))
+    samples, beside = designed(samples)
+    facts = {name: fact for name, fact in whole.facts.items() if name != WEIGHTS_FACT}
+    return replace(
+        whole,
+        content=Content.counts if samples.weights is None else Content.weights,
+        counts=class_counts(samples, len(whole.labels)),
+        facts={**facts, **beside},
+        samples=samples,
+    )
