@@ -16,7 +16,8 @@ from app.domain.errors import IncomparableRuns, InvalidExpression, NotFound, Out
 from app.domain.evaluation import AlikeEvaluations, DatasetRef, EvaluationName, EvaluationQuery, EvaluationRecord
 from app.domain.expressions.expressions import parse_for_any_classes, refuse_about_sample, refuse_list
 from app.domain.identifiers import id_at, new_id
-from app.domain.inputs.content import MERGED_FACT
+from app.domain.inputs.columns import designed
+from app.domain.inputs.content import MERGED_FACT, WEIGHT_FACT
 from app.domain.inputs.kinds import KINDS
 from app.domain.inputs.samples import Samples, in_order, joined
 from app.domain.members import HIDDEN, LEFT_OUT, as_json, named, number
@@ -733,8 +734,10 @@ def _together(
     samples = [kept.get(one.id) for one in records]
     present = [replace(run, samples=one) for one, run in zip(samples, records, strict=True) if one is not None]
     if present and len(present) == len(samples):
-        together = joined([in_order(one.weighed_samples, orders[one.labels]) for one in present])
-        made = restricted(replace(sum_of, samples=replace(together, fold_sizes=None)), np.arange(together.size))
+        each = [in_order(one.weighed_samples, orders[one.labels]) for one in present]
+        together, beside = designed(replace(joined(each), fold_sizes=None))
+        facts = {name: fact for name, fact in sum_of.facts.items() if name != WEIGHT_FACT} | beside
+        made = restricted(replace(sum_of, facts=facts, samples=together), np.arange(together.size))
         return of_part(sum_of, replace(made, samples=None)), made.samples
     if scored or not all(one.counts_independent and not one.came_weighed for one in parts):
         return None

@@ -145,10 +145,12 @@ def test_parts_whose_equal_weights_were_not_saved_are_not_one() -> None:
         merged([one, replace(other, samples=None)])
 
 
-def test_some_of_the_samples_may_all_weigh_the_same() -> None:
+def test_some_of_the_samples_weigh_what_they_do_among_all() -> None:
     whole = replace(INPUTS["predictions"], sample_weight=[2.0, 2.0, 2.0, 5.0]).read("")
-    some = restricted(whole, np.arange(3))
-    assert (some.content, some.counts.sum(), some.facts["sample_weight"]) == (Content.counts, 3, 2.0)
+    # Those of a slice are held against others.
+    assert restricted(whole, np.arange(3)).counts.sum() == 6.0
+    even = restricted(weighing(INPUTS["predictions"], 2.0, None).read(""), np.arange(3))
+    assert (even.content, even.counts.sum(), even.facts["sample_weight"]) == (Content.counts, 3, 2.0)
     part = replace(INPUTS["predictions"], sample_weight=[2.0] * 4, part=True).read("")
     # What all parts weigh is not known of one.
     assert (part.content, part.counts.sum()) == (Content.weights, 8.0)

@@ -643,6 +643,24 @@ def test_a_search_knows_weights_and_groups(design: str) -> None:
     assert judged(source, search=SearchQuestion("specificity@D", 2), bins={"age": 2}).slices == []
 
 
+@each("reference", ["rest", "overall"])
+def test_a_slice_whose_samples_weigh_the_same_weighs_that_among_others(reference: str) -> None:
+    at_b = mask_of(CLINIC, site="B")
+    even = np.where(at_b, 3.0, np.linspace(0.5, 2.0, at_b.size))
+    nearly = even * np.where(at_b, np.linspace(1.0, 1.0 + 1e-13, at_b.size), 1.0)
+    metrics = ("recall@D", "mcc", "macro_f1")
+    found, own = (
+        of_weights(judged(classified(SAMPLES.truth, SAMPLES.predicted, attributes_of(CLINIC), weights=one), **asked))
+        for asked in [{"by": ("site",), "metrics": metrics, "reference": reference}]
+        for one in (even, nearly)
+    )
+    assert not list(differences(found, own))
+
+
+def of_weights(found: Any) -> Any:
+    return as_json([{name: one.difference for name, one in each.metrics.items()} for each in found.slices])
+
+
 def test_samples_of_no_weight_make_no_slice_of_a_search_large_enough() -> None:
     random = np.random.default_rng(0)
     site, truth = np.tile([*"ABC"], 400), random.integers(0, 2, 1200)

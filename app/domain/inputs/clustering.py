@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from app.domain.errors import InvalidInput, TooLarge
 from app.domain.findings import Finding
-from app.domain.inputs.columns import Rows, check_range, designed, read_table, refuse_first, samples_of
-from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.columns import Rows, check_range, design_facts, designed, read_table, refuse_first, samples_of
+from app.domain.inputs.content import CLUSTERS_FACT, FEATURES_FACT, WEIGHT_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.ignored import at_their_places
 from app.domain.inputs.kind import (
     DISTANCES,
@@ -133,16 +133,15 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
 
 
 def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
-    facts = {name: source.facts[name] for name in (CLUSTERS_FACT, FEATURES_FACT) if name in source.facts}
-    return _of_samples(source.labels, facts, source.known_samples.taken(places))
+    facts = {name: source.facts[name] for name in (CLUSTERS_FACT, FEATURES_FACT, WEIGHT_FACT) if name in source.facts}
+    some = source.known_samples.taken(places)
+    return _of_samples(source.labels, {**facts, **design_facts(some)}, some)
 
 
 def _of_samples(classes: tuple[str, ...], facts: Facts, samples: Samples) -> MatrixInput:
     """The canonical form of samples; those that nothing is known of but their classes and clusters are forgotten."""
     counts = tallied(samples.truth, samples.predicted)
-    known = samples.outputs is not None or samples.labels is not None
-    samples, beside = designed(samples)
-    facts = {**facts, **beside}
+    known = samples.outputs is not None or samples.labels is not None or WEIGHT_FACT in facts
     return MatrixInput(
         Clustering.kind, classes, None, Content.counts, counts, facts=facts, samples=samples if known else None
     )
@@ -313,7 +312,8 @@ class Clustering(Input):
             facts[FEATURES_FACT] = 0
             # Where a sample stands among all is known of any part of them.
             features = np.column_stack([np.arange(len(distances)), distances])
-        return _of_samples(classes, facts, samples_of(read, truth, predicted, features))
+        samples, beside = designed(samples_of(read, truth, predicted, features))
+        return _of_samples(classes, {**facts, **beside}, samples)
 
 
 def _coded(read: Mapping[str, Any], name: str, pointer: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:

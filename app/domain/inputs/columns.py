@@ -285,25 +285,26 @@ def samples_of(
 
 
 def designed(samples: Samples) -> tuple[Samples, dict[str, Any]]:
-    """Return samples without weights that are all the same, and the facts that weights and groups make: what they are
-    worth, or what each weighs, and how many there are.
-    """
-    groups = {} if samples.groups is None else {GROUPS_FACT: len(np.unique(samples.groups))}
+    """Return all samples of an input, without weights that are all the same, and the facts of their design."""
     weight = samples.common_weight
     if weight is None:
-        return samples, {**_worth(samples), **groups}
+        return samples, design_facts(samples)
     tally = None if samples.tally is None else Tally(samples.tally.times)
-    return replace(samples, weights=None, tally=tally), {WEIGHT_FACT: weight, **groups}
+    plain = replace(samples, weights=None, tally=tally)
+    return plain, {WEIGHT_FACT: weight, **design_facts(plain)}
 
 
-def _worth(samples: Samples) -> dict[str, Any]:
-    """The effective number of samples where two or more have a weight: Kish's (sum w)^2 / sum w^2."""
+def design_facts(samples: Samples) -> dict[str, Any]:
+    """Return the facts that weights and groups make: what samples are worth, where two or more have a weight (Kish's
+    (sum w)^2 / sum w^2), and how many groups there are.
+    """
+    groups = {} if samples.groups is None else {GROUPS_FACT: len(np.unique(samples.groups))}
     weights, tally = samples.weights, samples.tally
     if weights is not None and tally is not None and tally.weights is not None:
         worth = math.fsum(weights) ** 2 / math.fsum(tally.weights.squares)
-        return {WEIGHTS_FACT: worth} if tally.used.sum() > 1 else {}
+        return {**({WEIGHTS_FACT: worth} if tally.used.sum() > 1 else {}), **groups}
     if weights is None or np.count_nonzero(weights) < 2:
-        return {}
+        return groups
     # Of weights between the ends of what doubles hold no square is lost.
     relative = weights / weights.max()
-    return {WEIGHTS_FACT: float(math.fsum(relative) ** 2 / math.fsum(relative * relative))}
+    return {WEIGHTS_FACT: float(math.fsum(relative) ** 2 / math.fsum(relative * relative)), **groups}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.domain.errors import NotForKind
 from app.domain.inputs.classified import Predictions, Probabilities, Scores, decide
 from app.domain.inputs.clustering import Clustering
-from app.domain.inputs.columns import designed
+from app.domain.inputs.columns import design_facts
 from app.domain.inputs.confusion import DECISIONS, BinaryCounts, ConfusionMatrix
 from app.domain.inputs.content import (
     DECISIONS_FACT,
@@ -18,7 +18,6 @@ from app.domain.inputs.content import (
     IGNORED_FACT,
     MIXED_FACT,
     REPEATS_FACT,
-    WEIGHT_FACT,
     WEIGHTS_FACT,
     Content,
 )
@@ -49,7 +48,7 @@ _Input = TypeVar("_Input", bound=MatrixInput)
 # What was counted of all samples, and is not known of some.
 _OF_ALL: Final = frozenset(
     {
-        *(WEIGHT_FACT, WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT),
+        *(WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT),
         *("renormalized", "ties", "fold_kind"),
     }
 )
@@ -126,9 +125,9 @@ def restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
     """
     if source.task is not None:
         return UNIT_KINDS[source.task].restricted(source, places)
-    some, beside = designed(source.known_samples.taken(places))
+    some = source.known_samples.taken(places)
     facts: dict[str, Any] = {name: fact for name, fact in source.facts.items() if name not in _OF_ALL}
-    facts |= beside
+    facts |= design_facts(some)
     if "rows" in facts:
         facts["rows"] = some.size if some.times is None else int(some.times.sum())
     if facts.get("rule") == DecidedBy.ARGMAX and some.outputs is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from app.domain.errors import IncomparableLabels, IncomparableRuns, InvalidInput, NoSamples, NotForKind, TooLarge
 from app.domain.inputs.classified import SUM_TOLERANCE, assumed_threshold, decide, decide_by_threshold
 from app.domain.inputs.clustering import tallied
+from app.domain.inputs.columns import designed
 from app.domain.inputs.content import (
     CLUSTERS_FACT,
     DATA_FACT,
@@ -23,6 +24,7 @@ from app.domain.inputs.content import (
     GROUPS_FACT,
     LARGEST_TOTAL,
     MERGED_FACT,
+    WEIGHT_FACT,
     Content,
     why_not_saved,
 )
@@ -40,7 +42,7 @@ MOST_OUTPUTS: Final = 50_000_000
 _PLACE: Final = "/evaluations"
 _RENORMALIZED, _LEFT_OUT = "renormalized", "queries_without_judgements"
 # Facts that are not those of all because they are those of the first.
-_OF_PARTS: Final = frozenset({DATA_FACT, MERGED_FACT, "sum_tolerance"})
+_OF_PARTS: Final = frozenset({DATA_FACT, MERGED_FACT, WEIGHT_FACT, "sum_tolerance"})
 _NAMES: Final = {"None": "none", "[]": "none", "False": "none", "True": "some"}
 _Facts = dict[str, Any]
 
@@ -276,8 +278,8 @@ def _sampled(parts: Sequence[MatrixInput], labels: tuple[str, ...]) -> MatrixInp
         # Codes of queries, whose ids stand beside each other.
         starts = accumulate((0 if one.ids is None else len(one.ids) for one in each), initial=0)
         each = [replace(one, predicted=one.predicted + start) for one, start in zip(each, starts, strict=False)]
-    together = replace(joined(each), fold_sizes=None)
-    facts = {name: fact for name, fact in first.facts.items() if name not in _OF_PARTS}
+    together, beside = designed(replace(joined(each), fold_sizes=None))
+    facts = {name: fact for name, fact in first.facts.items() if name not in _OF_PARTS} | beside
     places = np.arange(together.size)
     if first.task is Task.RANKING and together.ids is not None:
         # Of queries, which stand in the order of their ids.

@@ -13,8 +13,8 @@ from app.domain.errors import Fault, InvalidInput, TooLarge, moved_faults
 from app.domain.findings import Finding
 from app.domain.inputs.attributes import read_attributes
 from app.domain.inputs.classified import Probabilities, Scores, assumed_threshold
-from app.domain.inputs.columns import Rows, check_finite, check_range, designed, samples_of
-from app.domain.inputs.content import GROUPS_FACT, OUTPUTS_FACT, WEIGHT_FACT, WEIGHTS_FACT, Content
+from app.domain.inputs.columns import Rows, check_finite, check_range, design_facts, designed, samples_of
+from app.domain.inputs.content import GROUPS_FACT, OUTPUTS_FACT, WEIGHTS_FACT, Content
 from app.domain.inputs.kind import (
     ATTRIBUTES,
     POINTS,
@@ -91,9 +91,9 @@ def _reordered(source: MatrixInput, labels: tuple[str, ...]) -> MatrixInput:
 
 def _restricted(source: MatrixInput, places: NDArray[np.intp]) -> MatrixInput:
     some = source.known_samples.taken(places)
-    facts = {name: fact for name, fact in source.facts.items() if name not in (WEIGHT_FACT, WEIGHTS_FACT, GROUPS_FACT)}
-    some, beside = designed(some)
-    return _of_samples(source.labels, {**facts, **({"rows": some.size} if "rows" in facts else {}), **beside}, some)
+    facts = {name: fact for name, fact in source.facts.items() if name not in (WEIGHTS_FACT, GROUPS_FACT)}
+    facts |= {"rows": some.size} if "rows" in facts else {}
+    return _of_samples(source.labels, {**facts, **design_facts(some)}, some)
 
 
 def _of_samples(labels: tuple[str, ...], facts: Facts, samples: Samples) -> MatrixInput:
