@@ -299,12 +299,7 @@ def design_facts(samples: Samples) -> dict[str, Any]:
     (sum w)^2 / sum w^2), and how many groups there are.
     """
     groups = {} if samples.groups is None else {GROUPS_FACT: len(np.unique(samples.groups))}
-    weights, tally = samples.weights, samples.tally
-    if weights is not None and tally is not None and tally.weights is not None:
-        worth = math.fsum(weights) ** 2 / math.fsum(tally.weights.squares)
-        return {**({WEIGHTS_FACT: worth} if tally.used.sum() > 1 else {}), **groups}
-    if weights is None or np.count_nonzero(weights) < 2:
+    weights, sums = samples.weights, samples.weight_sums
+    if weights is None or sums is None or sums.used.sum() < 2:
         return groups
-    # Of weights between the ends of what doubles hold no square is lost.
-    relative = weights / weights.max()
-    return {WEIGHTS_FACT: float(math.fsum(relative) ** 2 / math.fsum(relative * relative)), **groups}
+    return {WEIGHTS_FACT: math.fsum(weights) ** 2 / math.fsum(sums.squares), **groups}

@@ -114,17 +114,23 @@ class Samples:
         return self.times if self.weights is None else self.weights
 
     @property
+    def weight_sums(self) -> WeightSums | None:
+        """Facts of the weights behind each entry, of which most stand for one sample; None without weights."""
+        weights = self.weights
+        if weights is None or (self.tally is not None and self.tally.weights is not None):
+            return None if self.tally is None else self.tally.weights
+        used = weights > 0
+        ends = np.where(used, weights, np.nan)
+        return WeightSums(weights * weights, used.astype(np.int64), ends, ends)
+
+    @property
     def common_weight(self) -> float | None:
         """What each of them weighs, where all weigh the same and more than nothing; None without weights."""
-        if self.weights is None or not self.size:
+        sums = self.weight_sums
+        if sums is None or not self.size or (sums.used < (1 if self.times is None else self.times)).any():
             return None
-        lightest = heaviest = self.weights
-        if self.tally is not None and self.tally.weights is not None:
-            if (self.tally.used < self.tally.times).any():
-                return None
-            lightest, heaviest = self.tally.weights.lightest, self.tally.weights.heaviest
-        weight = float(lightest[0])
-        return weight if weight > 0 and (lightest == weight).all() and (heaviest == weight).all() else None
+        weight = float(sums.lightest[0])
+        return weight if (sums.lightest == weight).all() and (sums.heaviest == weight).all() else None
 
     @property
     def labels(self) -> "Samples | None":

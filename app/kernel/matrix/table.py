@@ -531,19 +531,24 @@ class WeightedCounts:
     samples: Array
 
     @classmethod
-    def of(cls, truth: NDArray[Any], predicted: NDArray[Any], weights: Array, n_classes: int) -> Self:
-        """Build it from class codes (n) and weights (n)."""
-        return cls.of_sums(truth, predicted, (weights, weights * weights, (weights > 0).astype(np.float64)), n_classes)
-
-    @classmethod
-    def of_sums(
-        cls, truth: NDArray[Any], predicted: NDArray[Any], parts: tuple[Array, Array, Array], n_classes: int
+    def of(
+        cls,
+        truth: NDArray[Any],
+        predicted: NDArray[Any],
+        weights: Array,
+        n_classes: int,
+        squares: Array | None = None,
+        samples: NDArray[Any] | None = None,
     ) -> Self:
-        """Build it from entries (n) with class codes and sums of weights, of squared weights and of
-        samples, each (n).
+        """Build it from class codes (n) and weights (n); of entries that stand for several samples these are sums, as
+        are ``squares`` (n), and there are so many ``samples`` (n) above 0 in each.
         """
         cells, size = truth * n_classes + predicted, n_classes * n_classes
-        sums = [np.bincount(cells, each, size) for each in parts]
+        squares, samples = (
+            weights * weights if squares is None else squares,
+            weights > 0 if samples is None else samples,
+        )
+        sums = [np.bincount(cells, each, size) for each in (weights, squares, samples)]
         return cls(*(each.reshape(n_classes, n_classes).astype(np.float64) for each in sums))
 
     @property

@@ -348,16 +348,10 @@ class RunData:
     @cached_property
     def _in_weights(self) -> WeightedCounts:
         samples = self.source.known_samples
-        if samples.weights is None:
+        weights, sums = samples.weights, samples.weight_sums
+        if weights is None or sums is None:
             raise ValueError("expected the samples with their weights")
-        if samples.tally is not None and samples.tally.weights is not None:
-            return WeightedCounts.of_sums(
-                samples.truth,
-                samples.predicted,
-                (samples.weights, samples.tally.weights.squares, samples.tally.used.astype(np.float64)),
-                self.n_classes,
-            )
-        return WeightedCounts.of(samples.truth, samples.predicted, samples.weights, self.n_classes)
+        return WeightedCounts.of(samples.truth, samples.predicted, weights, self.n_classes, sums.squares, sums.used)
 
     @property
     def sampled(self) -> Array:

@@ -176,10 +176,8 @@ class Whole:
     @cached_property
     def squares(self) -> Array:
         """Sum of the squared weights (n) of the samples of each entry."""
-        tally = None if self.source.samples is None else self.source.samples.tally
-        if tally is None:
-            return self.weights**2
-        return self.weights if tally.weights is None else tally.weights.squares
+        sums = None if self.source.samples is None else self.source.samples.weight_sums
+        return self.weights if sums is None else sums.squares
 
     @property
     def plain(self) -> bool:

@@ -86,17 +86,13 @@ def weights_of(question: Question, run: RunData, effects: Mapping[str, float]) -
 
 def _used(run: RunData) -> tuple[int, float, float]:
     """Number of samples with a weight above 0, and the smallest and largest of these weights."""
-    samples = run.source.samples
     if run.source.task is not None and isinstance(run.units, StreamedLabels):
         moments = run.units.sums.moments
         return moments.whole.used, *moments.ends
-    if samples is not None and samples.tally is not None and samples.tally.weights is not None:
-        sums = samples.tally.weights
-        return int(sums.used.sum()), float(np.nanmin(sums.lightest)), float(np.nanmax(sums.heaviest))
-    if run.weights is None:
+    sums = run.source.known_samples.weight_sums
+    if sums is None:
         raise ValueError("expected weighted samples")
-    used = run.weights[run.weights > 0]
-    return used.size, float(used.min()), float(used.max())
+    return int(sums.used.sum()), float(np.nanmin(sums.lightest)), float(np.nanmax(sums.heaviest))
 
 
 def _worth(design: WeightDesign) -> Finding:
