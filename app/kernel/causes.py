@@ -75,11 +75,7 @@ def of_gradient(gradient: Callable[[Table], AdditiveGradient]) -> Sensitivities:
     """Return the sensitivities of a metric whose card has a gradient."""
 
     def found(matrices: Array) -> Array:
-        parts = gradient(Table(matrices))
-        slopes = parts.rows[..., :, None] + parts.columns[..., None, :]
-        places = np.arange(matrices.shape[-1])
-        slopes[..., places, places] += parts.diagonal
-        moves: Array = matrices * slopes
+        moves: Array = matrices * gradient(Table(matrices)).by_cell
         return moves
 
     return found

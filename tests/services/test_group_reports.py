@@ -142,7 +142,9 @@ def test_reports_on_more_than_classes_say_that_there_are_few_groups(
 
 
 def test_findings_on_equal_weights_do_not_say_that_they_differ() -> None:
-    report = evaluate(Predictions(y_true=PAIR, y_pred=PAIR, sample_weight=[2.0, 2.0]).read("/input"), Options())
+    # Beside one that weighs nothing.
+    codes = np.append(PAIR, PAIR[0])
+    report = evaluate(Predictions(y_true=codes, y_pred=codes, sample_weight=[2.0, 2.0, 0.0]).read("/input"), Options())
     found = {one.code: one.message for one in report.findings}
     assert found["samples_with_weights"].startswith("The 2 samples have the weight 2 and carry")
     assert "differ" not in found["intervals_of_few_effective_samples"]

@@ -399,6 +399,14 @@ class AdditiveGradient(NamedTuple):
     rows: Array
     columns: Array
 
+    @property
+    def by_cell(self) -> Array:
+        """Derivatives (..., K, K) by the share of each cell."""
+        found = np.asarray(self.rows[..., :, None] + self.columns[..., None, :])
+        places = np.arange(found.shape[-1])
+        found[..., places, places] += self.diagonal
+        return found
+
 
 def recall_gradient(t: Table, slopes: Array) -> AdditiveGradient:
     """Gradient of a function of the recalls from its derivatives (..., K) by them."""

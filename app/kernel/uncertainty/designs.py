@@ -517,13 +517,10 @@ class Weighted(Design):
 
     def variances(self, gradients: AdditiveGradient) -> Array:
         """Sum w^2 (g - g_)^2 / (sum w)^2 with the weighted mean g_ of the derivatives of the samples."""
-        slopes = gradients.rows[..., :, None] + gradients.columns[..., None, :]
-        size = slopes.shape[-1]
-        slopes[..., range(size), range(size)] += gradients.diagonal
         # Where a class has no samples a derivative need not exist.
         used = self.sums.counts > 0
         counts = self.sums.counts[used]
-        found, gross = spread_of_slopes(slopes[:, used].T, counts, self.sums.squares[used])
+        found, gross = spread_of_slopes(gradients.by_cell[:, used].T, counts, self.sums.squares[used])
         return np.where(found <= ROUNDING * gross, 0.0, found) / float(counts.sum()) ** 2
 
     def reach(self, level: float) -> float:
@@ -596,10 +593,7 @@ def additive_influences(runs: GroupedCounts, gradient: AdditiveGradient) -> Arra
     """Influence (G) of each group of one run on a metric with this gradient (K) in the cell shares; 0 where all of it
     is rounding, which would depend on the order of the samples.
     """
-    actual, predicted = np.divmod(runs.cell, runs.n_classes)
-    moves = gradient.rows[actual] + gradient.columns[predicted]
-    moves = moves + np.where(actual == predicted, gradient.diagonal[actual], 0.0)
-    total = runs.times.sum()
+    moves, total = gradient.by_cell.ravel()[runs.cell], runs.times.sum()
     with silently():
         centred = runs.times * (moves - runs.times @ moves / total) / total
         sizes = sums_by_code(runs.codes, runs.times * np.abs(moves) / total, runs.n_groups)

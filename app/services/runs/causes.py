@@ -20,11 +20,11 @@ from app.kernel.compare.differences import StudentDifferences
 from app.kernel.compare.linear import join_runs
 from app.kernel.loss_causes import MOST_WORK, LossSplit, split_loss
 from app.kernel.matrix.table import Table
-from app.kernel.metrics.card import Recalibration, Scale, is_of_matrices
+from app.kernel.metrics.card import Recalibration, is_of_matrices
 from app.kernel.metrics.expression import counts_samples, measures, needs_counts, usual_measure
 from app.kernel.numerics.arrays import Array, silently
-from app.kernel.samples.influence import LinearMethod, Strata
 from app.kernel.samples.losses import Codes
+from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.influence import Linearisation
 from app.services.estimands import Estimand
 from app.services.estimates.run_data import RunData
@@ -227,12 +227,9 @@ def _loss_causes(runs: Runs, pair: tuple[int, int], estimand: Estimand, level: f
     groupings = [runs.groupings[run] for run in pair] if runs.groupings else []
 
     def limits(found: LossSplit) -> tuple[Array, Array]:
-        ends = []
-        for value, first, second in zip(found.values, *found.influences, strict=True):
-            parts = [_linear(value, first), _linear(0.0, -second)]
-            joined = join_runs(parts, [], paired=runs.pairing.paired, same_items=False, groupings=groupings)
-            ends.append(np.concatenate(joined.difference(0, 1).limits(level)))
-        low, high = np.array(ends).T
+        parts = [*zip(found.values, *found.influences, strict=True)]
+        of_parts = [_with_error(*one, paired=runs.pairing.paired, groupings=groupings) for one in parts]
+        low, high = np.array([np.concatenate(one.limits(level)) for one in of_parts]).T
         return low, high
 
     first, second = (runs.scored[run] for run in pair)
@@ -306,14 +303,16 @@ def _difference(runs: Runs, pair: tuple[int, int], part: float, of_cells: Array)
     """Return a part with its error, from what a sample in each cell of both runs (2, K, K) adds to it."""
     added, groups = zip(*(runs.added(run, cells) for run, cells in zip(pair, of_cells, strict=True)), strict=True)
     groupings = [one for one in groups if one is not None]
-    # Both runs add to a part, so that it is the first less the second turned round.
-    parts = [_linear(part, added[0]), _linear(0.0, -added[1])]
-    paired = runs.pairing.joint is not None
+    return _with_error(part, *added, paired=runs.pairing.joint is not None, groupings=groupings)
+
+
+def _with_error(
+    part: float, first: Array, second: Array, *, paired: bool, groupings: Sequence[Grouping]
+) -> StudentDifferences:
+    """Return a part with its error, from what the units of both runs add to it."""
+    # Both add, so that it is the first less the second turned round.
+    parts = [Linearisation(part, first), Linearisation(0.0, -second)]
     return join_runs(parts, [], paired=paired, same_items=False, groupings=groupings).difference(0, 1)
-
-
-def _linear(value: float, influence: Array) -> Linearisation:
-    return Linearisation(value, influence, Scale.LINEAR, Strata.WHOLE, LinearMethod.INFLUENCE, (None, None))
 
 
 # --- words -----------------------------------------------------------------------------------------------------------

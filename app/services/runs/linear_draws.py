@@ -15,12 +15,11 @@ from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.rankings import cochran_q
 from app.kernel.matrix.prevalence import class_factors
 from app.kernel.matrix.table import Table, confusion_counts
-from app.kernel.metrics.card import Scale
 from app.kernel.metrics.expression import Measure, measures
 from app.kernel.metrics.families.averages import accuracy
 from app.kernel.metrics.families.score_ranking import precision_at, recall_at, specificity_at
 from app.kernel.numerics.arrays import Array, silently, sums_by_code
-from app.kernel.samples.influence import LinearMethod, Strata
+from app.kernel.samples.influence import LinearMethod
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.closed_forms import cell_slopes
 from app.kernel.uncertainty.designs import NoLimits
@@ -223,8 +222,8 @@ def _added_by_groups(held: GroupedCounts, values: Array, functional: Callable[[T
 
 def _of_derivatives(value: float, influence: Array, estimand: Estimand, freedom: float = np.inf) -> Linearisation:
     influence = influence if np.isfinite(value) else np.full(influence.shape, np.nan)
-    form = Scale.LINEAR, Strata.WHOLE, LinearMethod.JACKKNIFE
-    return Linearisation(float(value), influence, *form, estimand.bounds, freedom=freedom)
+    known = {"method": LinearMethod.JACKKNIFE, "bounds": estimand.bounds, "freedom": freedom}
+    return Linearisation(float(value), influence, **known)
 
 
 def _numeric_forms(
