@@ -1,15 +1,26 @@
 """What each group adds to values of a matrix, where runs on samples in groups are compared."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from app.domain.identifiers import new_id
+from app.domain.inputs.classified import Probabilities
 from app.kernel.matrix.table import Table
+from app.kernel.metrics.card import INPUTS_OF_CLASSES
 from app.kernel.metrics.families.rate_means import h_mean
 from app.kernel.metrics.families.rates import recall
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty import groups
 from app.kernel.uncertainty.groups import GroupedCounts
+from app.services.estimands import parse_estimands
+from app.services.runs.aligned import Runs
+from app.services.runs.comparison import Comparison
 from app.services.runs.linear_draws import _added_by_groups
+from app.services.runs.matrix_draws import InferenceSettings
+from app.services.runs.pairing import KeptSamples, PairingMode
+from app.services.stored import unkept_record
 
 
 def in_groups(n_groups: int, rare_in: int, weights: Array | None = None) -> GroupedCounts:
@@ -62,3 +73,31 @@ def test_of_many_groups_derivatives_say_the_same(monkeypatch: pytest.MonkeyPatch
     left_out = added(held)
     monkeypatch.setattr(groups, "MOST_LEFT_OUT", 0)
     np.testing.assert_allclose((added(held) ** 2).sum(axis=1), (left_out**2).sum(axis=1), rtol=0.02)
+
+
+def test_at_one_prevalence_samples_say_what_their_matrix_says() -> None:
+    """Without a group the rest has other class shares, to which the error of a value at given shares owes nothing."""
+    random, records, samples = np.random.default_rng(5), [], {}
+    for share in (0.3, 0.6):
+        groups = np.repeat(np.arange(20), random.integers(2, 16, 20))
+        # Groups have shares of classes of their own.
+        truth = (random.random(groups.size) < random.beta(share, 1.0 - share, 20)[groups]).astype(int)
+        p = np.where(random.random(groups.size) < np.where(truth == 1, 0.6, 0.9), 0.8, 0.2)
+        sure = np.where(truth == 1, p, 1.0 - p)
+        source = Probabilities(
+            y_true=truth, probabilities=np.column_stack([1.0 - sure, sure]), group_ids=groups, labels=["0", "1"]
+        ).read("")
+        records.append(replace(unkept_record(source), id=new_id()))
+        samples[records[-1].id] = source.known_samples
+    runs = Runs.align(records).pair(KeptSamples(samples), PairingMode.FALSE)
+    asked = parse_estimands(
+        ["accuracy", "top_k_accuracy(k=1)"],
+        runs.labels,
+        runs.positive,
+        inputs=INPUTS_OF_CLASSES,
+    )
+    comparison = Comparison(runs, asked, InferenceSettings(), pairs=[(0, 1)])
+    ((of_matrix,),), ((of_samples,),) = (comparison.differences(place) for place in range(2))
+    found = [of_samples.difference, of_samples.low, of_samples.high, of_samples.p_value]
+    expected = [of_matrix.difference, of_matrix.low, of_matrix.high, of_matrix.p_value]
+    assert found == pytest.approx(expected, rel=1e-9)

@@ -241,10 +241,9 @@ def _numeric_forms(
         return [None] * len(estimands)
     parts: list[list[list[Linearisation]]] = []
     for run, blocks in zip(runs, known, strict=True):
-        weights = run.weights if shares is None else at_shares(run.units, run.weights, shares)
-        added = unit_influences(run.units, functionals, blocks, weights, centred=not groupings)
+        added = unit_influences(run.units, functionals, blocks, run.weights, centred=not groupings, shares=shares)
         with silently():
-            subject = run.units.subject(weights)
+            subject = run.units.subject(run.weights if shares is None else at_shares(run.units, run.weights, shares))
             values = [np.atleast_1d(functional(subject)) for functional in functionals]
         fewest = _fewest(run.units, run.weights)
         parts.append(
