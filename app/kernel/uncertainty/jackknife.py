@@ -10,7 +10,6 @@ from app.kernel.samples.areas import ROUNDING
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.groups import Grouping, moved_by_groups
-from app.kernel.uncertainty.resampling import at_shares
 from app.kernel.uncertainty.units import Units
 
 # Relative to its weight, a unit weighs so much more and so much less for a derivative.
@@ -78,17 +77,14 @@ def unit_influences(
         shares: Class shares (K) that values are of. Without a group the rest is brought to them anew.
     """
     times, (codes, n_blocks) = run.multiplicities, blocks
-    masses = weights if weights is not None else np.ones(run.n_units) if times is None else times
-    if shares is not None and centred:
-        masses = at_shares(run, masses, shares)
+    fixed, anew = (shares, None) if centred else (None, shares)
+    masses = run.at_shares(weights, fixed)
+    if masses is None:
+        masses = np.ones(run.n_units) if times is None else times
     parts: list[list[Array]] = [[] for _ in functionals]
     kinds, kind = run.kinds
     whole = np.bincount(kind, masses).astype(np.float64, copy=False)
     batch = min(max(1, _AT_ONCE // (2 * whole.size * run.width)), n_blocks)
-
-    def subject(of: Array) -> Subject:
-        return kinds.subject(of if shares is None or centred else at_shares(kinds, of, shares))
-
     # Each unit moves once for each step, in rows of one batch, and lies still in all others.
     order, steps = np.argsort(codes, kind="stable"), (_STEP, -_STEP) if centred else (-1.0,)
     moving = np.tile(whole, (len(steps), batch, 1))
@@ -101,14 +97,14 @@ def unit_influences(
                 np.add.at(some, places, masses[inside] * step)
                 # What is left of a kind of units that was taken from is rounding.
                 some[places] = np.where(some[places] > ROUNDING * whole[places[1]], some[places], 0.0)
-            moved = subject(moving[:, :size].reshape(len(steps) * size, -1))
+            moved = kinds.subject(kinds.at_shares(moving[:, :size].reshape(len(steps) * size, -1), anew))
             for found, functional in zip(parts, functionals, strict=True):
                 values = np.asarray(functional(moved)).reshape(len(steps), size, -1)
                 found.append((values[0] - values[1]) / (2.0 * _STEP) if centred else values[0])
             moving[:, *places] = whole[kind[inside]]
     if not centred:
         with silently():
-            all_of_them = subject(whole[None])
+            all_of_them = kinds.subject(kinds.at_shares(whole[None], anew))
             known = [np.asarray(functional(all_of_them)).ravel() for functional in functionals]
             return [moved_by_groups(*each) for each in zip(known, map(np.concatenate, parts), strict=True)]
     sizes = sums_by_code(codes, masses, n_blocks)

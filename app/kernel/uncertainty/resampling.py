@@ -5,10 +5,9 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from app.kernel.matrix.prevalence import class_factors
 from app.kernel.metrics.card import Gaps
 from app.kernel.metrics.expression import Every, Expression, Measure, Subject, compute, data_of, is_biased
-from app.kernel.numerics.arrays import Array, silently, sums_by_code
+from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.draws import Shares, Summary, generator, quantile_error, summarise
 from app.kernel.uncertainty.groups import Grouping, expanded_level
@@ -138,23 +137,6 @@ def _of_gaps(expression: Measure, gaps: Gaps) -> Resampled:
     return Resampled(values, read, "bootstrap_inverted")
 
 
-def at_shares(run: Units, weights: Array | None, shares: Array, chosen: Codes | None = None) -> Array:
-    """Weights (..., n) of units, of which classes have these shares (..., K); NaN where a class with a share has none.
-
-    Args:
-        run: The units; classes are their strata.
-        weights: (..., n); None is 1 each, or as many as each stands for.
-        shares: (..., K), which broadcast against the weights.
-        chosen: The units that the weights are of; None is all.
-    """
-    times = np.ones(run.n_units) if run.multiplicities is None else run.multiplicities
-    masses = times if weights is None else weights
-    strata = run.strata if chosen is None else run.strata.take(chosen)
-    actual = sums_by_code(strata, masses, run.n_strata)
-    factors = np.where((shares > 0) & (actual == 0), np.nan, class_factors(actual, shares))
-    return masses * factors.take(strata, axis=-1)
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Numbers of replicates, and of the samples that each draws from: all n of them, or a subset."""
@@ -267,17 +249,14 @@ def replicated(
             if base is not None:
                 # What a subset is off the data is no sampling error of the data.
                 here = base if own is None else base * own
-                here = here if shares is None else at_shares(run, here, shares[0], chosen)
-                off = values_of(part, functionals, here)
+                off = values_of(part, functionals, run.at_shares(here, None if shares is None else shares[0], chosen))
                 shifts = [whole - some for whole, some in zip(estimates, off, strict=True)]
             for weights in batches:
-                here = weights if own is None else weights * own
-                if shares is not None:
-                    rows = slice(done, done + len(weights))
-                    spread = shares[1]
-                    here = at_shares(run, here, spread[rows] if len(spread) > 1 else spread, chosen)
+                here, spread = weights if own is None else weights * own, None if shares is None else shares[1]
+                if spread is not None and len(spread) > 1:
+                    spread = spread[done : done + len(weights)]
                 done += len(weights)
-                subject = part.subject(here)
+                subject = part.subject(run.at_shares(here, spread, chosen))
                 for found, functional, shift in zip(values, functionals, shifts, strict=True):
                     found.append(functional(subject).reshape(len(weights), -1) + shift)
     return [np.concatenate(found) for found in values]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.kernel.matrix.prevalence import class_factors
 from app.kernel.matrix.table import LabelTable, Table
 from app.kernel.metrics.card import Inputs
 from app.kernel.metrics.expression import Subject
@@ -64,6 +65,25 @@ class Units(ABC):
     @abstractmethod
     def subject(self, weights: Array | None = None) -> Subject:
         """The units in weights (..., n) as metrics take them; None is 1 each, or as many as each stands for."""
+
+    def at_shares(self, weights: Array | None, shares: Array | None, chosen: Codes | None = None) -> Array | None:
+        """Weights (..., n) of units, of which classes have these shares (..., K); NaN where a class with a share has
+        none.
+
+        Args:
+            weights: (..., n); None is 1 each, or as many as each stands for.
+            shares: (..., K) of the classes, which are the strata; they broadcast against the weights. None leaves these
+                as they are.
+            chosen: The units that the weights are of; None is all.
+        """
+        if shares is None:
+            return weights
+        times = np.ones(self.n_units) if self.multiplicities is None else self.multiplicities
+        masses = times if weights is None else weights
+        strata = self.strata if chosen is None else self.strata.take(chosen)
+        actual = sums_by_code(strata, masses, self.n_strata)
+        factors = np.where((shares > 0) & (actual == 0), np.nan, class_factors(actual, shares))
+        return masses * factors.take(strata, axis=-1)
 
     def part(self, chosen: Codes) -> "Units":
         """Some of them. Raises TypeError where they are drawn all at once, or not at all."""

@@ -27,7 +27,6 @@ from app.kernel.uncertainty.draws import generator, seed_of
 from app.kernel.uncertainty.groups import FEW_GROUPS, GroupedCounts, Grouping
 from app.kernel.uncertainty.influence import Influences, Linearisation, UnitInfluences
 from app.kernel.uncertainty.jackknife import blocks_of, unit_influences
-from app.kernel.uncertainty.resampling import at_shares
 from app.kernel.uncertainty.units import Run, Units
 from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.estimate import LimitSettings
@@ -222,8 +221,9 @@ def _added_by_groups(held: GroupedCounts, values: Array, functional: Callable[[T
 
 def _of_derivatives(value: float, influence: Array, estimand: Estimand, freedom: float = np.inf) -> Linearisation:
     influence = influence if np.isfinite(value) else np.full(influence.shape, np.nan)
-    known = {"method": LinearMethod.JACKKNIFE, "bounds": estimand.bounds, "freedom": freedom}
-    return Linearisation(float(value), influence, **known)
+    return Linearisation(
+        float(value), influence, method=LinearMethod.JACKKNIFE, bounds=estimand.bounds, freedom=freedom
+    )
 
 
 def _numeric_forms(
@@ -243,7 +243,7 @@ def _numeric_forms(
     for run, blocks in zip(runs, known, strict=True):
         added = unit_influences(run.units, functionals, blocks, run.weights, centred=not groupings, shares=shares)
         with silently():
-            subject = run.units.subject(run.weights if shares is None else at_shares(run.units, run.weights, shares))
+            subject = run.units.subject(run.units.at_shares(run.weights, shares))
             values = [np.atleast_1d(functional(subject)) for functional in functionals]
         fewest = _fewest(run.units, run.weights)
         parts.append(

@@ -18,7 +18,7 @@ from app.kernel.uncertainty.draws import generator
 from app.kernel.uncertainty.groups import Grouping, variance_freedom
 from app.kernel.uncertainty.influence import Influences
 from app.kernel.uncertainty.jackknife import blocks_of, unit_influences
-from app.kernel.uncertainty.resampling import at_shares, values_of
+from app.kernel.uncertainty.resampling import values_of
 from app.kernel.uncertainty.units import CellUnits, LabelUnits, Run, Units
 
 
@@ -167,7 +167,7 @@ def test_few_samples_that_carry_the_variance_leave_few_degrees_of_freedom() -> N
 def test_weights_bring_classes_to_shares() -> None:
     truth = np.array([0] * 30 + [1] * 10)
     run, shares = make(0, 2, 3, truth), np.array([0.5, 0.5])
-    weights = at_shares(run, None, shares)
+    weights = run.at_shares(None, shares)
     assert np.bincount(run.scores.y, weights).tolist() == [20, 20]
     repeated = run.part(np.concatenate([np.arange(30), np.repeat(np.arange(30, 40), 3)]))
     text = functional("mean(h_mean, average_precision@1)", 2)

@@ -42,7 +42,6 @@ from app.kernel.uncertainty.resampling import (
     Plan,
     Reading,
     Resampled,
-    at_shares,
     bootstrap_samples,
     plan,
     replicated,
@@ -113,7 +112,7 @@ def _values_of_samples(estimands: Sequence[Estimand], run: RunData, shares: Clas
     units, found = _units_at(run, shares.calibrated_to, shares.points[0]), []
     still = units.subject(run.weights)
     with silently():
-        moved = units.subject(at_shares(units, run.weights, shares.points))
+        moved = units.subject(units.at_shares(run.weights, shares.points))
         for estimand in estimands:
             own = estimand.values(np.asarray(estimand.functional(still if estimand.insensitive else moved)))
             found.append(np.broadcast_to(own, (len(shares), own.shape[-1])))
@@ -604,7 +603,7 @@ def _resampled(
     for still in (False, True):
         some = {place: one.functional for place, one in enumerate(estimands) if one.insensitive is still}
         moved = None if still else at
-        weights = run.weights if moved is None else at_shares(units, run.weights, moved[0])
+        weights = units.at_shares(run.weights, None if moved is None else moved[0])
         drawn = resamples(units, made, seed, Shares.OBSERVED, run.grouping)
         if some:
             own = values_of(units, [*some.values()], weights)
