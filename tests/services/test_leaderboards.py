@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.domain.evaluation import DatasetRef, ModelRef
-from app.kernel.matrix.table import Table
+from app.kernel.matrix.table import Table, WeightedCounts
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.uncertainty.draws import Alternative
 from app.services.compare.across_datasets import Tournament
@@ -202,3 +202,15 @@ def test_what_reads_recalls_alone_is_drawn_from_two_cells_of_a_row() -> None:
         error = np.hypot(lumped.std(axis=0), whole.std(axis=0)) / np.sqrt(4000)
         assert (abs(lumped.mean(axis=0) - whole.mean(axis=0)) <= 4.5 * error + 1e-12).all()
         np.testing.assert_allclose(lumped.std(axis=0), whole.std(axis=0), rtol=0.07, atol=1e-12)
+
+
+def test_draws_of_weighted_runs_do_not_hang_on_the_unit_of_the_weights() -> None:
+    random = np.random.default_rng(1)
+    truth, predicted = random.integers(0, 3, (2, 60))
+    weights = random.gamma(2.0, 1.0, 60)
+    of_units = [WeightedCounts.of(truth, predicted, unit * weights, 3) for unit in (1.0, 1000.0)]
+    asked = parse_estimands(["accuracy"], ["0", "1", "2"], None)
+    (own,), (moved,) = (
+        draw_independent(one.counts[None], asked, draws=20, seed=3, squares=[one.squares]) for one in of_units
+    )
+    np.testing.assert_allclose(moved, own, rtol=1e-9)

@@ -105,8 +105,9 @@ def seed_of(*content: object) -> int:
 
 # Seeds up to here survive JSON readers that know doubles only.
 _SEED_BITS = 53
-# Digits of sums of weights that count: the last ones depend on the order in which an engine adds.
-_DIGITS = 9
+# Digits of sums of weights that count: the last ones depend on the order in which an engine adds. And of what a cell is
+# worth, which hangs on the unit of the weights in the last ones.
+_DIGITS, WORTH_DIGITS = 9, 12
 
 
 def chosen_seed(seed: int | None, *content: object) -> int:
@@ -117,14 +118,15 @@ def chosen_seed(seed: int | None, *content: object) -> int:
     """
     if seed is not None:
         return seed
-    known = [_rounded(one) if isinstance(one, np.ndarray) and one.dtype.kind == "f" else one for one in content]
+    known = [rounded(one) if isinstance(one, np.ndarray) and one.dtype.kind == "f" else one for one in content]
     return seed_of(*known) >> (63 - _SEED_BITS)
 
 
-def _rounded(values: Array) -> Array:
+def rounded(values: Array, digits: int = _DIGITS) -> Array:
+    """Numbers to so many digits; whole ones as they are."""
     exponent = np.floor(np.log10(np.abs(values), where=values != 0, out=np.zeros_like(values)))
     # A power that is no number any more is not asked for: of smaller values fewer digits count.
-    scale = 10.0 ** np.minimum(_DIGITS - 1 - exponent, 300)
+    scale = 10.0 ** np.minimum(digits - 1 - exponent, 300)
     return np.where(values == np.rint(values), values, np.rint(values * scale) / scale)
 
 

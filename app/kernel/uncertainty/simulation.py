@@ -12,11 +12,13 @@ from app.kernel.matrix.table import Table, weight_scales
 from app.kernel.numerics.arrays import Array, silently, sums_at
 from app.kernel.numerics.scipy_bridge import normal_cdf, normal_quantile
 from app.kernel.uncertainty.draws import (
+    WORTH_DIGITS,
     Functional,
     Prior,
     Shares,
     Summary,
     pseudo_counts,
+    rounded,
     summarise,
 )
 
@@ -85,7 +87,8 @@ class RowPosterior:
             if scales is not None:
                 drawn *= scales.ravel()[cells]
             if self.given is None and self.shares is Shares.SAMPLED:
-                weights = _row_weights(actual, self.squares, shape[0], random)
+                of_classes, scale = self._classes(actual)
+                weights = random.standard_gamma(of_classes, shape) * scale
                 wanted = weights * (totals / weights.sum(axis=-1, keepdims=True))
             sums = by_row(drawn).reshape(shape)
             drawn *= np.divide(wanted, sums, out=np.zeros(shape), where=sums > 0).reshape(shape[0], -1)[:, rows]
@@ -101,7 +104,8 @@ class RowPosterior:
         parameters = parameters if scales is None else parameters * scales
         sums, wanted = parameters.sum(axis=-1), actual
         if self.shares is Shares.SAMPLED:
-            weights = np.where(actual > 0, actual + 0.5, 0.0)
+            of_classes, scale = self._classes(actual)
+            weights = of_classes * scale
             wanted = actual.sum(axis=-1, keepdims=True) * weights / weights.sum(axis=-1, keepdims=True)
         means: Array = parameters * np.divide(wanted, sums, out=np.zeros_like(sums), where=sums > 0)[..., None]
         return means
@@ -113,9 +117,17 @@ class RowPosterior:
         counts = np.asarray(self.counts, dtype=np.float64)
         actual = counts.sum(axis=-1)
         scales = None if self.squares is None else weight_scales(counts, self.squares)
-        worth = counts if scales is None else counts / scales
+        # A cell of one sample is worth 1, whatever that weighs.
+        worth = counts if scales is None else rounded(counts / scales, WORTH_DIGITS)
         shapes = worth + pseudo_counts(counts, self.prior, self.custom)
         return actual, np.where(actual[..., None] > 0, shapes, 0.0), scales
+
+    def _classes(self, actual: Array) -> tuple[Array, Array | float]:
+        """Shapes (..., K) of gamma variates for the weights of classes of which their shares are random too, and what
+        weighted samples scale these by.
+        """
+        scales = 1.0 if self.squares is None else weight_scales(actual, self.squares.sum(axis=-1))
+        return np.where(actual > 0, actual / scales + 0.5, 0.0), scales
 
     @property
     def middle(self) -> Array | None:
@@ -130,15 +142,6 @@ def _scattered(values: Array, cells: NDArray[np.intp], shape: tuple[int, ...]) -
     found = np.zeros((len(values), math.prod(shape[1:])))
     found[:, cells] = values
     return found.reshape(shape)
-
-
-def _row_weights(actual: Array, squares: Array | None, size: int, random: np.random.Generator) -> Array:
-    """Draw the weights of the classes (size, ..., K) where their shares are random too."""
-    if squares is None:
-        return random.standard_gamma(np.where(actual > 0, actual + 0.5, 0.0), (size, *actual.shape))
-    scales = weight_scales(actual, squares.sum(axis=-1))
-    worth = np.where(actual > 0, actual / scales + 0.5, 0.0)
-    return random.standard_gamma(worth, (size, *actual.shape)) * scales
 
 
 # Replicates this near to the estimate, relative and absolute, differ from it by rounding.

@@ -43,6 +43,7 @@ from app.kernel.uncertainty.draws import (
     Prior,
     evaluate_draws,
     generator,
+    rounded,
     seed_of,
 )
 from app.kernel.uncertainty.intervals import Limits, two_sided_z, wilson_at
@@ -74,7 +75,8 @@ def draw_independent(
     runs: list[list[Array]] = []
     seeds: list[int] = []
     for one, own in zip(counts, squares or [None] * len(counts), strict=True):
-        content = seed_of(seed, one)
+        # Weights in another unit are the same weights.
+        content = seed_of(seed, one if own is None else rounded(one / one.sum()))
         seeds.append(content)
         rows = RowPosterior(errors_in_one(one) if in_one and own is None else one, given=shares, squares=own)
         # Runs with equal matrices are as independent as others.

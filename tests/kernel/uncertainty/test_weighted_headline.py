@@ -172,6 +172,18 @@ def test_draws_of_one_weight_are_those_without() -> None:
     np.testing.assert_allclose(own, 8.0 * plain, rtol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1000.0, 1e-6])
+def test_draws_do_not_hang_on_the_unit_of_the_weights(unit: float) -> None:
+    """Some cells have one sample, which is worth 1 whatever it weighs."""
+    truth, predicted, weights = samples(6, 60)
+    own, moved = (WeightedCounts.of(truth, predicted, each, 6) for each in (weights, unit * weights))
+    assert (own.samples == 1.0).any()
+    of_own, of_moved = (RowPosterior(one.counts, squares=one.squares, shares=Shares.SAMPLED) for one in (own, moved))
+    drawn, again = (one.matrices(50, generator(2)) for one in (of_own, of_moved))
+    np.testing.assert_allclose(again, unit * drawn, rtol=1e-9)
+    np.testing.assert_allclose(of_moved.mean(), unit * of_own.mean(), rtol=1e-9)
+
+
 def test_no_limit_leaves_the_range_of_its_metric() -> None:
     codes, outside = np.array([0, 1, 1]), []
     for heavy in (1.0, 4.0, 50.0):

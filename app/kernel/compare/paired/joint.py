@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kernel.numerics.arrays import Array, sums_by_code
+from app.kernel.uncertainty.draws import WORTH_DIGITS, rounded
 from app.kernel.uncertainty.groups import Grouping
 from app.kernel.uncertainty.simulation import CELLS_PER_BATCH
 
@@ -193,14 +194,14 @@ def draw_matrices(joint: JointCounts, *, draws: int, random: np.random.Generator
     guards, usual = np.flatnonzero(guarded_classes(joint)), joint.scales()
     joint, squares = joint.without_weights() if joint.weights is not None else (joint, joint.counts)
     scales = squares / joint.counts
-    actual = joint.actual()
+    worth, actual = rounded(joint.counts / scales, WORTH_DIGITS), joint.actual()
     matrices = joint.matrices()
     of_classes = list(_places_in_classes(joint))
     spread = _guard_rows(matrices, actual, guards)
     batch = max(1, CELLS_PER_BATCH // max(joint.counts.size, joint.n_runs * joint.n_classes**2))
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
-        weights = random.standard_gamma(joint.counts / scales, (size, joint.counts.size)) * scales
+        weights = random.standard_gamma(worth, (size, joint.counts.size)) * scales
         rows = np.zeros((size, *matrices.shape))
         for mine, places, belongs in of_classes:
             rows[:, *places] = weights[:, mine] @ belongs
