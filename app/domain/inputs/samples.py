@@ -125,7 +125,7 @@ class Samples:
 
     @property
     def common_weight(self) -> float | None:
-        """What each of them weighs, where all weigh the same and more than nothing; None without weights."""
+        """Weight of each, where all weigh the same and more than nothing; None without weights."""
         sums = self.weight_sums
         if sums is None or not self.size or (sums.used < (1 if self.times is None else self.times)).any():
             return None

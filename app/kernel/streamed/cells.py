@@ -63,7 +63,7 @@ class Cells(Units):
             return Independent(Table(sums_by_code(2 * member + called, self.counts, 4).reshape(2, 2)))
         if not self._of_sets:
             held = self.counts * self.each
-            return Weighted(WeightedCounts.of_sums(member, called, (held, held * self.each, self.counts), 2))
+            return Weighted(WeightedCounts.of(member, called, held, 2, held * self.each, self.counts))
         sets = np.arange(self.n_units)
         of_each = np.repeat(sets, member.size), np.tile(member, sets.size), np.tile(called, sets.size)
         return Grouped(replace(GroupedCounts.gather(*of_each, 2, self.each.ravel()), n_samples=n_samples))

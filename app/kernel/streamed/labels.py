@@ -249,7 +249,7 @@ class LabelSums:
 
     @property
     def common_weight(self) -> float | None:
-        """What each sample weighs, where all weigh the same and more than nothing; None without weights."""
+        """Weight of each sample, where all weigh the same and more than nothing; None without weights."""
         least, most = self.moments.ends
         return least if least == most and self.moments.whole.used == self.rows else None
 

@@ -393,9 +393,9 @@ def _over_cuts(one: _Asked, at_best: Callable[[int], Design], n_classes: int, se
     if not (isinstance(expression, Measure) and expression.metric.card.inference.over_cuts):
         return one
     codes = range(n_classes) if isinstance(expression.of, Every) else [expression.of or 0]
-    ends = [Headlines(at_best(code), settings.level_of_each).many(balanced_accuracy) for code in codes]
+    known = [Headlines(at_best(code), settings.level_of_each).of(balanced_accuracy) or [] for code in codes]
     # Informedness of two classes is twice the balanced accuracy, less one.
-    low, high = (2.0 * np.array([float(end[place]) for end in ends if end is not None]) - 1.0 for place in (1, 2))
+    low, high = 2.0 * np.array([(form.low, form.high) for forms in known for form in forms]).T - 1.0
 
     def read(drawn: Array, found: Array, level: float) -> Summary:
         summary = summarise(drawn, found, level)
