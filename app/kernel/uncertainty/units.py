@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,12 @@ class Units(ABC):
     def subject(self, weights: Array | None = None) -> Subject:
         """The units in weights (..., n) as metrics take them; None is 1 each, or as many as each stands for."""
 
+    @overload
+    def at_shares(self, weights: Array | None, shares: Array, chosen: Codes | None = None) -> Array: ...
+
+    @overload
+    def at_shares(self, weights: Array | None, shares: Array | None, chosen: Codes | None = None) -> Array | None: ...
+
     def at_shares(self, weights: Array | None, shares: Array | None, chosen: Codes | None = None) -> Array | None:
         """Weights (..., n) of units, of which classes have these shares (..., K); NaN where a class with a share has
         none.
@@ -83,7 +89,8 @@ class Units(ABC):
         strata = self.strata if chosen is None else self.strata.take(chosen)
         actual = sums_by_code(strata, masses, self.n_strata)
         factors = np.where((shares > 0) & (actual == 0), np.nan, class_factors(actual, shares))
-        return masses * factors.take(strata, axis=-1)
+        found: Array = masses * factors.take(strata, axis=-1)
+        return found
 
     def part(self, chosen: Codes) -> "Units":
         """Some of them. Raises TypeError where they are drawn all at once, or not at all."""

@@ -45,7 +45,6 @@ from app.kernel.uncertainty.intervals import (
     ratio_limits,
     share_limits,
 )
-from app.kernel.uncertainty.resampling import at_shares as at_given_shares
 from app.services.estimands import Estimand
 from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits, canonical
 from app.services.estimates.methods.simulation import shifted_values
@@ -346,7 +345,7 @@ def at_shares(estimand: Estimand, run: RunData, shares: ClassShares, settings: L
 
 def _of_sums(estimand: Estimand, run: RunData, shares: Array, settings: LimitSettings) -> Estimates | None:
     """Sums over the samples at shares (K), which do not vary: what the classes add is about the mean of each."""
-    weights, y = at_given_shares(run.units, run.weights, shares), run.scores.y
+    weights, y = run.units.at_shares(run.weights, shares), run.scores.y
     found = linearised(estimand.expression, Influences(run.scores.with_weights(weights)))
     if found is None or any(linear.method is LinearMethod.WILSON for linear in found):
         return None
