@@ -122,20 +122,27 @@ def test_the_command_refuses_what_a_service_would(arguments: str, pointer: str) 
 @each(
     ("answer", "said"),
     [
-        (httpx.Response(301, headers={"Location": "https://prevail.example/"}), "http://prevail.example answered 301"),
-        (httpx.Response(200, text="<title>Log in</title>"), "http://prevail.example is no such service"),
-        (httpx.ConnectError("refused"), "http://prevail.example does not answer"),
+        (
+            httpx.Response(301, headers={"Location": "https://prevail.example/"}),
+            "answered 301 with something that the service does not send",
+        ),
+        (
+            httpx.Response(200, text="<title>Log in</title>"),
+            "answered 200 with something that the service does not send",
+        ),
+        (httpx.ConnectError("refused"), "no answer from http://prevail.example"),
     ],
 )
 def test_what_is_no_answer_of_a_service_is_told_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch, answer: httpx.Response | Exception, said: str
 ) -> None:
-    def send(*_: object, **__: object) -> httpx.Response:
+    def send(_: object, request: httpx.Request, **__: object) -> httpx.Response:
         if isinstance(answer, Exception):
             raise answer
+        answer.request = request
         return answer
 
-    monkeypatch.setattr(httpx.Client, "request", send)
+    monkeypatch.setattr(httpx.Client, "send", send)
     parser = argparse.ArgumentParser()
     add_key_arguments(parser)
     with pytest.raises(RefusedAtService, match=said):

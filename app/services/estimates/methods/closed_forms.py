@@ -322,7 +322,7 @@ def at_shares(estimand: Estimand, run: RunData, shares: ClassShares, settings: L
     if shares.worth is not None or shares.calibrated_to is not None:
         return nothing
     if estimand.scored:
-        few = run.streamed is None and run.units.n_units * shares.work <= _MOST_SUMMED
+        few = estimand.task is None and run.streamed is None and run.units.n_units * shares.work <= _MOST_SUMMED
         return [_of_sums(estimand, run, one, settings) for one in shares.points] if few else nothing
     if estimand.rates is None:
         return nothing if settings.simulate else [_headline(estimand, run, one, settings) for one in shares.points]
