@@ -128,7 +128,7 @@ def test_the_command_refuses_what_a_service_would(arguments: str, pointer: str) 
         ),
         (
             httpx.Response(200, text="<title>Log in</title>"),
-            "answered 200 with something that the service does not send",
+            "answered 200 without the JSON that the service sends",
         ),
         (httpx.ConnectError("refused"), "no answer from http://prevail.example"),
     ],

@@ -90,7 +90,8 @@ def test_folds_without_weights_count_one_each() -> None:
     assert whole.weights.tolist() == [1.0, 1.0, 0.25]
 
 
-INPUTS: dict[str, Input] = {
+# Which of their columns are replaced is up to each.
+INPUTS: dict[str, Any] = {
     "predictions": Predictions(y_true=[*"abba"], y_pred=[*"abab"], labels=["a", "b"]),
     "probabilities": Probabilities(y_true=[0, 1, 1, 0], probabilities=[[0.9, 0.1], [0.2, 0.8]] * 2),
     "scores": Scores(y_true=[0, 1, 1, 0], scores=[0.1, 0.7, 0.3, 0.2]),
