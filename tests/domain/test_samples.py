@@ -12,7 +12,6 @@ from app.domain.inputs.clustering import Clustering
 from app.domain.inputs.columns import read_groups
 from app.domain.inputs.content import Content
 from app.domain.inputs.folds import Folds, pooled
-from app.domain.inputs.kind import Input
 from app.domain.inputs.kinds import restricted
 from app.domain.inputs.merging import merged
 from app.domain.inputs.multilabel import Multilabel

@@ -218,7 +218,8 @@ def test_groups_of_merged_runs_may_be_numbers_in_one_part_and_texts_in_another(t
 
 @pytest.mark.parametrize("what", ["weights", "groups"])
 def test_runs_that_were_named_are_told_to_be_read_again_for_their_weights_and_groups(what: str) -> None:
-    designs: dict[str, Any] = {"weights": RANDOM.lognormal(size=paired_models.ROWS), "groups": np.arange(paired_models.ROWS) // 7}
+    size = paired_models.ROWS
+    designs: dict[str, Any] = {"weights": RANDOM.lognormal(size=size), "groups": np.arange(size) // 7}
     runs = [one._replace(**{what: designs[what]}) for one in paired_models.models(2)]
     asked, _ = paired_models.asked_of(runs, ["accuracy"])
     asked = replace(asked, new=replace(asked.new, paired=PairingMode.AUTO))
