@@ -302,4 +302,9 @@ def design_facts(samples: Samples) -> dict[str, Any]:
     weights, sums = samples.weights, samples.weight_sums
     if weights is None or sums is None or sums.used.sum() < 2:
         return groups
-    return {WEIGHTS_FACT: math.fsum(weights) ** 2 / math.fsum(sums.squares), **groups}
+    squares = sums.squares
+    if samples.tally is None:
+        # Those of some samples may all be so small that their squares are lost.
+        weights = weights / weights.max()
+        squares = weights * weights
+    return {WEIGHTS_FACT: math.fsum(weights) ** 2 / math.fsum(squares), **groups}
