@@ -22,8 +22,9 @@ _ALL_TO, _STEP = 60, 0.05
 # More values than any series has.
 _MOST = 1 << 40
 _GEOMETRIC = 0.02
-# Values that are looked at together, with all their places within the cache of a core.
-_ROWS = 32
+# Values that are looked at together, with all their places within the cache of a core; and such whose bands are made
+# together.
+_ROWS, _BANDS = 128, 64
 _HALVINGS, _MOST_STEPS = 60, 100
 # Ends are exact to so many standard errors.
 _FINE = 1e-11
@@ -122,8 +123,8 @@ class History:
         for stretch in np.unique(before).tolist():
             start = self.changes[stretch - 1].after + 1 if stretch else 0
             of_stretch = np.flatnonzero((before == stretch) & (places > start))
-            for first in range(0, of_stretch.size, _ROWS):
-                rows = of_stretch[first : first + _ROWS]
+            for first in range(0, of_stretch.size, _BANDS):
+                rows = of_stretch[first : first + _BANDS]
                 here = places[rows]
                 own = self._evidence(start, here, _places(int(here.max()) - start))
                 sizes, values = self._sizes[here], np.diff(self._sums)[here] / self._sizes[here]
@@ -137,13 +138,17 @@ class History:
     def _threshold(self, stretch: int) -> float:
         return stretch * (stretch + 1.0) / self.alpha
 
-    def _evidence(self, start: int, lasts: NDArray[np.intp], places: NDArray[np.intp]) -> "_Evidence":
-        """Return the evidence at some values (P) of one stretch, of a change after one of the places (C)."""
+    def _evidence(
+        self, start: int, lasts: NDArray[np.intp], places: NDArray[np.intp], odds: Array | None = None
+    ) -> "_Evidence":
+        """Return the evidence at some values (P) of one stretch, of a change after one of the places (C), which weigh
+        what ``odds`` (C) say where they are not all.
+        """
         n, sums, variances = (one[lasts + 1] - one[start] for one in (self._n, self._sums, self._variances))
         before_n, before = (one[start + places] - one[start] for one in (self._n, self._sums))
         known = places <= (lasts - start)[:, None]
         rest, variance = np.where(known, n[:, None] - before_n, 1.0), variances / n
-        spread, odds = 1.0 / before_n + 1.0 / rest, np.where(known, _odds(places), 0.0)
+        spread, odds = 1.0 / before_n + 1.0 / rest, np.where(known, _odds(places) if odds is None else odds, 0.0)
         if self._shared is not None:
             ends, middles = lasts[:, None] + 1, start + places
             both = self._shared[middles, ends]
@@ -168,13 +173,38 @@ class History:
         )
 
     def _first_claim(self, start: int, stretch: int) -> int | None:
-        """Return the first value at which the evidence is enough."""
-        enough = np.log(self._threshold(stretch))
-        for first in range(start + 1, self._sizes.size, _ROWS):
-            lasts = np.arange(first, min(first + _ROWS, self._sizes.size))
-            claimed = lasts[self._evidence(start, lasts, _places(int(lasts[-1]) - start)).log() >= enough]
-            if claimed.size:
-                return int(claimed[0])
+        """Return the first value at which the evidence is enough.
+
+        No likelihood ratio is beyond exp(z^2 / 2), so the evidence is looked at only where a z is large.
+        """
+        n, sums, variances = (one[start + 1 :] - one[start] for one in (self._n, self._sums, self._variances))
+        threshold, places = self._threshold(stretch), _places(n.size)
+        means, scales, odds = sums / n, n * n / variances, _odds(places)
+        for first in range(1, n.size, _ROWS):
+            rows = slice(first, min(first + _ROWS, n.size))
+            known = places[places < rows.stop] - 1
+            # z^2 = (mean of all - mean before)^2 n_before n / (n_after variance)
+            rest = n[rows, None] - n[known]
+            late = slice(int(np.searchsorted(known, first)), None)
+            rest[:, late] = np.where(rest[:, late] > 0.0, rest[:, late], np.inf)
+            squares = means[rows, None] - means[known]
+            squares *= squares
+            squares /= rest
+            squares *= 0.5 * n[known]
+            likely = np.flatnonzero(squares.max(axis=1) * scales[rows] >= np.log(threshold))
+            with silently():
+                most = np.exp(squares[likely] * scales[rows][likely, None]) * odds[: known.size]
+                enough = most.sum(axis=1) >= threshold - 1.0
+                if not enough.any():
+                    continue
+                # Of the few places that may add much the ratios themselves are made, for all values together.
+                lasts, most = start + first + likely[enough], most[enough]
+                much = most.max(axis=0) > 0.05 * threshold
+                own = self._evidence(start, lasts, known[much] + 1, odds[: known.size][much])
+                enough = np.exp(own.logs()).sum(axis=1) + most[:, ~much].sum(axis=1) >= threshold - 1.0
+            for last in lasts[enough].tolist():
+                if self._evidence(start, np.array([last]), places).log()[0] >= np.log(threshold):
+                    return int(last)
         return None
 
     def _change(self, start: int, claimed: int, stretch: int) -> Change:
