@@ -242,6 +242,23 @@ class Headlines:
         rates, smooth = ([one for one in some if one is metric] for some in headline_metrics())
         return next(iter(self._each(rates, smooth)), None)
 
+    def many(self, metric: AnyMetric) -> tuple[Array, Array, Array] | None:
+        """Return the values of an overall metric with their limits (B), NaN where there are none, or None if it is not
+        one of these: what `of` says of each, without a form for each of ten thousand matrices.
+        """
+        (rates, smooth), design = _which(metric), self.design
+        with silently():
+            if rates:
+                values, (low, high) = self._values(rates[0])[design.of], self._limits_of_rate(rates[0])[0]
+            elif smooth:
+                found = _smooth_ends(design, smooth, self._values_and_gradients(smooth), self.level)
+                values, low, high = found.values[0], found.low[0], found.high[0]
+                low = np.where(self._empty & smooth[0].card.inference.over_classes, nan, low)
+            else:
+                return None
+        known = low < high
+        return values, np.where(known, low, nan), np.where(known, high, nan)
+
     def _each(self, rates: Sequence[Metric[Table]], smooth: Sequence[Metric[Table]]) -> list[list[OverallInterval]]:
         """Intervals of one metric after the other."""
         with silently():

@@ -135,11 +135,7 @@ def limits_of_many(
             hits, among = design.counts(proportion.rates[0], level)
             (low,), (high,) = proportion.limits(_limits_of_counts((hits[None], among[None]), settings), table)
             return estimand.functional(table), low, high
-    forms = None if usual is None else Headlines(design, level).of(usual.metric)
-    if forms is None:
-        return None
-    values, low, high = np.reshape([(one.value, one.low, one.high) for one in forms], (-1, 3)).T
-    return values, low, high
+    return None if usual is None else Headlines(design, level).many(usual.metric)
 
 
 def _limits_of_counts(counts: tuple[Array, Array], settings: LimitSettings) -> Limits:
