@@ -239,8 +239,7 @@ class Headlines:
 
     def of(self, metric: AnyMetric) -> list[OverallInterval] | None:
         """Return the intervals of an overall metric, matrix by matrix, or None if it is not one of these."""
-        rates, smooth = ([one for one in some if one is metric] for some in headline_metrics())
-        return next(iter(self._each(rates, smooth)), None)
+        return next(iter(self._each(*_which(metric))), None)
 
     def many(self, metric: AnyMetric) -> tuple[Array, Array, Array] | None:
         """Return the values of an overall metric with their limits (B), NaN where there are none, or None if it is not
@@ -264,17 +263,26 @@ class Headlines:
         with silently():
             return [*map(self._by_rates, rates), *(self._by_gradients(smooth) if smooth else ())]
 
-    def _by_rates(self, metric: Metric[Table]) -> list[OverallInterval]:
-        """Intervals of a rate of all samples, or of a mean of the recalls."""
+    def _limits_of_rate(self, metric: Metric[Table]) -> tuple[Limits, tuple[str, Given]]:
+        """Limits of a rate of all samples, or of a mean of the recalls, and how they are made."""
         design, fact = self.design, metric.card.inference
         if fact.proportion is not None:
             rate = fact.proportion.at(design.table.n_classes)
-            ends: Limits | Array = rate.line.limits(*wilson(*design.counts(rate, self.level), self.level))
-            method, given = Method.WILSON, Given.SAMPLES
-        else:
-            assert fact.mean_of_recalls is not None  # noqa: S101 - others have limits by their gradient
-            ends, method, given = self._means[fact.mean_of_recalls], Method.MOVER, Given.ACTUAL
-        form = design.sampled.named(method), design.given or given
+            ends = rate.line.limits(*wilson(*design.counts(rate, self.level), self.level))
+            return ends, (design.sampled.named(Method.WILSON), design.given or Given.SAMPLES)
+        assert fact.mean_of_recalls is not None  # noqa: S101 - others have limits by their gradient
+        low, high = self._means[fact.mean_of_recalls]
+        return (low, high), (design.sampled.named(Method.MOVER), design.given or Given.ACTUAL)
+
+    @property
+    def _empty(self) -> Mask:
+        """Mask (B) of the matrices that lack a class."""
+        table = self.design.table
+        lacking: Mask = (table.actual[self.design.of].reshape(-1, table.n_classes) == 0).any(axis=-1)
+        return lacking
+
+    def _by_rates(self, metric: Metric[Table]) -> list[OverallInterval]:
+        design, (ends, form) = self.design, self._limits_of_rate(metric)
         why = NoLimits.ONE_GROUP if design.given is Given.GROUPS else NoLimits.UNDEFINED
         return [*_intervals(metric, self._values(metric)[design.of], ends, *form, why)]
 
@@ -282,8 +290,7 @@ class Headlines:
         design = self.design
         named, given = design.sampled.named, design.given
         known = self._smooth if smooth is headline_metrics().smooth else self._values_and_gradients(smooth)
-        found = _smooth_ends(design, smooth, known, self.level)
-        empty = (design.table.actual[design.of].reshape(-1, design.table.n_classes) == 0).any(axis=-1).tolist()
+        found, empty = _smooth_ends(design, smooth, known, self.level), self._empty.tolist()
         for metric, values, low, high, moved, varies in zip(
             smooth, found.values, found.low, found.high, found.moved, found.known, strict=True
         ):
@@ -326,6 +333,12 @@ class Headlines:
             for metric, own, limits in zip(smooth, twins, ends, strict=True):
                 parts.append([*_intervals(metric, own, limits, *form)])
         return tuple(zip(*parts, strict=True))
+
+
+def _which(metric: AnyMetric) -> tuple[list[Metric[Table]], list[Metric[Table]]]:
+    """The metric alone, of the two kinds of `headline_metrics`; nothing if it is none of these."""
+    rates, smooth = ([one for one in some if one is metric] for some in headline_metrics())
+    return rates, smooth
 
 
 def _intervals(
