@@ -30,6 +30,7 @@ from tests.api.jobs import ended, result
 from tests.api.keys import bearer, make_key
 from tests.api.referenced import settings_for
 from tests.engine import ENGINE
+from tests.services.paired_models import check_close
 from tests.serving import Served
 
 # Large data; what answers small data the same way is held against it by tests/services/test_either_way.py in every run.
@@ -309,7 +310,8 @@ def test_what_was_merged_is_compared_as_its_rows_at_once(
         return
     monkeypatch.setattr(DataAgain, "whole", too_many)
     in_parts = unnamed(later(client, merged, b, metrics=metrics), merged, b)
-    assert in_parts == unnamed(later(client, whole_a, b, metrics=metrics), whole_a, b)
+    # Groups stand in the order of their names, so sums over them end in other digits.
+    check_close(in_parts, unnamed(later(client, whole_a, b, metrics=metrics), whole_a, b))
 
 
 def one_of(client: httpx.Client, *parts: str) -> str:
