@@ -47,10 +47,7 @@ UNIT_KINDS: Final[Mapping[Task, UnitKind]] = {
 _Input = TypeVar("_Input", bound=MatrixInput)
 # What was counted of all samples, and is not known of some.
 _OF_ALL: Final = frozenset(
-    {
-        *(WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT),
-        *("renormalized", "ties", "fold_kind"),
-    }
+    {WEIGHTS_FACT, GROUPS_FACT, IGNORED_FACT, REPEATS_FACT, MIXED_FACT, "renormalized", "ties", "fold_kind"}
 )
 
 

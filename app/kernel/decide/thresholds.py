@@ -114,10 +114,8 @@ def _rate(constraint: Constraint) -> Rate | None:
 def _tested(counts: Array, constraint: Constraint, rate: Rate) -> Array:
     """P-values (g) of the exact binomial test of a rate against its constraint."""
     hits, among = rate.counts(Table(counts))
-    least, limit = (
-        constraint.minimum is not None,
-        constraint.maximum if constraint.minimum is None else constraint.minimum,
-    )
+    least = constraint.minimum is not None
+    limit = constraint.minimum if least else constraint.maximum
     assert limit is not None  # noqa: S101 - it has one of the two
     bound = np.clip((limit - rate.line.offset) / rate.line.slope, 0.0, 1.0)
     # With a falling line, a lower limit of the value is one of the complement of the rate.

@@ -552,11 +552,8 @@ class WeightedCounts:
         are ``squares`` (n), and there are so many ``samples`` (n) above 0 in each.
         """
         cells, size = truth * n_classes + predicted, n_classes * n_classes
-        squares, samples = (
-            weights * weights if squares is None else squares,
-            weights > 0 if samples is None else samples,
-        )
-        sums = [np.bincount(cells, each, size) for each in (weights, squares, samples)]
+        known = weights, weights * weights if squares is None else squares, weights > 0 if samples is None else samples
+        sums = [np.bincount(cells, each, size) for each in known]
         return cls(*(each.reshape(n_classes, n_classes).astype(np.float64) for each in sums))
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf, isfinite
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 
@@ -188,6 +188,16 @@ def is_improper(expression: Expression) -> bool:
 def needs_counts(expression: Expression) -> bool:
     """True if a metric of the expression depends on the number of samples."""
     return any(leaf.metric.card.needs_counts for leaf in measures(expression))
+
+
+def is_over_cuts(expression: Expression) -> TypeGuard[Measure]:
+    """True if it is the largest value of a metric over all cuts of the scores."""
+    return isinstance(expression, Measure) and expression.metric.card.inference.over_cuts
+
+
+def depends_on_size(expression: Expression) -> bool:
+    """True if twice as many samples of the same kind have another value."""
+    return needs_counts(expression) or counts_samples(expression)
 
 
 def counts_samples(expression: Expression) -> bool:

@@ -447,6 +447,7 @@ class Contingency:
         times = np.divide(self.counts, one, out=np.zeros(one.size), where=one > 0)
         left, n = self.n - one, times.sum()
         sides = (self.actual, self.places.classes), (self.predicted, self.places.clusters), (self.counts, slice(None))
+        # Of H = ln n - sum n_i ln n_i / n, without one sample of each cell.
         classes, clusters, cells = (
             np.log(left / self.n)
             + _logarithms(sizes).sum() * (1.0 / self.n - 1.0 / left)

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.kernel.matrix.table import Table, WeightedCounts
+from app.kernel.matrix.table import Table, WeightedCounts, confusion_counts
 from app.kernel.metrics.card import Inputs, Metric
 from app.kernel.metrics.expression import Subject
-from app.kernel.numerics.arrays import Array, lazy, silently, sums_by_code
+from app.kernel.numerics.arrays import Array, lazy, silently
 from app.kernel.samples.calibration import NORMAL_FROM, ErrorByChance, error_by_chance
 from app.kernel.samples.losses import Codes
 from app.kernel.samples.rankings import Ranking
@@ -60,7 +60,7 @@ class Cells(Units):
         scores: Scores = self.subject().parts[Inputs.PROBABILITIES]
         member, called = scores.y, scores.ranking(1).above_best_cut().astype(np.int64)
         if self.each is None:
-            return Independent(Table(sums_by_code(2 * member + called, self.counts, 4).reshape(2, 2)))
+            return Independent(Table(confusion_counts(member, called, 2, self.counts)))
         if not self._of_sets:
             held = self.counts * self.each
             return Weighted(WeightedCounts.of(member, called, held, 2, held * self.each, self.counts))

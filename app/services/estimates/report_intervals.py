@@ -25,6 +25,7 @@ from app.kernel.metrics.expression import (
     is_biased,
     is_list,
     is_of_slices,
+    is_over_cuts,
     measures,
     needs_counts,
 )
@@ -453,12 +454,9 @@ def _few_out_of_order(run: RunData) -> Iterator[Finding]:
 
 def _about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[Finding]:
     """Yield a caution about resampled metrics that resampling biases, unless their limits are about a cut."""
-    resampled = [
-        one
-        for one, estimates in found.items()
-        if any(each.seed is not None and Method.MOVER_BEST_CUT not in (each.method or "") for each in estimates)
-    ]
-    biased = sorted({name for one in resampled if is_biased(one.expression) for name in one.names})
+    resampled = [one for one, estimates in found.items() if any(each.seed is not None for each in estimates)]
+    expressions = {name: one.expression for one in resampled for name in one.names}
+    biased = sorted(name for name, one in expressions.items() if is_biased(one) and not is_over_cuts(one))
     n_samples = run.scores.n_samples
     if biased:
         few = n_samples < FEW_FOR_BIASED

@@ -21,7 +21,7 @@ from app.kernel.compare.linear import join_runs
 from app.kernel.loss_causes import MOST_WORK, LossSplit, split_loss
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Recalibration, is_of_matrices
-from app.kernel.metrics.expression import counts_samples, measures, needs_counts, usual_measure
+from app.kernel.metrics.expression import depends_on_size, measures, usual_measure
 from app.kernel.numerics.arrays import Array, silently
 from app.kernel.samples.losses import Codes
 from app.kernel.uncertainty.groups import Grouping
@@ -107,10 +107,6 @@ def causes_of(runs: Runs, pair: tuple[int, int], estimand: Estimand, place: int,
     return causes_of_counts(runs.counts[[*pair]], runs.labels, [(estimand, place)], limits)[0]
 
 
-def _depends_on_size(estimand: Estimand) -> bool:
-    return needs_counts(estimand.expression) or counts_samples(estimand.expression)
-
-
 def causes_of_counts(
     counts: Array,
     labels: Sequence[str],
@@ -130,7 +126,7 @@ def causes_of_counts(
     """
     table, actual = Table(counts), counts.sum(axis=-1)
     lacking = np.flatnonzero((actual > 0).any(axis=0) & (actual == 0).any(axis=0))
-    able = [] if lacking.size else [value for value in values if not _depends_on_size(value[0])]
+    able = [] if lacking.size else [value for value in values if not depends_on_size(value[0].expression)]
     splits = iter(split(counts, [(partial(_value, *value), _closed_form(*value)) for value in able]) if able else ())
     found: list[Causes] = []
     known: dict[int, Split] = {}
@@ -138,7 +134,7 @@ def causes_of_counts(
         with silently():
             first, second = _value(*value, table).tolist()
         gap, why = first - second if isfinite(first) and isfinite(second) else None, None
-        if _depends_on_size(value[0]):
+        if depends_on_size(value[0].expression):
             why = _COUNTED
         elif lacking.size:
             why = _LACKING.format(labels[int(lacking[0])])

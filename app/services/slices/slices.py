@@ -24,9 +24,9 @@ from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.metrics.expression import (
     OverSlices,
     counts_samples,
+    depends_on_size,
     is_about_sample,
     is_smooth,
-    needs_counts,
     of_each_class,
 )
 from app.kernel.metrics.proportion import ConfusionCells, Rate
@@ -580,8 +580,7 @@ def _is_sized(estimand: Estimand) -> bool:
 
 def _is_moved(estimand: Estimand) -> bool:
     """Does prevalence move it, and has it a value at another class prevalence?"""
-    sized = counts_samples(estimand.expression) or needs_counts(estimand.expression)
-    return estimand.task is None and not (estimand.insensitive or sized)
+    return estimand.task is None and not (estimand.insensitive or depends_on_size(estimand.expression))
 
 
 def _values(measured: Sequence[_Measured], name: str) -> Array:
