@@ -57,7 +57,7 @@ def test_every_class_has_them_and_they_are_kept(client: httpx.Client) -> None:
     }
     made = create(client, evaluation(input=source, options={"area_interval": "hanley_mcneil"}))
     assert {made["intervals"][f"roc_auc@{k}"]["method"] for k in range(3)} == {"hanley_mcneil"}
-    assert made["intervals"]["log_loss"]["method"] == "t"
+    assert made["intervals"]["log_loss"]["method"] == "hall_t"
     read = client.get(f"/v1/evaluations/{made['id']}").json()
     assert read["intervals"] == made["intervals"]
 

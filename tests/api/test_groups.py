@@ -145,7 +145,7 @@ def test_intervals_of_probabilities_count_groups(client: httpx.Client) -> None:
     headline = compute(client, PROBABILITIES)
     methods = {name: interval["method"] for name, interval in headline["intervals"].items()}
     assert methods["roc_auc@a"] == "cluster_delong_logit"
-    assert methods["log_loss"] == methods["au_imcp"] == "cluster_t"
+    assert methods["log_loss"] == methods["au_imcp"] == "cluster_hall_t"
     everything = compute(client, PROBABILITIES, intervals="all", draws=200)
     methods = {name: interval["method"] for name, interval in everything["intervals"].items()}
     assert methods["average_precision@b"] == "cluster_influence_logit"

@@ -253,7 +253,7 @@ def test_faults_have_their_place(client: httpx.Client, change: Json, pointer: st
 def test_weights_and_groups(client: httpx.Client) -> None:
     weighted = compute(client, {**SOURCE, "sample_weight": [1.0, 3.0] * 30})
     plain = compute(client, SOURCE)
-    assert weighted["intervals"]["samples_f1"]["method"] == "weighted_t"
+    assert weighted["intervals"]["samples_f1"]["method"] == "weighted_hall_t"
     limits = (one["intervals"]["samples_f1"] for one in (weighted, plain))
     width, own = (one["high"] - one["low"] for one in limits)
     # They are worth 48 samples.

@@ -63,7 +63,7 @@ def test_a_resampled_interval_against_a_bootstrap_with_scikit_learn(report: Json
 def test_the_headline_comes_without_being_asked_for(client: httpx.Client) -> None:
     intervals = compute(client, make(n=80))["intervals"]
     assert intervals["roc_auc@2"]["method"] == "delong_logit"
-    assert intervals["log_loss"]["method"] == "t"
+    assert intervals["log_loss"]["method"] == "hall_t"
     assert intervals["au_imcp"]["given"] == "actual_counts"
     assert "brier_score" in intervals
     assert intervals["average_precision@0"]["method"] == "influence_logit"
@@ -89,7 +89,7 @@ def test_weights_widen_intervals_of_probabilities(client: httpx.Client) -> None:
     source = make(n=80, sample_weight=[0.2 + (index % 7) ** 2 for index in range(80)])
     intervals = compute(client, source)["intervals"]
     assert intervals["roc_auc@2"]["method"] == "weighted_delong_logit"
-    assert intervals["log_loss"]["method"] == "weighted_t"
+    assert intervals["log_loss"]["method"] == "weighted_hall_t"
     assert intervals["log_loss"]["low"] < intervals["log_loss"]["high"]
 
 

@@ -59,7 +59,7 @@ def test_the_report_has_every_metric_at_every_cutoff(client: httpx.Client) -> No
     sensitive = answer["metrics"]["prevalence_sensitive"]
     for k in (1, 3, 5, 10, 20, 100):
         assert sensitive[f"ndcg_at_k(k={k})"] == pytest.approx(expected_ndcg(k), rel=1e-12)
-        assert answer["intervals"][f"ndcg_at_k(k={k})"]["method"] == "t"
+        assert answer["intervals"][f"ndcg_at_k(k={k})"]["method"] == "hall_t"
     assert answer["metrics"]["prevalence_insensitive"].keys() == {"query_auc"}
     assert answer["metrics"]["at_balanced_prevalence"] == {}
     assert answer["input"]["n_samples"] == QUERIES

@@ -216,7 +216,7 @@ def test_weights_stay_with_their_samples_at_other_shares(client: httpx.Client) -
     entry = answer["metrics"]["log_loss"]
     assert entry["value"] == pytest.approx(sk.log_loss(TWO.y, TWO.rows, sample_weight=weights))
     assert entry["low"] < entry["value"] < entry["high"]
-    assert entry["method"] == "weighted_t"
+    assert entry["method"] == "weighted_hall_t"
     kept = {"input": {**TWO.source(positive="b"), "sample_weight": given.tolist()}, "prevalence": {"b": 0.1}}
     again = client.post("/v1/projections", json={**kept, "metrics": ["log_loss", "accuracy"]}).json()["metrics"]
     assert again["log_loss"]["low"] == entry["low"]

@@ -15,6 +15,7 @@ from app.services.rank import Leaderboard
 from tests.api.answers import Json, check_json, check_problem, check_shape, create, evaluation
 from tests.api.decisions import keep, keep_probabilities, probabilities
 from tests.kernel.delong import area_difference, delong
+from tests.kernel.probability.problems import hall
 from tests.witnesses import sk
 
 TRUTH = np.arange(400) % 2
@@ -66,7 +67,8 @@ def test_ceilings_of_losses(client: httpx.Client) -> None:
     outputs = probabilities(TRUTH, 1)
     run = keep_probabilities(client, TRUTH, outputs)
     losses = -np.log(outputs[np.arange(400), TRUTH])
-    low, high = stats.t.interval(0.95, 399, losses.mean(), stats.sem(losses))
+    parts = (losses - losses.mean()) / np.sqrt(losses.size * (losses.size - 1))
+    low, high = hall(losses.mean(), parts, stats.t.ppf(0.975, 399))
     rule = result(client, {"metric": "log_loss", "max": high + 0.01}, run)
     assert (rule["low"], rule["high"]) == pytest.approx((low, high))
     assert rule["verdict"] == "pass"
@@ -190,9 +192,10 @@ def test_leaderboards_have_intervals_and_groups(client: httpx.Client, ranked: tu
     losses = [-np.log(one[np.arange(400), TRUTH]) for one in outputs]
     for number, loss in enumerate(losses):
         line = by_model[f"m{number}"]
-        low, high = stats.t.interval(0.95, 399, loss.mean(), stats.sem(loss))
-        assert (line["value"], line["low"], line["high"]) == pytest.approx((loss.mean(), low, high))
-        assert line["method"] == "t"
+        assert line["value"] == pytest.approx(loss.mean())
+        parts = (loss - loss.mean()) / np.sqrt(loss.size * (loss.size - 1))
+        assert (line["low"], line["high"]) == pytest.approx(hall(loss.mean(), parts, stats.t.ppf(0.975, 399)))
+        assert line["method"] == "hall_t"
     assert by_model["m2"]["separable_from_best"] is False
     assert by_model["m0"]["separable_from_best"] is by_model["m1"]["separable_from_best"] is True
     assert by_model["m0"]["group"] == by_model["m1"]["group"] == 2
@@ -210,7 +213,7 @@ def test_leaderboards_have_intervals_and_groups(client: httpx.Client, ranked: tu
         ("average_precision@1", "influence_logit"),
         ("pr_auc_trapezoid@1", "bootstrap"),
         ("mean(h_mean, roc_auc@1)", "bootstrap"),
-        ("log_loss(clip=0.01)", "t"),
+        ("log_loss(clip=0.01)", "hall_t"),
     ],
 )
 def test_leaderboards_of_what_is_not_stored(

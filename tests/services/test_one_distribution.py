@@ -55,7 +55,7 @@ def test_six_differences_have_the_limits_and_p_of_students_t() -> None:
             (values - values.mean()) / np.sqrt(values.size * (values.size - 1.0)),
             Scale.LINEAR,
             Strata.WHOLE,
-            LinearMethod.T,
+            LinearMethod.HALL_T,
             freedom=5.0,
         )
         for values in (each, np.zeros(6))

@@ -83,7 +83,7 @@ def test_all_are_every_metric_of_every_class(classes: int) -> None:
         assert low - 1e-12 <= value <= high + 1e-12, name
         assert high > low, name
     assert {interval["method"] for interval in part.intervals.values()} >= {
-        "delong_logit", "influence_logit", "t", "wilson", "bootstrap", "bootstrap_basic",
+        "delong_logit", "influence_logit", "hall_t", "wilson", "bootstrap", "bootstrap_basic",
     }  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def test_expressions_and_their_other_names() -> None:
     assert found["mean(roc_auc@A, recall@A)"]["method"] == "bootstrap"
     assert found["auc@B"] == found["roc_auc@B"]
     assert ends(found["gmean(roc_auc@A, roc_auc@B)"]) == pytest.approx(ends(found["roc_auc@A"]))
-    assert found["log_loss(clip=0.1)"]["method"] == "t"
+    assert found["log_loss(clip=0.1)"]["method"] == "hall_t"
     assert found["log_loss(clip=0.1)"]["high"] != found["log_loss"]["high"]
     assert {"median_phi(quantile=0.25)@A", "median_phi(quantile=0.25)@B"} <= set(found)
     assert found["mean(ks_statistic@A, average_precision@A)"]["method"] == "bootstrap_basic"
@@ -154,7 +154,7 @@ def test_scores_have_intervals_of_what_orders_them() -> None:
     assert ends(part.intervals["average_precision@B"])
     assert ends(part.intervals["mean(roc_auc@A, recall@A)"])
     assert part.intervals["log_loss"]["low"] is None
-    assert part.intervals["log_loss"]["method"] == "t"
+    assert part.intervals["log_loss"]["method"] == "hall_t"
     assert "undefined" in part.intervals["expected_calibration_error"]["reason"]
     assert "median_phi@A" not in part.intervals
     assert set(answered(source_of(y, p[:, 1]), Options()).intervals) == {

@@ -38,7 +38,7 @@ from app.services.project.simulator import simulated
 from app.services.project.what_if import projected
 from app.services.runs.aligned import Runs
 from app.services.runs.pairing import KeptSamples
-from tests.kernel.probability.problems import softmax_problem
+from tests.kernel.probability.problems import hall, softmax_problem
 from tests.services.records import record_of, scored
 
 TWO = [[90, 10], [15, 35]]
@@ -411,12 +411,10 @@ def test_sums_at_other_shares_have_the_variance_of_samples_in_strata() -> None:
     losses = -np.log(p[np.arange(y.size), y])
     parts = [losses[y == code] for code in (0, 1)]
     assert value == pytest.approx(shares @ [one.mean() for one in parts])
-    deviation = np.sqrt(
-        sum((share / one.size) ** 2 * one.var() * one.size for share, one in zip(shares, parts, strict=True))
-    )
-    assert (high - value, value - low) == pytest.approx((2.0 * deviation, 2.0 * deviation), rel=0.03)
+    each = [share * (one - one.mean()) / one.size for share, one in zip(shares, parts, strict=True)]
+    assert (low, high) == pytest.approx(hall(value, np.concatenate(each), 1.99), rel=0.02)
     methods = [entry.method for entry in found.metrics.values() if isinstance(entry, ProjectedValue)]
-    assert methods == ["t", "influence", "influence_logit"]
+    assert methods == ["hall_t", "influence", "influence_logit"]
     # Only one class left, the other certain.
     one = answer(record, metrics="average_precision@B", samples=samples, prevalence={"B": 1.0})
     entry = one.metrics["average_precision@B"]

@@ -41,7 +41,7 @@ class LinearMethod(StrEnum):
     INFLUENCE_LOGIT = "influence_logit"
     INFLUENCE = "influence"
     JACKKNIFE = "jackknife"
-    T = "t"
+    HALL_T = "hall_t"
     WILSON = "wilson"
     CLOPPER_PEARSON = "clopper_pearson"
     JEFFREYS = "jeffreys"
@@ -296,7 +296,7 @@ def mean_of(values: Values, *, is_mean: bool = True) -> InfluenceForm:
         values: Value of each sample.
         is_mean: The metric is exactly this mean, of values that do not depend on other samples.
     """
-    return _form_of_rows(LinearMethod.T, values, _mean, is_exact=is_mean)
+    return _form_of_rows(LinearMethod.HALL_T, values, _mean, is_exact=is_mean)
 
 
 def share_saved(values: Values, reference: Reference) -> InfluenceForm:
@@ -344,12 +344,12 @@ def _class_means(sums: ClassSums, of: int | None) -> Made:
 
 def mean_of_class_means(values: Values, *, is_mean: bool = True) -> InfluenceForm:
     """Form of the mean over the classes of the mean over their members; the arguments are those of `mean_of`."""
-    return _form_of_rows(LinearMethod.T, values, _class_means, Strata.BY_CLASS, is_exact=is_mean)
+    return _form_of_rows(LinearMethod.HALL_T, values, _class_means, Strata.BY_CLASS, is_exact=is_mean)
 
 
 def mean_of_members(values: Values) -> InfluenceForm:
     """Form of the mean over the members of one class."""
-    return _form_of_rows(LinearMethod.T, values, _class_means, Strata.BY_CLASS)
+    return _form_of_rows(LinearMethod.HALL_T, values, _class_means, Strata.BY_CLASS)
 
 
 def welch(parts: Array, sizes: Array) -> float:

@@ -152,15 +152,19 @@ class Read(NamedTuple):
         moments, sums = self.moments, self.sums.moments
         spread = self.covariance([part])[0]
         spread = np.where(spread <= rounding_of(part.value, moments.whole), 0.0, spread)
-        influence, about = np.sqrt(spread), None
-        if sums.n_groups:
-            concerned = (part.influence.reshape(len(moments.sides), -1) != 0.0).any(axis=1)
+        influence, about, skewness = np.sqrt(spread), None, None
+        coefficients = part.influence.reshape(len(moments.sides), -1)
+        if not sums.n_groups:
+            cubes = sums.cubes(self.places[0], coefficients)
+            skewness = cubes / float(spread[0]) ** 1.5 if spread[0] > 0.0 else 0.0
+        else:
+            concerned = (coefficients != 0.0).any(axis=1)
             influence = sums.in_groups(self.places, part.influence[None])[0]
             # Of groups that are all alike the sums are 0 but for rounding, as `by_groups` has it.
             lost = ROUNDING_OF_SUMS * np.sqrt(sums.counts.sum() * spread)
             influence, about = np.where(np.abs(influence) <= lost, 0.0, influence), sums.held(part.classes, concerned)
             influence, about = (np.where(spread == 0.0, 0.0, one) for one in (influence, about))
-        return replace(part, influence=influence, about=about, n_samples=n_samples)
+        return replace(part, influence=influence, about=about, n_samples=n_samples, skewness=skewness)
 
 
 class RunInfluences(Influences):

@@ -23,6 +23,7 @@ from app.kernel.samples.losses import Codes
 from app.kernel.samples.scores import Scores, Side
 from app.kernel.streamed.along import Along
 from app.kernel.streamed.metrics import StreamedInfluences
+from app.kernel.streamed.moments import Cubes
 from app.kernel.streamed.rows import Rows, Table
 from app.kernel.streamed.scores import StreamedScores
 from app.kernel.streamed.together import joined
@@ -186,13 +187,16 @@ class SampleMeans(WeightedUnits):
         super().__init__(1)
         self.metrics, self.places = metrics, {metric.key: place for place, metric in enumerate(metrics)}
         self.moments = WeightedProducts(1 + len(metrics), weighted=weighted)
+        self.cubes = Cubes(len(metrics))
         # Deviations from the values of one sample are added up, so that what does not vary has no variance.
         self._about: Array | None = None
 
     def add(self, values: Array, weights: Array | None) -> None:
         """Add samples: values (m, n) and weights (n) above 0; None is 1 each."""
         self._about = values[:, :1].copy() if self._about is None else self._about
-        self.moments.add(np.vstack([np.ones(values.shape[1]), values - self._about]).T, weights)
+        away, each = values - self._about, np.ones(values.shape[1]) if weights is None else weights
+        self.moments.add(np.vstack([np.ones(each.size), away]).T, weights)
+        self.cubes.add(each, away * each)
 
     def remembered(self, name: Hashable, make: Callable[[], Terms]) -> Terms:  # noqa: ARG002 - nothing can be made
         """The mean of what a metric says; raises KeyError where that was not added up."""
@@ -270,7 +274,7 @@ class LabelGroups:
     def __init__(self, moments: LabelMoments, n_values: int, sizes: Array, weights: Array) -> None:
         self.sizes, self.weights, self._n_labels = sizes, weights, moments.n_labels
         self.rates = DesignedSums(moments.n_labels, moments.whole.used / moments.whole.weight)
-        self.products = Products(moments.used.size + n_values)
+        self.products, self.cubes = Products(moments.used.size + n_values), Cubes(n_values)
         self._held = list[tuple[Array, Array]]()
 
     def left_out(self) -> LeftOut | None:
@@ -283,6 +287,7 @@ class LabelGroups:
     def add(self, sums: Array) -> None:
         """Add groups (G, c): their weight, what lies in cells predicted, actual and both, and what metrics say."""
         self.products.add(sums, sums)
+        self.cubes.add(sums[:, 0], sums[:, 1 + (CELLS - 1) * self._n_labels :].T)
         cells = sums[:, 1 : 1 + (CELLS - 1) * self._n_labels].T.reshape(CELLS - 1, -1, len(sums))
         if cells[..., 0].size * self.weights.size <= MOST_LEFT_OUT:
             self._held.append((cells, sums[:, 0]))
@@ -405,13 +410,17 @@ class StreamedLabelInfluences(LabelInfluences):
     def _mean(self, metric: Metric[Any], means: SampleMeans) -> Linearisation:
         (total, _, known), slope, place = self.moments.whole, np.ones(1), means.places[metric.key]
         plain, squares = (one.about_mean(slope, place) for one in (means.moments.plain, means.moments.centred))
-        spread, about = squares, None
+        spread, about, sums, cubes, first = squares, None, means.moments.plain.sums, means.cubes, 1
         if self.groups is not None:
-            spread = self.groups.products.about_mean(slope, self.moments.used.size - 1 + place) if squares else 0.0
+            sums, cubes, first = self.groups.products.sums, self.groups.cubes, self.moments.used.size
+            spread = self.groups.products.about_mean(slope, first - 1 + place) if squares else 0.0
             about = self.groups.weights[None] * float(squares > 0)
         influence = np.sqrt([spread * known / (known - 1.0)]) / total if known > 1 else np.array([np.nan])
         found = self._of_mean(metric, means.mean(metric.key), influence, known, self._worth)
-        return replace(found, about=about, design_effect=means.moments.design_effect(squares, plain))
+        third = cubes.of(place, 1.0, -float(sums[first + place] / sums[0])) / cubes.weight**3
+        skewness = third * (total**2 / spread) ** 1.5 if spread else 0.0
+        design_effect = means.moments.design_effect(squares, plain)
+        return replace(found, about=about, skewness=skewness, design_effect=design_effect)
 
     @property
     def _worth(self) -> tuple[int, float] | None:

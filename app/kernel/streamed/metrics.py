@@ -32,6 +32,7 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
     sloped, n_groups = metric is calibration.calibration_slope, scores.n_groups
     moved = scores.fit(code, CLIP, sloped=sloped).moved
     influence, about = np.full(max(n_groups, 1), np.nan), np.ones((1, n_groups)) if scores.grouped else None
+    skewness = None
     if moved is not None and scores.grouped:
         table = moved.sums("g", x="x", size="abs(x)", n="1")
         # As `by_groups` has it.
@@ -39,10 +40,17 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
         influence, held = (sums_by_code(table["g"].astype(np.intp), one, n_groups) for one in (sums, table["n"]))
         about = held[None]
     elif moved is not None:
-        influence = np.sqrt(moved.sums(x="x * x")["x"])
+        powers = moved.sums(squares="x * x", cubes="x * x * x")
+        influence, skewness = np.sqrt(powers["squares"]), float(powers["cubes"][0] / powers["squares"][0] ** 1.5)
     freedom = max(scores.n_samples - 1.0 - sloped, 1.0)
-    known = _known(scores, metric, value)
-    return replace(known, influence=influence, about=about, freedom=freedom, method=LinearMethod.INFLUENCE)
+    return replace(
+        _known(scores, metric, value),
+        influence=influence,
+        about=about,
+        freedom=freedom,
+        skewness=skewness,
+        method=LinearMethod.INFLUENCE,
+    )
 
 
 # Computed from resampled cells of the order of a class, or of the highest probability, where they have no closed form.
@@ -170,7 +178,7 @@ def linearised(scores: StreamedScores, metric: Metric[Scores], class_index: int 
 
 
 def _known(scores: StreamedScores, metric: Metric[Scores], value: float, error: float = 0.0) -> Linearisation:
-    """A value whose standard error is known; NaN where there is no value."""
+    """A value whose standard error is known, and no more of its distribution; NaN where there is no value."""
     card, form = metric.card, metric.card.inference.influence
     return Linearisation(
         value,
@@ -182,4 +190,5 @@ def _known(scores: StreamedScores, metric: Metric[Scores], value: float, error: 
         worth=scores.worth,
         n_samples=scores.n_samples,
         about=np.zeros((1, 1)) if scores.grouped else None,
+        skewness=0.0,
     )

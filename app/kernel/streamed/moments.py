@@ -14,6 +14,31 @@ from app.kernel.samples.scores import Side
 from app.kernel.uncertainty.groups import Grouping
 
 
+class Cubes:
+    """Sums over units, samples or groups, of products of three numbers: of weights and V weighed values.
+
+    Attributes:
+        weight: Sum of the weights.
+    """
+
+    def __init__(self, n_values: int) -> None:
+        # With a value in none of the three, in one, in two, and in all.
+        self._sums, self.weight = np.zeros((4, n_values)), 0.0
+
+    def add(self, weights: Array, weighed: Array) -> None:
+        """Add weights (n) and weighed values (V, n)."""
+        both, squares = weights * weights, weighed * weighed
+        self.weight += float(weights.sum())
+        self._sums[0] += both @ weights
+        self._sums[1:] += weighed @ both, squares @ weights, np.vecdot(squares, weighed)
+
+    def of(self, place: int, slope: float, level: float) -> float:
+        """Sum of the cubes of one value times a slope and the weight times a level."""
+        none, once, twice, thrice = self._sums[:, place].tolist()
+        mixed = 3.0 * slope * level * (level * once + slope * twice)
+        return float(slope**3 * thrice + mixed + level**3 * none)
+
+
 class ClassMoments(NamedTuple):
     """Moments of V values of n samples of K classes, which weigh w.
 
@@ -88,6 +113,7 @@ class Moments:
         self._beyond = np.zeros((2, n_classes, n_values))
         # Deviations are from one value of the class: so products lose no digits, and are 0 where nothing varies.
         self._from, self._sums, self._mixed, self._own = np.zeros((4, n_classes, n_values))
+        self._cubes = [Cubes(n_values) for _ in range(n_classes)]
         self._products = {tuple(one.tolist()): np.zeros((n_classes, one.size, one.size)) for one in together}
         self.n_groups = n_groups
         self._from_zero = np.array(classless or [False] * n_values)
@@ -117,6 +143,7 @@ class Moments:
                 np.add.at(sums, groups if alone else at, row)
         self._mixed[code] += weighed @ weights
         self._own[code] += np.vecdot(weighed, weighed)
+        self._cubes[code].add(weights, weighed)
         for places, products in self._products.items():
             some = weighed[list(places)]
             products[code] += some @ some.T
@@ -133,6 +160,12 @@ class Moments:
         moved = masses * self._from[:, place]
         found = self._sums[:, place] + moved
         return np.where(np.abs(found) <= ROUNDING * np.abs(moved), 0.0, found)
+
+    def cubes(self, place: int, coefficients: Array) -> float:
+        """Sum of the cubes of influences on a value, from coefficients (K, 2) as those of `ClassMoments.covariance`."""
+        moved = np.divide(self._sums[:, place], self._masses, out=np.zeros(len(coefficients)), where=self._masses > 0)
+        rows = zip(self._cubes, coefficients.tolist(), moved.tolist(), strict=True)
+        return sum(of.of(place, slope, level - slope * away) for of, (slope, level), away in rows)
 
     def read(self, places: Sequence[int]) -> ClassMoments | None:
         """Means of some values, and sums of products about them; None where these were not summed."""

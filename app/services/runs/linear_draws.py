@@ -53,7 +53,7 @@ _NOTHING_VARIES = "neither value varies over the samples, so the test cannot tel
 _NOT_FOLDED = (
     "the samples were too many to be looked at together, and not all metrics are added up sample by sample (not_folded)"
 )
-_NAMES = {LinearMethod.DELONG_LOGIT: "delong", LinearMethod.T: "t", LinearMethod.JACKKNIFE: "jackknife_t"}
+_NAMES = {LinearMethod.DELONG_LOGIT: "delong", LinearMethod.HALL_T: "t", LinearMethod.JACKKNIFE: "jackknife_t"}
 
 
 def undefined_notes(of: "LinearDifferences") -> list[str]:

@@ -409,7 +409,7 @@ class Whole:
     def mean_of_samples(self, estimand: Estimand, side: Side) -> Array | None:
         """Losses (n) of the samples less their mean, where a metric is a mean over them; None of what is none."""
         parts = side.run.linear(estimand)
-        if parts is None or len(parts) > 1 or parts[0].method is not LinearMethod.T:
+        if parts is None or len(parts) > 1 or parts[0].method is not LinearMethod.HALL_T:
             return None
         with silently():
             found: Array = parts[0].influence * self.weights.sum() / self.weights
@@ -487,7 +487,7 @@ def _lacking(estimands: Sequence[Estimand]) -> dict[str, AtReferencePrevalence]:
 
 def _name(parts: Sequence[Linearisation]) -> str:
     methods = {one.method for one in parts}
-    return "welch_t" if methods == {LinearMethod.T} else "influence"
+    return "welch_t" if methods == {LinearMethod.HALL_T} else "influence"
 
 
 def _together(estimands: Sequence[Estimand]) -> Callable[[Table], Array]:

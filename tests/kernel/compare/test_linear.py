@@ -169,7 +169,7 @@ def test_values_that_are_not_finite_have_no_test_and_no_warning() -> None:
         np.array([np.inf, np.inf, 1.0]),
         np.full((3, 3), np.inf),
         np.full(3, 9.0),
-        (LinearMethod.T,) * 3,
+        (LinearMethod.HALL_T,) * 3,
         np.zeros(3),
         np.zeros(3),
     )

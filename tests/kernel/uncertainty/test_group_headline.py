@@ -195,7 +195,7 @@ def test_influences_by_groups_agree_with_statsmodels() -> None:
     assert summed.variance * 299 / 300 == pytest.approx(float(fit.cov_params()[0, 0]), rel=1e-9)
     sizes = np.bincount(groups.codes)
     assert summed.freedom == pytest.approx(sizes.sum() ** 2 / (sizes**2).sum() - 1)
-    assert summed.sampled.named(summed.method) == "cluster_t"
+    assert summed.sampled.named(summed.method) == "cluster_hall_t"
 
 
 @pytest.mark.parametrize("key", ["log_loss", "roc_auc", "au_imcp", "brier_skill_score", "fraction_uncertain"])

@@ -279,7 +279,7 @@ def _gains(s: Scores, code: int, threshold: float) -> Array:
 def _mean_gain(of: WeightedSamples, class_index: int | None, parameters: Parameters) -> Influence:
     code = 1 if class_index is None else class_index
     gains = _gains(of.scores, code, parameters["threshold"])
-    return Influence(centred(gains, of.scores.weights), LinearMethod.T, freedom=of.freedom)
+    return Influence(centred(gains, of.scores.weights), LinearMethod.HALL_T, freedom=of.freedom)
 
 
 @_of_class(
@@ -292,7 +292,7 @@ def _mean_gain(of: WeightedSamples, class_index: int | None, parameters: Paramet
     parameters=(Number("threshold", 0.5, "probability from which on one acts", above=0.0, below=1.0),),
     undefined=(NOT_PROBABILITIES, NO_WEIGHT),
     references=("vickers2006",),
-    influence=InfluenceForm(LinearMethod.T, _mean_gain),
+    influence=InfluenceForm(LinearMethod.HALL_T, _mean_gain),
 )
 def net_benefit_at(s: Scores, threshold: float = 0.5) -> Array:
     if not s.are_probabilities:

@@ -234,7 +234,7 @@ def _few_effective(linear: Linearisation) -> float | None:
     """Return the number of samples that carry the variance of a mean, or of groups that carry that of any sum, if it is
     too small, as with the log loss of one confident mistake.
     """
-    means = (LinearMethod.T, LinearMethod.INFLUENCE)
+    means = (LinearMethod.HALL_T, LinearMethod.INFLUENCE)
     if linear.method is LinearMethod.WILSON or (linear.n_groups is None and linear.method not in means):
         return None
     carrying = effective_samples(linear)
