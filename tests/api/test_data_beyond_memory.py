@@ -147,7 +147,7 @@ def test_rankings_beyond_memory_are_divided_by_their_queries(client: httpx.Clien
     assert found == pytest.approx(np.mean(of_each), rel=1e-12)
     limits = kept["intervals"]["ndcg_at_k(k=10)"]
     error = np.std(of_each, ddof=1) / np.sqrt(900)
-    assert limits["high"] - limits["low"] == pytest.approx(2 * t.ppf(0.975, 899) * error, rel=0.01)
+    assert limits["high"] - limits["low"] == pytest.approx(2 * t.ppf(0.975, 899) * error, rel=0.02)
     worst = kept["queries"]["lowest"][0]
     assert worst["value"] == pytest.approx(min(of_each), rel=1e-12)
     assert worst["query_id"] == f"u{np.argmin(of_each)}"

@@ -65,7 +65,7 @@ def test_published_limits_of_a_perfect_area() -> None:
 
 
 def test_limits_on_the_logit_scale() -> None:
-    ends = limits(area_alone(0.9, 0.05**2, 20, 20))
+    ends = limits(area_alone(0.9, 0.05**2, 30, 30))
     assert ends is not None
     assert ends.method is LinearMethod.DELONG_LOGIT
     center, spread = np.log(9), 1.959964 * 0.05 / 0.09
