@@ -149,6 +149,24 @@ def test_a_column_that_the_filter_names_keeps_its_meaning(tmp_path: Path) -> Non
     assert set(found) == {"y_true", "y_pred", "sample_weight"}
 
 
+def test_a_filter_takes_labels_for_the_numbers_that_they_are(tmp_path: Path) -> None:
+    written = [(9, 10.0, 9), (10, 10.0, 11), (2, 2.0, 2), (10, 9.0, 10)]
+    text = "y_true,y_pred,group_id\n" + "".join(f"{own},{guess},{group}\n" for own, guess, group in written)
+    for condition, rows in (
+        ("y_true = 10", [1, 3]),
+        ("y_true != y_pred", [0, 3]),
+        ("y_true > y_pred", [3]),
+        ("y_pred in (2, 9.0) or group_id between 9 and 10", [0, 2, 3]),
+    ):
+        found = read(tmp_path / "data", text, condition=condition).columns
+        columns = zip(*(found[name].tolist() for name in ("y_true", "y_pred", "group_ids")), strict=True)
+        assert [*columns] == [written[row] for row in rows], condition
+    # Not of a type before the last row, and of none before the last.
+    for first in ("7", ""):
+        text = "y_true,y_pred,group_id\n" + f"a,b,{first}\n" * 1000 + "a,b,A7\n"
+        assert read(tmp_path / "data", text, condition="group_id is not null").columns["group_ids"][-1].as_py() == "A7"
+
+
 def test_names_of_folders_are_numbers_where_all_are_and_a_column_where_all_have_one(tmp_path: Path) -> None:
     rows, named = "y_true,y_pred\na,b\nb,b\n", {"y_true": "y_true", "y_pred": "y_pred", "group_id": "part"}
     for parts, groups in ((("part=1", "part=02"), [1, 1, 2, 2]), (("part=1", "part=x"), ["1", "1", "x", "x"])):

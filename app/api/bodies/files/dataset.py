@@ -285,10 +285,13 @@ class Dataset:
         read = [one.name for one in own]
         beside = [] if self.condition is None else [n for n in self.condition.columns if n not in read]
         whole = pa.schema([*own, *(self.schema.field(name) for name in beside)])
+        # Conditions are on values, also where labels are read as they are written.
+        kinds = {name: self.schema.field(name).type for name in columns[0] if name in self.texts}
+        meant = {name: kind for name, kind in kinds.items() if not pa.types.is_null(kind)}
         options = {
             "schema": whole,
             "columns": read,
-            "filter": None if self.condition is None else self.condition.bound(whole),
+            "filter": None if self.condition is None else self.condition.bound(whole, meant),
             "batch_size": min(_BATCH_ROWS, max(_BATCH_ENTRIES // len(whole), 1)),
             "batch_readahead": 4,
             "fragment_readahead": 1,

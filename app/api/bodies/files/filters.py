@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache, reduce
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -43,13 +44,14 @@ class Filter:
         """The names of the columns that it is about."""
         return tuple(dict.fromkeys(_name(node) for node in self.tree.find_data("column")))
 
-    def bound(self, schema: pa.Schema) -> pc.Expression:
-        """The condition on rows of a schema; what it compares with nothing there is not true.
+    def bound(self, schema: pa.Schema, meant: Mapping[str, pa.DataType] = MappingProxyType({})) -> pc.Expression:
+        """The condition on rows of a schema; what it compares with nothing there is not true. Of columns of texts that
+        say values of other types, these are ``meant``.
 
         Raises:
             InvalidInput: a column is not there, or is compared with what it never is.
         """
-        return _bound(self.tree, schema)
+        return _bound(self.tree, schema, meant)
 
 
 def read_filter(text: str) -> Filter:
@@ -83,14 +85,14 @@ def _parser() -> Lark:
     return Lark(grammar, parser="lalr", maybe_placeholders=False)
 
 
-def _bound(node: Tree[Token], schema: pa.Schema) -> pc.Expression:
+def _bound(node: Tree[Token], schema: pa.Schema, meant: Mapping[str, pa.DataType]) -> pc.Expression:
     match node.data:
         case "any":
-            return reduce(operator.or_, [_bound(child, schema) for child in _trees(node)])
+            return reduce(operator.or_, [_bound(child, schema, meant) for child in _trees(node)])
         case "all":
-            return reduce(operator.and_, [_bound(child, schema) for child in _trees(node)])
+            return reduce(operator.and_, [_bound(child, schema, meant) for child in _trees(node)])
         case "negated":
-            return ~_bound(_trees(node)[0], schema)
+            return ~_bound(_trees(node)[0], schema, meant)
     names = [*map(_name, node.find_data("column"))]
     for name in names:
         if name not in schema.names:
@@ -98,7 +100,7 @@ def _bound(node: Tree[Token], schema: pa.Schema) -> pc.Expression:
             raise InvalidInput.at(WHERE, "missing_column", detail)
     columns = pa.schema([schema.field(name) for name in dict.fromkeys(names)])
     try:
-        found = _compared(node, columns)
+        found = _compared(node, columns, meant)
         # Arrow knows which types compare with each other; some it tells only where there is a row.
         pa.table([pa.nulls(1, column.type) for column in columns], schema=columns).filter(found)
     except (pa.ArrowException, ValueError, ArithmeticError):
@@ -109,16 +111,21 @@ def _bound(node: Tree[Token], schema: pa.Schema) -> pc.Expression:
     return found
 
 
-def _compared(node: Tree[Token], columns: pa.Schema) -> pc.Expression:
+def _compared(node: Tree[Token], columns: pa.Schema, meant: Mapping[str, pa.DataType]) -> pc.Expression:
     """One comparison. Raises ValueError, ArithmeticError: a literal is none of a column's type."""
+
+    def read(one: Tree[Token]) -> pc.Expression:
+        return pc.field(_name(one)).cast(meant[_name(one)]) if _name(one) in meant else pc.field(_name(one))
+
     first, *others = _trees(node)
-    column, kind = pc.field(_name(first)), plain(columns.field(_name(first)).type)
-    values: list[Any] = [pc.field(_name(one)) if one.data == "column" else _scalar(one, kind) for one in others]
+    name, column = _name(first), read(first)
+    kind = plain(meant.get(name, columns.field(name).type))
+    values: list[Any] = [read(one) if one.data == "column" else _scalar(one, kind) for one in others]
     match node.data.removeprefix("not_"):
         case "absent":
-            found = column.is_null()
+            found = pc.field(name).is_null()
         case "present":
-            found = ~column.is_null()
+            found = ~pc.field(name).is_null()
         case "between":
             found = (column >= values[0]) & (column <= values[1])
         case "among":
