@@ -258,6 +258,20 @@ def test_the_report_is_the_same_by_either_way(file: Path, kind: str, design: str
     assert not found, "\n".join(found)
 
 
+def test_limits_of_a_nearly_perfect_model_that_rest_on_few_groups_are_a_note(tmp_path: Path) -> None:
+    right = np.tile([False, True], 300)
+    sure = np.where(right, 0.999, 0.001)
+    sure[[1, 3]] = 0.7
+    pairs = (np.arange(600) // 2).astype(str)
+    columns = {"two": np.where(right, "yes", "no"), "p": sure, "q": 1.0 - sure, "house": pairs, "w": 1.0 + (np.arange(600) % 3)}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    for design in ("groups", "both"):
+        for streamed in (True, False):
+            found = report(tmp_path / "rows.parquet", "probabilities of two", design, {}, streamed=streamed)["findings"]
+            few = [one["severity"] for one in found if one["code"] == "intervals_rest_on_few_samples"]
+            assert few == ["note"], (design, streamed)
+
+
 def test_groups_of_one_sample_each_leave_the_limits_as_they_are(file: Path) -> None:
     """A part cannot know that no group has another sample elsewhere."""
     with pytest.MonkeyPatch.context() as patch:

@@ -406,12 +406,17 @@ _NEARLY_PERFECT = 0.2
 def _is_far_from_perfect(name: str, found: Estimate, run: RunData) -> bool:
     """Return whether an end of an interval that is too near to the ideal can mislead about how good the model is."""
     metric = catalogue().of_probabilities.by_name.get(name)
-    if metric is None or metric.card.ideal is None or run.streamed is not None or run.source.task is not None:
+    if metric is None or metric.card.ideal is None or run.source.task is not None:
         return True
     scores, ideal = run.scores, metric.card.ideal
-    shares = np.bincount(scores.y, scores.weights, scores.n_classes)
-    rows = np.broadcast_to(shares / shares.sum(), scores.probabilities.shape)
-    uninformed = float(np.max(metric.compute(Scores(scores.y, rows, scores.weights))))
+    if run.streamed is None:
+        y, weights = scores.y, scores.weights
+    else:
+        # One sample of each class weighs what all of them do.
+        y = np.flatnonzero(scores.actual)
+        weights = scores.actual[y]
+    shares = np.broadcast_to(scores.prevalence, (y.size, scores.n_classes))
+    uninformed = float(np.max(metric.compute(Scores(y, shares, weights))))
     return not max(abs(found.low - ideal), abs(found.high - ideal)) < _NEARLY_PERFECT * abs(uninformed - ideal)
 
 
