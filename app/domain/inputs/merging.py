@@ -29,7 +29,7 @@ from app.domain.inputs.content import (
     why_not_saved,
 )
 from app.domain.inputs.folds import Folds, attribute_names, ignored_facts, output_axes, pooled
-from app.domain.inputs.kinds import KINDS, in_class_order, places_among, restricted, units_of
+from app.domain.inputs.kinds import KINDS, in_class_order, needs_samples, places_among, restricted
 from app.domain.inputs.labels import listed, shown
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_class_count
 from app.domain.inputs.multilabel import MOST_ENTRIES
@@ -142,7 +142,7 @@ def _check_part(part: MatrixInput, where: str, *, as_folds: bool) -> None:
     if part.content is Content.rates:
         detail = "expected counts: rates of data of unknown size cannot be added"
         raise InvalidInput.at(where, "rates_cannot_be_pooled", detail)
-    if part.samples is None and needs_samples(part):
+    if part.samples is None and is_made_of_samples(part):
         detail = f"the samples of this evaluation are not saved: {why_not_saved(part.facts)}"
         if part.facts.keys() & {DATA_FACT, MERGED_FACT}:
             detail += "; references are read again where all have one and no part was deleted, and not as folds"
@@ -176,12 +176,9 @@ def _check_outputs(parts: Sequence[MatrixInput]) -> None:
             raise IncomparableLabels(detail, pointer=f"{_PLACE}/{place}")
 
 
-def needs_samples(part: MatrixInput) -> bool:
-    """Do its counts not say what its samples do?"""
-    if GROUPS_FACT in part.facts or part.came_weighed or part.is_scored:
-        return True
-    units = units_of(part.kind, part.facts)
-    return units is not None and units.needs_samples(part.facts)
+def is_made_of_samples(part: MatrixInput) -> bool:
+    """Do its counts not say all that the whole needs? Groups of one sample each may have others in other parts."""
+    return GROUPS_FACT in part.facts or part.came_weighed or needs_samples(part)
 
 
 def _agree(parts: Sequence[MatrixInput], what: str, value: Callable[[MatrixInput], Any]) -> None:

@@ -28,9 +28,9 @@ from app.domain.expressions.conditions import Slice
 from app.domain.findings import Finding, Severity
 from app.domain.identifiers import id_at
 from app.domain.inputs.content import DATA_FACT, MERGED_FACT, DataFacts, why_not_saved
-from app.domain.inputs.kinds import refuse_without_curves, units_of
+from app.domain.inputs.kinds import needs_samples, refuse_without_curves
 from app.domain.inputs.matrices import MatrixInput
-from app.domain.inputs.merging import merged, needs_samples
+from app.domain.inputs.merging import is_made_of_samples, merged
 from app.domain.members import LEFT_OUT, SPREAD, typed
 from app.domain.options import Options, Retain
 from app.domain.report import Report
@@ -196,7 +196,7 @@ class Merge:
     def is_elsewhere(self) -> bool:
         """Is it made of samples that lie where the data of all evaluations was named?"""
         elsewhere = all(record.elsewhere for record in self.records) and not self.as_folds
-        return elsewhere and any(needs_samples(record) for record in self.records)
+        return elsewhere and any(map(is_made_of_samples, self.records))
 
     def check_different(self) -> None:
         """Raises InvalidInput where an evaluation, or data that was named, is in two of them; in folds it may be."""
@@ -524,14 +524,7 @@ class EvaluationService:
 
 def _needs_samples(source: MatrixInput, options: Options) -> bool:
     """Does the report say more than what follows from the matrix?"""
-    if options.metrics and ask(source, options).of_slices:
-        return True
-    if source.is_grouped:
-        return True
-    if source.task is not None:
-        form = units_of(source.kind, source.facts)
-        return form is not None and form.needs_samples(source.facts)
-    return source.is_scored or source.is_weighted
+    return needs_samples(source) or bool(options.metrics and ask(source, options).of_slices)
 
 
 def _only(names: set[Item], what: str) -> Item:

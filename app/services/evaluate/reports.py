@@ -18,7 +18,7 @@ from app.domain.errors import all_understood
 from app.domain.expressions.expressions import render
 from app.domain.findings import Finding, Severity
 from app.domain.inputs.content import WEIGHTS_FACT, Content
-from app.domain.inputs.kinds import UNIT_KINDS, inputs_of
+from app.domain.inputs.kinds import UNIT_KINDS, inputs_of, needs_samples
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.samples import Samples
 from app.domain.members import numbers
@@ -208,7 +208,7 @@ def is_light(question: Question, kept: Kept = None) -> bool:
         return False
     source = question.source
     entries = source.counts.size + (0 if source.fold_counts is None else source.fold_counts.size)
-    of_samples = kept is None and (source.is_scored or source.is_grouped or source.is_weighted)
+    of_samples = kept is None and needs_samples(source)
     slow = question.has_slow_intervals or bool(question.of_slices)
     return not (of_samples or source.task is not None or slow or entries > HEAVY_ENTRIES)
 
