@@ -198,7 +198,7 @@ FAULTS: dict[str, tuple[Json, bytes, str, str]] = {
     "no scores": ({"kind": "scores"}, as_csv({"y_true": [0, 1], "1": [1.0, 2.0]}), "/data", "missing_column"),
     "missing value": ({}, as_parquet({**GOOD, "1": [0.5, None, 0.0]}), "/data", "missing_value"),
     "text": ({}, as_parquet({**GOOD, "1": ["a", "b", "c"]}), "/data", "not_numbers"),
-    "dates": ({}, as_parquet({**GOOD, "1": pa.array([1, 2, 3], pa.date32())}), "/data", "not_a_column"),
+    "dates": ({}, as_parquet({**GOOD, "1": pa.array([1, 2, 3], pa.date32())}), "/data", "not_numbers"),
     "uneven": ({}, as_npz({**GOOD, "1": [0.5]}), "/data", "wrong_length"),
     "sum": ({}, as_csv({**GOOD, "1": [0.5, 0.7, 0.0]}), "/input/probabilities/1", "row_sum"),
     "NaN": ({}, as_npz({**GOOD, "1": [0.5, np.nan, 0.0]}), "/input/probabilities/1/1", "not_finite"),

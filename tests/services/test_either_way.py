@@ -263,7 +263,13 @@ def test_limits_of_a_nearly_perfect_model_that_rest_on_few_groups_are_a_note(tmp
     sure = np.where(right, 0.999, 0.001)
     sure[[1, 3]] = 0.7
     pairs = (np.arange(600) // 2).astype(str)
-    columns = {"two": np.where(right, "yes", "no"), "p": sure, "q": 1.0 - sure, "house": pairs, "w": 1.0 + (np.arange(600) % 3)}
+    columns = {
+        "two": np.where(right, "yes", "no"),
+        "p": sure,
+        "q": 1.0 - sure,
+        "house": pairs,
+        "w": 1.0 + (np.arange(600) % 3),
+    }
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
     for design in ("groups", "both"):
         for streamed in (True, False):

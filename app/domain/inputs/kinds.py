@@ -59,9 +59,8 @@ def units_of(kind: str, facts: Mapping[str, Any]) -> UnitKind | None:
 def needs_samples(source: MatrixInput) -> bool:
     """Does a report of all of an input say more than what follows from its counts?"""
     units = units_of(source.kind, source.facts)
-    if units is not None and units.needs_samples(source.facts):
-        return True
-    return source.is_scored or source.is_grouped or source.is_weighted
+    of_units = units is not None and units.needs_samples(source.facts)
+    return of_units or source.is_scored or source.is_grouped or source.is_weighted
 
 
 def task_of(kind: str, facts: Mapping[str, Any]) -> Task | None:

@@ -238,9 +238,7 @@ def probability_metrics(scores: Scores, options: Options) -> list[AnyMetric]:
 
 def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
     """Return findings on the closed-form intervals of a report."""
-    if options.intervals is IntervalChoice.NONE:
-        return []
-    if source.is_weighted:
+    if options.intervals is IntervalChoice.NONE or source.is_weighted:
         return []
     if source.content is not Content.counts:
         return [
@@ -251,10 +249,9 @@ def headline_cautions(source: MatrixInput, options: Options) -> list[Finding]:
                 content=source.content.value,
             )
         ]
-    actual = source.counts.sum(axis=1)
     if options.intervals is IntervalChoice.ALL or source.is_grouped:
         return []
-    return [*_few_samples(actual, source.labels)]
+    return [*_few_samples(source.counts.sum(axis=1), source.labels)]
 
 
 # Beyond these, 95 % intervals of G, H or A held the truth less than 93 times in 100 in most of the settings simulated:

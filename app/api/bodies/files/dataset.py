@@ -262,7 +262,7 @@ class Dataset:
         )
         # Nothing is read in vain where the files say how much they hold.
         rows = 0 if self.condition is not None else sum(sum(groups or ()) for groups in self.groups)
-        if rows > most_rows or rows * self._least_bytes(columns) > self.memory_bytes:
+        if rows > most_rows:
             raise beyond
         taken = 0
         for batch in self.batches(columns):
@@ -270,11 +270,6 @@ class Dataset:
             if taken > self.memory_bytes or self.read.rows > most_rows:
                 raise beyond
             yield batch
-
-    def _least_bytes(self, columns: Columns) -> int:
-        """Bytes that a row takes at least."""
-        kinds = [field.type for field in self.batch_schema(*columns)]
-        return sum(kind.bit_width // 8 for kind in kinds if pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
     def batches(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """All rows that the condition lets through, file by file, and how far that is."""

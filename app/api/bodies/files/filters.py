@@ -124,8 +124,6 @@ def _compared(node: Tree[Token], columns: pa.Schema, meant: Mapping[str, pa.Data
     match node.data.removeprefix("not_"):
         case "absent":
             found = pc.field(name).is_null()
-        case "present":
-            found = ~pc.field(name).is_null()
         case "between":
             found = (column >= values[0]) & (column <= values[1])
         case "among":

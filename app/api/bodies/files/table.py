@@ -297,10 +297,8 @@ def _text_bytes(chunk: pa.Array) -> int:
 
 def _numbers(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
     kind = plain(column.type)
-    if is_text(kind) or pa.types.is_boolean(kind):
-        raise bad_file("not_numbers", f"expected numbers in the column {name!r}")
     if not _is_number(kind):
-        raise bad_file("not_a_column", f"expected numbers or texts in the column {name!r}, got {kind}")
+        raise bad_file("not_numbers", f"expected numbers in the column {name!r}, got {kind}")
     return np.asarray(doubles(column).to_numpy())
 
 
