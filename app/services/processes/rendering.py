@@ -67,6 +67,8 @@ _OF_OBJECTS: Final = re.compile(
 )
 # Keeps such a text apart, and is not seen.
 _UNSEEN: Final = "\N{WORD JOINER}"
+# Vega goes on counting through all pictures of its process.
+_CLIPS: Final = re.compile(r'(?<=<clipPath id="clip)\d+|(?<=url\(#clip)\d+')
 
 
 def drawn(specification: bytes, form: PictureFormat) -> bytes:
@@ -76,6 +78,8 @@ def drawn(specification: bytes, form: PictureFormat) -> bytes:
     spared = _OF_OBJECTS.sub(rf'"\1{_UNSEEN}"', specification.decode())
     if form is PictureFormat.SVG:
         svg: str = vl_convert.vegalite_to_svg(spared, vl_version=VEGA_LITE, allowed_base_urls=[])
+        places: dict[str, int] = {}
+        svg = _CLIPS.sub(lambda found: str(places.setdefault(found[0], len(places))), svg)
         return svg.replace(_UNSEEN, "").encode()
     png: bytes = vl_convert.vegalite_to_png(spared, vl_version=VEGA_LITE, scale=SCALE, allowed_base_urls=[])
     return png

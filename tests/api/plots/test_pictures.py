@@ -69,6 +69,16 @@ def test_coordinates_are_those_of_the_curve(client: httpx.Client, two: str, name
     assert [1 - y / height for _, y in drawn] == pytest.approx(expected[1], abs=2e-5)
 
 
+def test_a_picture_is_the_same_whatever_was_drawn_before(client: httpx.Client, two: str) -> None:
+    addresses = [f"/v1/evaluations/{two}/plots/{name}.svg" for name in (CurveName.ROC, CurveName.PR, CurveName.ROC)]
+    first, other, again = (svg_of(client, address) for address in addresses)
+    assert first == again
+    for svg in (first, other):
+        assert {*re.findall(r"url\(#([^)]+)\)", svg)} == {*re.findall(r'<clipPath id="([^"]+)"', svg)} != set()
+    tag = client.get(addresses[0]).headers["etag"]
+    assert client.get(addresses[0], headers={"If-None-Match": tag}).status_code == 304
+
+
 def test_classes_may_have_names_of_javascript(client: httpx.Client) -> None:
     body = evaluation(input=matrix_input([[5, 2], [3, 4]], labels=["constructor", "valueOf"]))
     run = create(client, body)["id"]

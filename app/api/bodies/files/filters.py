@@ -158,11 +158,7 @@ def _scalar(literal: Tree[Token], kind: pa.DataType) -> pa.Scalar:
     number = str(literal.children[0])
     if pa.types.is_decimal(kind):
         return pa.scalar(Decimal(number))
-    try:
-        whole = int(number)
-    except ValueError:
-        return pa.scalar(float(number))
-    return pa.scalar(whole, pa.int64())
+    return pa.scalar(int(number), pa.int64()) if number.lstrip("+-").isdigit() else pa.scalar(float(number))
 
 
 def _text(node: Tree[Token]) -> str:
