@@ -114,10 +114,8 @@ def chance(probability: float | None) -> str:
     return ">99 %" if probability > 0.99 else percent(probability, 0)
 
 
-def p_value(p: float | None) -> str:
+def p_value(p: float) -> str:
     """Write a p value with two digits below 0.1 and two decimals above; ``< 0.001`` below that."""
-    if p is None:
-        return PAGE.absent
     return "< 0.001" if p < 0.001 else rounded(p, 3 if p < 0.1 else 2)
 
 
@@ -359,8 +357,15 @@ def names(labels: Sequence[str]) -> str:
 
 
 def classes(labels: Sequence[str]) -> str:
-    """Write class A, or classes A and B."""
+    """Write class A, or classes A and B; of more than three only how many, and `listed` ends what is said of them."""
+    if len(labels) > _FIRST_NAMED:
+        return f"{len(labels)} classes"
     return f"{'classes' if len(labels) > 1 else 'class'} {names(labels)}"
+
+
+def listed(labels: Sequence[str]) -> str:
+    """Write the last sentence about classes of which only the number was said: They are A, B, C and D."""
+    return f" They are {names(labels)}." if len(labels) > _FIRST_NAMED else ""
 
 
 # Evidence names this many classes, and messages as many or the first of them; the rest is counted.

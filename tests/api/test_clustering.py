@@ -196,6 +196,12 @@ def test_findings(client: httpx.Client) -> None:
     assert codes([[9, 1], [3, 2]], ["a", "-1"]) == {"noise_counted_as_cluster"}
     assert said([[9, 1], [3, 0]], ["a", "-1"])["noise_counted_as_cluster"].startswith("1 sample is in a cluster")
     assert codes([[9, 3], [3, 2]], ["a", "b"]) == {"classes_without_cluster"}
+    # A class without samples is none that is not found.
+    assert codes([[30, 2], [0, 0], [3, 25]], ["a", "b"]) == set()
+    assert said([[20, 20]] + [[2, 2]] * 4, ["a", "b"])["classes_without_cluster"] == (
+        "No cluster has more samples of 4 classes than of any other class: these classes are not found. They are "
+        "1, 2, 3 and 4."
+    )
     assert codes([[9], [3]], ["a"]) == {"one_cluster"}
     assert codes([[5, 5, 5, 0, 0, 0], [0, 0, 0, 5, 5, 5]], [*"abcdef"]) == {
         "purity_overstates", "information_limits_narrow",

@@ -186,8 +186,7 @@ def test_every_recorded_answer_fits(kind: str, noun: AnswerKind, least: int) -> 
         assert 1 <= len(lines) <= (60 if width >= 80 else 72), (name, len(lines))
         # A number or a name that is too long stands out rather than being cut.
         long = [line for line in lines if columns_of(line) > width and not re.search(r"\S{15}", line)]
-        # So do the columns below such a name, and counts of weights.
-        assert width < 80 or not long or name in ("slices/probabilities", "slices/weights"), (name, long)
+        assert width < 80 or not long, (name, long)
         assert not [line for line in lines if line != line.rstrip()], name
 
 
@@ -208,6 +207,30 @@ def test_matrices_of_long_names_fit(classes: int) -> None:
     text = write_text(EVALUATION.document(evaluated((np.eye(classes, dtype=int) * 800 + 1).tolist(), labels)), Style())
     assert "actual, predicted as  a-" in text
     assert max(map(columns_of, text.splitlines())) <= 80
+
+
+def test_a_matrix_that_does_not_fit_gives_way_to_its_mistakes() -> None:
+    """Of seven classes and a thousand million samples the largest mistakes take the place of the counts."""
+    counts = np.eye(7, dtype=int) * 800_000_000 + 100_000_000
+    document = EVALUATION.document(evaluated(counts.tolist(), list("ABCDEFG")))
+    text = write_text(document, Style())
+    assert max(map(columns_of, text.splitlines())) <= 80
+    assert "actual, predicted as" not in text
+    assert re.search(r"most frequent mistakes +taken for .*\n  A +B +100,000,000 of 1,500,000,000 ", text)
+    assert "actual, predicted as" in write_text(document, Style(200))
+
+
+def test_long_names_leave_room_for_the_rest() -> None:
+    """Findings that name long names are counted where more of them would be too long; the gravest one stays."""
+    labels = [f"{place} is a name of {'very ' * 12}many words" for place in range(10)]
+    counts = np.eye(10, dtype=int) * 3 + 1
+    counts[:, 0] += counts[:, 9] + 9
+    counts[:, 9] = 0
+    answer = evaluated(counts.tolist(), labels)
+    text = write_text(EVALUATION.document(answer), Style())
+    assert len(text.splitlines()) <= 60
+    assert text.splitlines()[1].startswith("CRITICAL Class")
+    assert f"{len(answer['findings']) - 1} more: in the JSON" in text
 
 
 def test_pictures_are_ascii_unless_asked_otherwise() -> None:
@@ -642,7 +665,7 @@ def test_labels_have_the_same_texts() -> None:
     text = write_text(EVALUATION.document(answer), Style())
     assert "5 samples, 3 labels" in text
     assert re.search(r"^  subset_accuracy +0\.600 ", text, re.MULTILINE)
-    assert re.search(r"  label .*\n  chess +0\.000 ", text)
+    assert re.search(r"  label .*\n  chess +1 +0\.000 ", text)
     assert "`hamming_loss`" in write_markdown(EVALUATION.document(answer))
     assert "overall,,prevalence_sensitive,subset_accuracy,0.6," in write_csv(EVALUATION.document(answer))
 
@@ -660,6 +683,8 @@ def test_rankings_have_the_same_texts() -> None:
     assert text.split("\n")[0].endswith("3 queries")
     assert re.search(r"^  metric +value .*\n  ndcg_at_k\(k=10\) ", text, re.MULTILINE)
     assert re.search(r"^  precision_at_k\(k=10\) +0\.133 ", text, re.MULTILINE)
+    # The queries say of which metric their values are.
+    assert re.search(r"^  query +ndcg_at_k\(k=10\) +retrieved +relevant$", text, re.MULTILINE)
     assert list(answer["headline"]["metrics"])[-1] == "mean_reciprocal_rank"
     assert "`ndcg_at_k(k=10)`" in write_markdown(EVALUATION.document(answer))
 

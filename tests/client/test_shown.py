@@ -336,6 +336,24 @@ def test_what_has_no_headline_is_shown_too(pv: prevail.Client) -> None:
     assert "decision_share_of_class(decision=B)@B" in decisions.summary()
 
 
+def test_a_notebook_draws_no_less_than_there_is_and_says_why_a_value_is_missing(pv: prevail.Client) -> None:
+    view = pv.evaluate(["a"] * 10 + ["b"] * 2, ["a"] * 12, labels=["a", "b", "c"])._repr_html_()
+    rows = {row.partition("</code>")[0]: row for row in view.split("<code>")[1:]}
+    assert "class &#x27;c&#x27; has no actual samples" in rows["h_mean"]
+    # Its limits begin below the line, which ends at 0.
+    assert ">-0." in rows["cohen_kappa"]
+    assert "<svg" not in rows["cohen_kappa"]
+    assert "<svg" in rows["accuracy"]
+
+
+def test_a_history_is_shown_as_its_changes_and_values() -> None:
+    history = History(EXAMPLES["HistoryPage"])
+    view = history._repr_html_() or ""
+    assert view.startswith("<p><b>No change beyond chance.")
+    assert "next_cursor" not in view + repr(history)
+    assert view.count("<tr>") == 1 + len(history.items)
+
+
 def test_the_gravest_finding_stands_first() -> None:
     found = Evaluation({"findings": [{"severity": one, "message": one} for one in ("note", "critical", "warning")]})
     assert [one["severity"] for one in found.findings] == ["critical", "warning", "note"]

@@ -192,7 +192,7 @@ def test_shares_that_are_not_all_or_none_do_not_read_so() -> None:
 
 
 def test_p_values_have_no_exponent() -> None:
-    assert [p_value(one) for one in (6.6e-16, 0.0078, 0.02, 0.251, None)] == ["< 0.001", "0.008", "0.020", "0.25", "–"]
+    assert [p_value(one) for one in (6.6e-16, 0.0078, 0.02, 0.251)] == ["< 0.001", "0.008", "0.020", "0.25"]
     assert p_said(6.6e-16) == "p < 0.001"
     # An upper bound stays one.
     assert [p_said(one, bound=True) for one in (6.6e-16, 0.02, 0.0054)] == [

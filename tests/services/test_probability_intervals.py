@@ -283,6 +283,10 @@ def test_what_to_be_careful_about() -> None:
     few = next(f for f in answered(source_of(y, p), Options()).findings if f.code == "area_intervals_of_few_samples")
     assert 10 <= few.evidence["smallest"] < 30
     assert few.severity == "note"
+    y, p = softmax_problem(60, 5, 9)
+    few = next(f for f in answered(source_of(y, p), Options()).findings if f.code == "area_intervals_of_few_samples")
+    assert few.message.startswith("The intervals of the areas under the curves of 5 classes are rough")
+    assert few.message.endswith(" They are A, B, C, D and E.")
     large = answered(source_of(*softmax_problem(3000, 2, 9)), ALL)
     assert next(f for f in large.findings if f.code == "intervals_of_biased_values").severity == "note"
     assert "area_intervals_of_few_samples" not in codes(large)

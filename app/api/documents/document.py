@@ -134,7 +134,7 @@ class Column:
 
     Attributes:
         cut: Names of classes and runs are cut to so many columns of a text. Other names are never cut. A heading that
-            is a link and longer is a letter there, which is explained above the table.
+            names a run or a metric and is longer is a letter there, which is explained above the table.
         only: The formats that have it.
         style: Of its cells on a page.
     """
@@ -215,10 +215,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A confusion matrix, rows actual."""
+    """A confusion matrix, rows actual, and its largest mistakes for a text that it does not fit into."""
 
     labels: Sequence[str]
     counts: Sequence[Sequence[float]]
+    mistakes: Table
     only: frozenset[Medium] = ALL
 
 

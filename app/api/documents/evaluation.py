@@ -365,8 +365,8 @@ def _classes(answer: Json, interval: str) -> list[Section]:
     if counts is None:
         return [classes]
     few = len(labels) < _MANY_CLASSES
-    matrix = Matrix(labels, counts, TEXT | PAGE if few else PAGE)
     mistakes = _mistakes(labels, counts, PAGE if few else TEXT | PAGE)
+    matrix = Matrix(labels, counts, mistakes, TEXT | PAGE if few else PAGE)
     confused = Section("matrix", "Confusion matrix", [matrix, mistakes], says=headings.of_matrix(answer))
     return [confused, classes] if few else [classes, confused]
 
@@ -411,16 +411,17 @@ def _queries(answer: Json) -> Iterator[Section]:
     queries = answer.get("queries")
     if not queries or not queries["lowest"]:
         return
-    name = titled(queries["lowest_by"], task_in(answer))
-    counts = (Column(head, Kind.NUMBER) for head in ("retrieved", "relevant"))
-    columns = [Column("query", Kind.NAME, cut=40), Column("value", Kind.VALUE, style="strong"), *counts]
+    columns = [
+        Column("query", Kind.NAME, cut=40),
+        Column((MetricName(queries["lowest_by"]),), Kind.VALUE, style="strong"),
+        *(Column(head, Kind.NUMBER) for head in ("retrieved", "relevant")),
+    ]
     rows: list[list[Cell]] = [
         [Name(str(one["query_id"])), Estimate(one["value"]), whole(one["items"]), whole(one["relevant"])]
         for one in queries["lowest"]
     ]
-    caption = f"Queries with the lowest values of {name}"
-    table = Table(caption, columns, [Group(rows)], short=_SHORT_QUERIES, rest="queries")
-    lede = f"The lowest first, by {name[:1].lower()}{name[1:]}, with how many items were retrieved and are relevant."
+    table = Table("Queries with the lowest values", columns, [Group(rows)], short=_SHORT_QUERIES, rest="queries")
+    lede = "The lowest first, with how many items were retrieved and are relevant."
     yield Section("queries", "Queries", [table], lede, headings.of_queries(answer))
 
 
@@ -439,30 +440,28 @@ def _folds(answer: Json, keys: Sequence[str]) -> Iterator[Section]:
 
 def _class_row(answer: Json, label: str, recall: float | None) -> list[Cell]:
     groups, prevalence = answer["per_class"][label], answer["input"]["prevalence"].get(label)
-    twin = groups.get(_BALANCED, {})
-    size, taken = _taken_for(answer["input"], label)
+    twin, given = groups.get(_BALANCED, {}), answer["input"]
     return [
         (Name(label),),
-        size,
+        "" if given["content"] == Content.rates else whole(groups["prevalence_sensitive"]["support"]),
         Estimate(recall, *ends_of(answer, f"{RECALL}@{write_label(label)}"), moves=False),
-        taken,
+        _taken_for(given, label),
         *(Estimate(each) for each in (precision_of(answer, label), twin.get(PRECISION))),
         *(Estimate(each) for each in (groups["prevalence_sensitive"].get(F1), twin.get(F1))),
         "" if prevalence is None else percent(prevalence),
     ]
 
 
-def _taken_for(given: Json, label: str) -> tuple[str, Words | None]:
-    """Return the number of samples of a class, and the classes that they are most often taken for."""
+def _taken_for(given: Json, label: str) -> Words | None:
+    """Return the classes that samples of a class are most often taken for."""
     if given.get("confusion_matrix") is None:
-        return "", ""
+        return ""
     counts = given["confusion_matrix"][given["labels"].index(label)]
     wrong = [
         (-count, other) for other, count in zip(given["labels"], counts, strict=True) if count > 0 and other != label
     ]
     taken = [part for count, other in sorted(wrong)[:3] for part in (", ", Name(other), f" ({whole(-count)})")]
-    size = "" if given["content"] == Content.rates else whole(sum(counts))
-    return size, tuple(taken[1:]) or ("none" if any(counts) else None)
+    return tuple(taken[1:]) or ("none" if any(counts) else None)
 
 
 def _mistakes(labels: Sequence[str], counts: Sequence[Sequence[float]], only: frozenset[Medium]) -> Table:

@@ -152,7 +152,7 @@ def _changes(changes: Sequence[Json]) -> Table:
         rows: list[list[Cell]] = [["before", Estimate(one["before"]), ""]]
         rows += [[*cause_row(each), ""] for each in causes_of(one)]
         rows += [["after", Estimate(one["after"]), ""], ["change", total, p_value(size["p_adjusted"])]]
-        groups.append(Group(rows, _message(one)))
+        groups.append(Group(rows, _message(one) if len(changes) > 1 else ""))
     return Table("Changes with their causes", columns, groups, interval_words(LEVEL), short=_SHORT, rest="causes")
 
 

@@ -25,6 +25,7 @@ from app.api.documents.document import (
     Term,
     Words,
 )
+from app.api.documents.reading import SEVERITIES
 from app.api.documents.text import estimated, plain
 from app.domain.wording import printable
 
@@ -37,7 +38,6 @@ _SIGNS: Final = {
     "warning": "⚠️",
     "note": "ℹ️",
 }
-_SEVERITIES: Final = ("critical", "warning", "note")
 # What is special in Markdown or in HTML, and what makes a mention.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~@-])")
 
@@ -79,7 +79,7 @@ def prose(text: Words) -> str:
 
 
 def _said(one: Said) -> list[str]:
-    if one.kind in _SEVERITIES:
+    if one.kind in SEVERITIES:
         return [f"- {_SIGNS[one.kind]} **{one.kind}** {prose(one.text)}"]
     said = f"**{prose(one.text)}**" if one.kind == "result" else f"**{one.kind.capitalize()}:** {prose(one.text)}"
     return ["", said, ""]

@@ -15,7 +15,8 @@ from app.domain.named_metrics import LOSSES_SHOWN, PRECISION, RECALL, SHOWN, SHO
 from app.domain.wording import PAGE, percent, whole
 
 _SAMPLES = "samples"
-_GRAVEST = {"critical": 0, "warning": 1, "note": 2}
+# The gravest first.
+SEVERITIES: Final = ("critical", "warning", "note")
 
 
 def counted(number: float | None) -> str:
@@ -111,7 +112,7 @@ def key_of(metric: str) -> str:
 
 def by_severity(findings: Sequence[Json]) -> list[Json]:
     """Return findings, the gravest first."""
-    return sorted(findings, key=lambda one: _GRAVEST[one["severity"]])
+    return sorted(findings, key=lambda one: SEVERITIES.index(one["severity"]))
 
 
 def said_once(findings: Sequence[Json]) -> list[Json]:

@@ -29,7 +29,7 @@ from app.domain.catalogue import titled
 from app.domain.division import conditions_of, slice_text
 from app.domain.expressions.conditions import text_of
 from app.domain.named_metrics import PRECISION, RECALL
-from app.domain.wording import numbered, p_value, rounded, whole
+from app.domain.wording import numbered, p_value, rounded, significant, whole
 
 _TAGS: Final = {
     "worse": Tag("fail", "worse", "worse"),
@@ -154,7 +154,7 @@ def _row(one: Json, value: Json, run: str | None) -> list[Cell]:
     return [
         (Name(name),) if run is None else Link(name, f"ui/evaluations/{run}", {"slice": where}),
         own,
-        None if counts is None else f"{whole(counts['hits'])} of {whole(counts['among'])}",
+        None if counts is None else f"{_amount(counts['hits'])} of {_amount(counts['among'])}",
         None if counts is None or counts["beyond"] is None else _signed(counts["beyond"]),
         counted(one["n_samples"]),
         Estimate(difference["value"], sign=True),
@@ -162,6 +162,11 @@ def _row(one: Json, value: Json, run: str | None) -> list[Cell]:
         p_value(difference["p_adjusted"]) if difference.get("p_adjusted") is not None else None,
         _TAGS[difference["verdict"]],
     ]
+
+
+def _amount(count: float) -> str:
+    """Write a number of cases; of weights no more digits than tell slices apart."""
+    return whole(round(count) if count >= 100.0 else float(significant(count, 3)))
 
 
 def _signed(count: float) -> str:

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from string import ascii_uppercase
 
 from app.api.documents.document import (
@@ -28,7 +28,7 @@ from app.domain.wording import PLAIN, printable, whole
 NARROWEST, USUAL, WIDEST = 60, 80, 200
 _COMBINING = frozenset({"Mn", "Me"})
 _ELLIPSIS = ".."
-_MOST_SAID = 4
+_MOST_SAID, _MOST_LINES = 4, 16
 # A number stays with its unit.
 _BREAKS = re.compile(r" (?!%)")
 
@@ -45,10 +45,13 @@ def write_text(document: Document, style: Style) -> str:
     """Return a document as a text."""
     opening = document.said(Medium.TEXT)
     lines = _heading(document, style.width)
-    for one in opening[:_MOST_SAID]:
-        lines += _said(one, style.width)
-    if opening[_MOST_SAID:]:
-        lines += wrapped("", f"{len(opening) - _MOST_SAID} more: in the JSON", style.width)
+    said = [_said(one, style.width) for one in opening]
+    # Long names make long sentences: the gravest comes always, others as far as there is room.
+    ends = [*accumulate(map(len, said))]
+    kept = sum(place == 0 or end <= _MOST_LINES for place, end in enumerate(ends[:_MOST_SAID]))
+    lines += chain.from_iterable(said[:kept])
+    if said[kept:]:
+        lines += wrapped("", f"{len(said) - kept} more: in the JSON", style.width)
     for block in document.blocks(Medium.TEXT):
         match block:
             case Said():
@@ -175,7 +178,7 @@ def _fitting(text: str, width: int) -> str:
 
 _GAP = "  "
 # Beside a picture names are shorter; the last column of words has at least so much room.
-_LONGEST_NAME, _LEAST_NAME, _LEAST_WORDS = 26, 11, 20
+_LONGEST_NAME, _LONGEST_HEAD, _LEAST_WORDS = 26, 20, 20
 _LONGEST_LABEL, _SHORTEST_LABEL = 8, 4
 _ACTUAL = "actual, predicted as"
 
@@ -234,12 +237,14 @@ def _table(table: Table, style: Style) -> Iterator[str]:
 
 
 def _lettered(columns: Sequence[Column]) -> list[Column]:
-    """Return columns of which those named by data have letters as headings, where one of the names is too long."""
-    named = [one for one in columns if isinstance(one.head, Link)]
-    if all(columns_of(plain(one.head)) <= one.cut for one in named):
+    """Return columns of which those named by runs or metrics have letters as headings, where one of the names is too
+    long.
+    """
+    named = [one for one in columns if not isinstance(one.head, str)]
+    if all(columns_of(plain(one.head)) <= (one.cut or _LONGEST_HEAD) for one in named):
         return list(columns)
     letters = iter(ascii_uppercase)
-    return [replace(one, head=next(letters)) if isinstance(one.head, Link) else one for one in columns]
+    return [one if isinstance(one.head, str) else replace(one, head=next(letters)) for one in columns]
 
 
 def _printed(column: Column, cells: Sequence[Cell], interval: str) -> Iterator[_Printed]:
@@ -273,7 +278,7 @@ def _fitted(printed: list[_Printed], style: Style) -> list[_Printed]:
         last.width, room = last.width - given, room + given
     if name is not None:
         longest = min(name.width + min(room, 0), _LONGEST_NAME if picture is not None else name.width)
-        given = max(0, name.width - max(longest, _LEAST_NAME))
+        given = max(0, name.width - max(longest, columns_of(name.head)))
         name.width, room = name.width - given, room + given
     if picture is None:
         return printed
@@ -305,17 +310,19 @@ def _row(cells: Sequence[tuple[_Printed, str]], width: int) -> Iterator[str]:
 
 
 def _counts(matrix: Matrix, width: int) -> Table:
-    """Return a matrix of few classes as a table; its labels are cut as far as its width asks for."""
+    """Return a matrix of few classes as a table, its labels cut as far as its width asks for; its largest mistakes
+    where even so it does not fit.
+    """
     names = [printable(label) for label in matrix.labels]
     predicted = [sum(column) for column in zip(*matrix.counts, strict=True)]
     counts = [[whole(count) if count else "." for count in row] for row in matrix.counts]
     sizes, totals = [*map(whole, map(sum, matrix.counts)), whole(sum(predicted))], [*map(whole, predicted)]
     widest = [max(map(len, column)) for column in zip(totals, *counts, strict=True)]
     room = width - len(_ACTUAL) - max(map(len, sizes)) - len(_GAP) * (2 + len(names))
-    longest = next(
-        (one for one in range(_LONGEST_LABEL, _SHORTEST_LABEL, -1) if sum(max(one, each) for each in widest) <= room),
-        _SHORTEST_LABEL,
-    )
+    lengths = range(_LONGEST_LABEL, _SHORTEST_LABEL - 1, -1)
+    longest = next((one for one in lengths if sum(max(one, each) for each in widest) <= room), None)
+    if longest is None:
+        return matrix.mistakes
     labels = shortened(names, longest)
     columns = [
         Column(_ACTUAL, Kind.NAME),

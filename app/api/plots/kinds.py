@@ -59,7 +59,6 @@ def contingency(given: FigureData) -> Figure:
         text=sentences(
             f"{numbered(len(classes), 'classes')} in rows, {numbered(len(clusters), 'clusters')} in columns.",
             _least_pure(given_input, sizes, leading, parts),
-            *(one["message"] for one in given.run.report["findings"] if one["code"] == "classes_without_cluster"),
         ),
         body=grid(
             given.look,

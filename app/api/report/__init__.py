@@ -38,7 +38,7 @@ from app.api.documents.document import (
     Tag,
     Term,
 )
-from app.api.documents.reading import in_names, key_of, naming, with_minus, with_signs
+from app.api.documents.reading import SEVERITIES, in_names, key_of, naming, with_minus, with_signs
 from app.api.documents.text import plain
 from app.api.plots.look import BREAKS, Theme, palette
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, cell
@@ -160,7 +160,6 @@ HEADERS: Final = {
 }
 # Rows and findings that stand open.
 _MOST_ROWS, _MOST_SAID = 40, 4
-_SEVERITIES: Final = ("critical", "warning", "note")
 # The address of a page of the service, relative to where the reader is; None in a file, which has no links.
 At = Callable[[str], str] | None
 
@@ -221,7 +220,7 @@ def _block(block: Block, at: At) -> dict[str, Any]:
 
 def _finding(one: Said) -> dict[str, Any]:
     head, *rest = (f"{each}." for each in sentences_in(in_names(one.text)))
-    severity = one.kind if one.kind in _SEVERITIES else "note"
+    severity = one.kind if one.kind in SEVERITIES else "note"
     return {"severity": severity, "word": one.kind.capitalize(), "head": head, "rest": " ".join(rest)}
 
 

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from app.api.bodies.parsing import parse_body, refuse_repeated_members
 from app.api.cursors import Cursor, read_page
 from app.api.deps import Context, UseContext
-from app.api.documents.check import as_decided, axis_of, check_document, estimate_of, limits_of, rule_said
+from app.api.documents.check import ORDER, as_decided, axis_of, check_document, estimate_of, limits_of, rule_said
 from app.api.documents.document import Json
 from app.api.plots.registry import as_answered
 from app.api.problems import UnreadableBody, refusal_of
@@ -126,7 +126,7 @@ def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
         for one in map(as_decided, answer["results"]):
             rule = rule_said(one["rule"])
             # Of a rule on several classes the worst verdict counts.
-            decisive[rule] = min(decisive.get(rule, one), one, key=lambda each: _WORST.index(each["verdict"]))
+            decisive[rule] = min(decisive.get(rule, one), one, key=lambda each: ORDER.index(each["verdict"]))
         blocking = [rule for rule, one in decisive.items() if one["verdict"] != "pass"]
         for rule, one in decisive.items():
             found.setdefault(rule, [None] * len(answers))[place] = one
@@ -154,7 +154,6 @@ def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
     }
 
 
-_WORST: Final = ("fail", "inconclusive", "pass")
 # Where values stand in a strip of this height, in per cent of its width and in pixels.
 _FROM, _TOP, _BOTTOM = 12.0, 8.0, 64.0
 # Pixels between labels that can be read.
@@ -277,10 +276,4 @@ def _gate(gate: Json) -> dict[str, Any]:
     rules = [(rule_said(rule), rule["metric"]) for rule in gate["rules"]]
     if gate.get("minimum_samples"):
         rules.append((rule_said({"minimum_samples": gate["minimum_samples"]}), ""))
-    return {
-        "name": gate["name"],
-        "version": gate["version"],
-        "created_at": gate["created_at"],
-        "description": printable(gate.get("description") or ""),
-        "rules": rules,
-    }
+    return {**gate, "description": printable(gate.get("description") or ""), "rules": rules}

@@ -17,14 +17,7 @@ from app.api.documents.check import check_document
 from app.api.documents.document import Json, Words
 from app.api.documents.evaluation import facts_of
 from app.api.documents.leaderboard import leaderboard_notes, leaderboard_table
-from app.api.documents.reading import (
-    class_word,
-    has_classes,
-    in_names,
-    moves_with_prevalence,
-    naming,
-    task_in,
-)
+from app.api.documents.reading import class_word, has_classes, in_names, moves_with_prevalence, naming, task_in
 from app.api.documents.text import plain
 from app.api.plots.registry import as_answered
 from app.api.problems import InvalidQuery

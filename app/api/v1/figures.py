@@ -124,7 +124,8 @@ def figures_shown(subject: Subject, answer: Json) -> list[str]:
     return [
         *(("confusion", "confusions") if of_classes and len(given["labels"]) > WITH_SHARES else ()),
         *(_CURVES.get(given.get("fold_kind", given["kind"])) or (_OF_SAMPLES if answer.get("probabilities") else ())),
-        *([] if units is None or units.figure is None else [units.figure]),
+        # Clusters of points without classes have no table.
+        *([units.figure] if units and units.figure and (given["labels"] or not given.get("clusters")) else []),
         *["isocurves"] * of_classes,
     ]
 

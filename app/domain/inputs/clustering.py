@@ -35,7 +35,7 @@ from app.domain.inputs.labels import Column, Numbers, encode, taken
 from app.domain.inputs.matrices import MOST_SAMPLES, MatrixInput, check_entries, check_found_labels, names_of
 from app.domain.inputs.samples import Samples
 from app.domain.wording import classes as class_names
-from app.domain.wording import number, numbered
+from app.domain.wording import listed, number, numbered, whole
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.agreement import adjusted_rand
@@ -188,7 +188,7 @@ def _against_classes(source: MatrixInput, values: Values) -> Iterator[Finding]:
     if cells >= _SEVERAL_CELLS and cells <= n < _FEW_FOR_A_CELL * cells:
         yield Finding.note(
             "information_limits_narrow",
-            f"With {n} samples in {cells} cells of classes and clusters the limits of {v_measure.key}, "
+            f"With {numbered(n)} in {whole(cells)} cells of classes and clusters the limits of {v_measure.key}, "
             f"{homogeneity.key}, {completeness.key} and {variation_of_information.key} are too narrow: chance adds "
             "to shared information where samples are few.",
             samples=n,
@@ -202,7 +202,7 @@ def _against_classes(source: MatrixInput, values: Values) -> Iterator[Finding]:
         yield Finding.warning(
             "classes_without_cluster",
             f"No cluster has more samples of {class_names(without)} than of any other class: "
-            f"{'these classes are' if without[1:] else 'this class is'} not found.",
+            f"{'these classes are' if without[1:] else 'this class is'} not found.{listed(without)}",
             classes=without[:_MOST_NAMED],
         )
     pure, adjusted = values.get(purity.key), values.get(adjusted_rand.key)

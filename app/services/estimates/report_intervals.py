@@ -15,7 +15,7 @@ from app.domain.inputs.kind import Reported
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.options import IntervalChoice, Options
 from app.domain.report import Interval
-from app.domain.wording import classes, names, numbered
+from app.domain.wording import classes, listed, names, numbered
 from app.kernel.metrics.card import AnyMetric, Scope, Task
 from app.kernel.metrics.catalogue import catalogue
 from app.kernel.metrics.expression import (
@@ -270,7 +270,7 @@ def caution_findings(counts: Array, labels: Sequence[str], prior: Prior = Prior.
     if empty:
         yield Finding.warning(
             "intervals_without_a_class",
-            f"There are no samples of {classes(empty)}. No interval covers what is unknown about them.",
+            f"There are no samples of {classes(empty)}. No interval covers what is unknown about them.{listed(empty)}",
             classes=empty[:20],
         )
     yield from _few_samples(actual, labels)
@@ -311,7 +311,8 @@ def _few_samples(actual: Array, labels: Sequence[str]) -> Iterator[Finding]:
     if few:
         yield Finding.warning(
             "intervals_of_few_samples",
-            f"There are fewer than 5 samples of {classes(few)}. Intervals that depend on them are wide and rough.",
+            f"There are fewer than 5 samples of {classes(few)}. Intervals that depend on them are wide and rough."
+            f"{listed(few)}",
             classes=few[:20],
             smallest=int(actual[actual > 0].min()),
         )
@@ -428,7 +429,7 @@ def _few_members(run: RunData) -> Iterator[Finding]:
         yield (Finding.warning if smallest < FEWEST_MEMBERS else Finding.note)(
             "area_intervals_of_few_samples",
             f"The intervals of the areas under the curves of {classes(few)} are rough: there are fewer than "
-            f"{FEW_MEMBERS} samples of the class, or of the others.",
+            f"{FEW_MEMBERS} samples of the class, or of the others.{listed(few)}",
             classes=few[:20],
             smallest=smallest,
         )
@@ -448,7 +449,7 @@ def _few_out_of_order(run: RunData) -> Iterator[Finding]:
             "curve_intervals_of_few_mistakes",
             f"The scores of {classes(few)} put few samples out of order, so resampling changes little. Intervals of "
             "average precision, partial AUC, Kolmogorov-Smirnov and H-measure are too narrow; those of the AUC are "
-            "better.",
+            f"better.{listed(few)}",
             classes=few[:20],
             effective_samples=min(carrying[label] for label in few),
         )
@@ -478,8 +479,8 @@ def _of_subsets(run: RunData, draws: int) -> Iterator[Finding]:
     if made is not None and not made.of_all:
         yield Finding.note(
             "bootstrap_of_subsets",
-            f"Resampling all {n_samples} samples would take too long. Every resample is as large as the data, but "
-            f"drawn from one of ten subsets of {made.subset} samples.",
+            f"Resampling all {numbered(n_samples)} would take too long. Every resample is as large as the data, but "
+            f"drawn from one of ten subsets of {numbered(made.subset)}.",
             n_samples=n_samples,
             subset=made.subset,
         )

@@ -18,6 +18,7 @@ from app.domain.wording import (
     PLAIN,
     class_before,
     classes,
+    listed,
     name,
     names,
     number,
@@ -27,6 +28,7 @@ from app.domain.wording import (
     sentence,
     share,
     significant,
+    whole,
 )
 from app.kernel.metrics.expression import Measure
 from app.kernel.metrics.families import rate_means, rates
@@ -50,8 +52,6 @@ HIDDEN_BY: Final = 0.2
 FEWEST_CASES: Final = 5
 # 15 of 30 found is compatible with anything from 33 % to 67 %: below that not even a half is told from a third.
 FEW_CASES: Final = 30
-# More classes than these are a number first, and their names the last sentence.
-_NAMED_FIRST: Final = 3
 LEVEL: Final = 0.95
 
 _ORDER: Final = [*Severity]
@@ -85,6 +85,10 @@ class _Margins:
         """Word for the entries of a matrix that counts no samples."""
         return "weight" if self.content == Content.weights else "rate"
 
+    def named(self, members: Sequence[int]) -> list[str]:
+        """Return the labels of these classes."""
+        return [self.labels[k] for k in members]
+
     def quantity(self, amount: float, one: str = "case") -> str:
         """An amount of cases as a reader would write it; ``one`` is what a single one is called."""
         if self.counted:
@@ -113,8 +117,8 @@ def tie_finding(ties: int, n_samples: int, of: str = "probability") -> Finding |
     part = ties / n_samples
     return Finding.note(
         "ties_broken_by_order",
-        f"In {ties} of {n_samples} samples ({share(part)}) several classes share the highest {of}. The first of "
-        "them was taken; another order of the classes would give other predictions.",
+        f"In {whole(ties)} of {numbered(n_samples)} ({share(part)}) several classes share the highest {of}. The first "
+        "of them was taken; another order of the classes would give other predictions.",
         ties=ties,
         n=n_samples,
         share=part,
@@ -126,10 +130,10 @@ def ignored_findings(source: MatrixInput) -> Iterator[Finding]:
     ignored = source.facts.get(IGNORED_FACT)
     if not ignored:
         return
-    whole = source.content is Content.counts or source.kind != "confusion_matrix"
+    counted = source.content is Content.counts or source.kind != "confusion_matrix"
     yield Finding.note(
         "ignored_classes",
-        f"Left out because their actual class is ignored: {_amounts(ignored, whole=whole)}.",
+        f"Left out because their actual class is ignored: {_amounts(ignored, counted=counted)}.",
         classes=[*ignored],
         n=[*ignored.values()],
     )
@@ -139,16 +143,16 @@ def ignored_findings(source: MatrixInput) -> Iterator[Finding]:
         yield Finding.warning(
             "ignored_but_predicted",
             "Samples of other classes are predicted as a class that is ignored: "
-            f"{_amounts(wrong, whole=source.content is Content.counts)}. These are errors, so the class stays. It "
+            f"{_amounts(wrong, counted=source.content is Content.counts)}. These are errors, so the class stays. It "
             "has no actual samples, so means of the recalls have no value.",
             classes=[*wrong],
             n=[*wrong.values()],
         )
 
 
-def _amounts(by_label: Mapping[str, float], *, whole: bool) -> str:
+def _amounts(by_label: Mapping[str, float], *, counted: bool) -> str:
     named = [
-        f"{numbered(amount) if whole else significant(amount, 6)} of {name(label)}"
+        f"{numbered(amount) if counted else significant(amount, 6)} of {name(label)}"
         for label, amount in [*by_label.items()][:MOST_NAMED]
     ]
     more = len(by_label) - len(named)
@@ -180,8 +184,8 @@ def _never_predicted(matrix: _Margins) -> Finding | None:
     one = len(missed) == 1
     return Finding.critical(
         "never_predicted",
-        f"{_subject(matrix, missed)} {'is' if one else 'are'} never predicted. "
-        f"The model misses all of {'its' if one else 'their'} {cases}.{_listed(matrix, missed)}",
+        f"{sentence(classes(matrix.named(missed)))} {'is' if one else 'are'} never predicted. "
+        f"The model misses all of {'its' if one else 'their'} {cases}.{listed(matrix.named(missed))}",
         classes=[
             {"class": matrix.labels[k], "n": matrix.actual[k], "share": matrix.actual[k] / matrix.n}
             for k in missed[:MOST_NAMED]
@@ -256,7 +260,7 @@ def _found(matrix: _Margins, k: int, recall: float) -> str:
         )
     if not matrix.correct[k]:
         return f"none of its {matrix.quantity(matrix.actual[k])}"
-    return f"{matrix.correct[k]:.0f} of {matrix.quantity(matrix.actual[k])} ({share(recall)})"
+    return f"{whole(matrix.correct[k])} of {matrix.quantity(matrix.actual[k])} ({share(recall)})"
 
 
 def _few_of(matrix: _Margins, k: int) -> str:
@@ -312,9 +316,9 @@ def _no_samples(matrix: _Margins) -> Finding | None:
     )
     return Finding.warning(
         "no_samples",
-        f"{_subject(matrix, empty)} {'has' if one else 'have'} no samples in this data. "
+        f"{sentence(classes(matrix.named(empty)))} {'has' if one else 'have'} no samples in this data. "
         f"{'Its recall is' if one else 'Their recalls are'} unknown, and no average over all classes exists.{wrong}"
-        f"{_listed(matrix, empty)}",
+        f"{listed(matrix.named(empty))}",
         classes=[{"class": matrix.labels[k], "predicted": matrix.predicted[k]} for k in empty[:MOST_NAMED]],
         count=len(empty),
     )
@@ -341,9 +345,10 @@ def _too_few(matrix: _Margins, severity: Severity, bound: int, members: Sequence
     return Finding(
         "too_few_samples",
         severity,
-        f"{_subject(matrix, members)} {size}, {judged}: the recall{whose}, {matrix.correct[first]:.0f} of "
-        f"{matrix.actual[first]:.0f}, may be anywhere from {PLAIN.interval(low, high)}{_beyond(matrix)}."
-        f"{_listed(matrix, members)}",
+        f"{sentence(classes(matrix.named(members)))} {size}, {judged}: the recall{whose}, "
+        f"{matrix.correct[first]:.0f} of {matrix.actual[first]:.0f}, may be anywhere from "
+        f"{PLAIN.interval(low, high)}{_beyond(matrix)}."
+        f"{listed(matrix.named(members))}",
         {
             "classes": [
                 {
@@ -370,18 +375,6 @@ def _wilson(x: float, n: float, level: float) -> tuple[float, float]:
     spread = z * math.sqrt(x * (n - x) / n + z * z / 4.0)
     scale = n + z * z
     return 0.0 if x == 0 else (centre - spread) / scale, 1.0 if x == n else (centre + spread) / scale
-
-
-def _subject(matrix: _Margins, members: Sequence[int]) -> str:
-    """'Class A', 'Classes A, B and C', '4 classes'."""
-    if len(members) > _NAMED_FIRST:
-        return f"{len(members)} classes"
-    return sentence(classes([matrix.labels[k] for k in members]))
-
-
-def _listed(matrix: _Margins, members: Sequence[int]) -> str:
-    """' They are A, B, C and D.', where the subject is their number alone."""
-    return f" They are {names([matrix.labels[k] for k in members])}." if len(members) > _NAMED_FIRST else ""
 
 
 # Columns that are right so much more often under other names are hardly so by chance.
@@ -469,8 +462,8 @@ def _columns_in_another_order(source: MatrixInput) -> Finding | None:
     n, right, better = (float(one.sum()) for one in (counts[moved], counts[moved, moved], counts[meant, moved]))
     if n < FEWEST_MOVED or better < max(2.0 * right, right + OTHER_ORDER * n):
         return None
-    whole, kept = float(counts.sum()), float(counts.trace())
-    now, then = kept / whole, (kept - right + better) / whole
+    total, kept = float(counts.sum()), float(counts.trace())
+    now, then = kept / total, (kept - right + better) / total
     columns_now, columns_then = ([labels[k] for k in order] for order in (moved, meant))
     return Finding.warning(
         "columns_in_another_order",

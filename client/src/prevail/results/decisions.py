@@ -191,17 +191,23 @@ class History(Facts):
                 limits = one["value"], one["low"], one["high"], expected.get("low"), expected.get("high")
                 yield item["created_at"], item["version"], metric, *limits, item["evaluation"]
 
-    def summary(self) -> str:
-        """The changes in sentences, then the values with where they were expected."""
+    def title(self) -> str:
+        """The changes in sentences, or that there are none, and why values are missing."""
         measured = [one for item in self.items for one in item["metrics"].values()]
         none = "No change beyond chance." if any(one["expected"] for one in measured) else "No two values to compare."
         reasons = dict.fromkeys(str(one["reason"]) for one in measured if one.get("reason"))
-        said = [*([str(one["message"]) for one in self.changes] or [none]), *reasons]
+        return "\n".join([*([str(one["message"]) for one in self.changes] or [none]), *reasons])
+
+    def summary(self) -> str:
+        """The changes, then the values with where they were expected."""
         rows = [
             (str(row[0])[:10], row[1] or "", row[2], *("" if one is None else f"{one:.3f}" for one in row[3:8]))
             for row in self.rows()
         ]
-        return "\n".join(said) + "\n\n" + table_text(self.columns[:8], rows)
+        return f"{self.title()}\n\n{table_text(self.columns[:8], rows)}"
+
+    def _repr_html_(self) -> str | None:
+        return Answer._repr_html_(self)
 
 
 class Check(Answer):

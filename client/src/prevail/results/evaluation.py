@@ -237,7 +237,11 @@ class Evaluation(Answer):
     def leading(self) -> dict[str, Value]:
         """The values that are shown first, by name; of two classes those of the positive class too."""
         headline = {**self.headline.get("metrics", {}), **self.headline.get("requested", {})}
-        found = {name: Value(name, one["value"], one.get("low"), one.get("high")) for name, one in headline.items()}
+        reasons = {name: one.reason for name, one in self._values.items()}
+        found = {
+            name: Value(name, one["value"], one.get("low"), one.get("high"), reason=reasons.get(name))
+            for name, one in headline.items()
+        }
         if not found:
             # Of points without classes, and of decisions that are no classes.
             return {name: one for name, one in self._values.items() if not one.group or "@" not in name}

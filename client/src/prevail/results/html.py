@@ -73,7 +73,7 @@ def evaluation_html(
         f"<li><b>{escape(str(one.get('severity', '')))}</b> {escape(str(one.get('message', '')))}</li>"
         for one in findings
     )
-    lines = "".join(_line(name, value.value, value.low, value.high) for name, value in values.items())
+    lines = "".join(_line(name, one.value, one.low, one.high, one.reason) for name, one in values.items())
     parts = [f"<h4>{escape(title)}</h4>", f"<ul>{said}</ul>" if said else "", f"<table>{lines}</table>"]
     matrix = (data.get("input") or {}).get("confusion_matrix")
     if matrix and len(matrix) <= _LARGEST_MATRIX:
@@ -88,18 +88,18 @@ def limits_text(low: float | None, high: float | None) -> str:
     return f"{shown(low)} to {shown(high)}"
 
 
-def _line(name: str, point: float | None, low: float | None, high: float | None) -> str:
-    said = [escape(one) for one in (shown(point), limits_text(low, high) or "-")]
+def _line(name: str, point: float | None, low: float | None, high: float | None, reason: str | None) -> str:
+    said = [escape(one) for one in (shown(point), limits_text(low, high) or reason or "-")]
     cells = (f"<code>{escape(name)}</code>", *said, _bar(point, low, high))
     return "<tr>" + "".join(f'<td style="{_CELL.format("left")}">{one}</td>' for one in cells) + "</tr>"
 
 
 def _bar(point: float | None, low: float | None, high: float | None) -> str:
-    if point is None or not 0 <= point <= 1:
+    start, end = (point, point) if low is None or high is None else (low, high)
+    if point is None or start is None or end is None or not 0 <= min(start, point) <= max(end, point) <= 1:
         return ""
-    start, end = (point, point) if low is None or high is None else (max(low, 0.0), min(high, 1.0))
     return (
-        '<svg width="200" height="12" role="img"><rect x="0" y="5" width="200" height="2" fill="currentColor" '
+        '<svg width="200" height="12" aria-hidden="true"><rect x="0" y="5" width="200" height="2" fill="currentColor" '
         f'opacity="0.2"/><rect x="{200 * start:.1f}" y="3" width="{200 * (end - start):.1f}" height="6" '
         f'fill="#4a90d9" opacity="0.6"/><circle cx="{200 * point:.1f}" cy="6" r="4" fill="#4a90d9"/></svg>'
     )
