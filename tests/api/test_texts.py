@@ -220,6 +220,16 @@ def test_a_matrix_that_does_not_fit_gives_way_to_its_mistakes() -> None:
     assert "actual, predicted as" in write_text(document, Style(200))
 
 
+def test_names_beside_a_large_matrix_are_told_apart() -> None:
+    """A page cuts long ones where they are alike, as a text does."""
+    labels = [f"Neoplasm of the respiratory tract, histological subtype {place}" for place in range(12)]
+    page = write_page(EVALUATION.document(evaluated((np.eye(12, dtype=int) * 20 + 1).tolist(), labels))).decode()
+    matrix = page.partition('class="cm cm35"')[2].partition("</table>")[0]
+    names = re.findall(r'<th scope="row"><bdi>(.*?)</bdi>', matrix)
+    assert len({*names}) == 12
+    assert max(map(len, names)) == 28
+
+
 def test_long_names_leave_room_for_the_rest() -> None:
     """Findings that name long names are counted where more of them would be too long; the gravest one stays."""
     labels = [f"{place} is a name of {'very ' * 12}many words" for place in range(10)]

@@ -154,6 +154,19 @@ def test_pages_are_whole_without_scrolling(pages: Watched, world: World, name: s
     page.set_viewport_size(DESK)
 
 
+def test_names_have_room_on_a_phone(pages: Watched, world: World) -> None:
+    """Those of classes have two lines, not one for each word; those of metrics not one for every two letters."""
+    pages.page.set_viewport_size(PHONE)
+    for path, cells, most in (
+        (f"/ui/evaluations/{world.runs['probabilities']}", "#classes tbody th", 60),
+        (world.pages()["comparisons"], "tbody td:has(code)", 160),
+    ):
+        heights = [one.bounding_box() for one in pages.open(path).locator(cells).all()]
+        assert heights
+        assert max(one["height"] for one in heights if one) < most
+    pages.page.set_viewport_size(DESK)
+
+
 def test_parts_come_behind_the_rest(pages: Watched, world: World) -> None:
     """Figures and the simulator are loaded when they come near, and then the whole page is right too."""
     page = pages.open(world.pages()["run of two"])
@@ -357,9 +370,10 @@ def test_without_scripts_everything_is_read(browser: Browser, world: World) -> N
     watched.context.close()
 
 
-def test_reports_are_printed_on_a4(browser: Browser, world: World, tmp_path: Any) -> None:
+@pytest.mark.parametrize("name", ["35", "probabilities"])
+def test_reports_are_printed_on_a4(browser: Browser, world: World, tmp_path: Any, name: str) -> None:
     """The report opens as a file with no network, asks for nothing, and no table or figure is cut at the edge."""
-    text = httpx.get(f"{world.url}/v1/evaluations/{world.runs['35']}/report", timeout=60).text
+    text = httpx.get(f"{world.url}/v1/evaluations/{world.runs[name]}/report", timeout=60).text
     file = tmp_path / "report.html"
     file.write_text(text)
     context = browser.new_context(offline=True, viewport={"width": 688, "height": 900})

@@ -39,7 +39,7 @@ from app.api.documents.document import (
     Term,
 )
 from app.api.documents.reading import SEVERITIES, in_names, key_of, naming, with_minus, with_signs
-from app.api.documents.text import plain
+from app.api.documents.text import plain, shortened
 from app.api.plots.look import BREAKS, Theme, palette
 from app.api.plots.matrices import WITH_COUNTS, WITH_SHARES, beside_each_other, cell
 from app.domain.catalogue import spoken, titled
@@ -159,7 +159,7 @@ HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
 }
 # Rows and findings that stand open.
-_MOST_ROWS, _MOST_SAID = 40, 4
+_MOST_ROWS, _MOST_SAID, _LONGEST_LABEL = 40, 4, 28
 # The address of a page of the service, relative to where the reader is; None in a file, which has no links.
 At = Callable[[str], str] | None
 
@@ -336,8 +336,9 @@ def _macro(name: str, *values: object) -> Markup:
 
 
 def _matrix(matrix: Matrix) -> dict[str, Any]:
-    labels, counts = [printable(one) for one in matrix.labels], matrix.counts
-    small, fits = len(labels) <= WITH_COUNTS, len(labels) <= WITH_SHARES
+    names, counts = [printable(one) for one in matrix.labels], matrix.counts
+    small, fits = len(names) <= WITH_COUNTS, len(names) <= WITH_SHARES
+    labels = shortened(names, _LONGEST_LABEL) if fits and not small else names
     order = list(range(len(labels))) if small else beside_each_other(counts) if fits else []
     return {
         "small": small,
