@@ -283,3 +283,19 @@ def test_weights_and_rates_have_costs_without_limits(client: httpx.Client) -> No
     assert answer["requested"]["expected_cost"] == pytest.approx(float(exact(MATRIX)["expected_cost"]), rel=1e-12)
     assert answer["intervals"] == {}
     assert answer["decisions"]["share"]["wait"] == {"value": pytest.approx(0.71), "low": None, "high": None}
+
+
+def test_few_samples_or_items_of_classes_are_told_as_of_all_others(client: httpx.Client) -> None:
+    """A class that is a number is called one, and of more than three classes their number comes first."""
+
+    def said(source: Json, code: str) -> str:
+        return next(one["message"] for one in compute(client, source)["findings"] if one["code"] == code)
+
+    few = SOURCE | {"labels": ["1", "2"], "matrix": [[1, 0, 1], [40, 30, 20]]}
+    assert said(few, "classes_with_few_samples").startswith("There are fewer than 10 samples of class 1: little")
+    named = list("abcde")
+    of_five = said(SOURCE | {"labels": named, "matrix": [[1, 0, 1]] * 5}, "classes_with_few_samples")
+    items = {"n_true": [3] * 5, "n_predicted": [3] * 5, "n_common": [2] * 5, "item_classes": named}
+    for message in (of_five, said({"kind": "sets", **items}, "classes_with_few_items")):
+        assert "of 5 classes: little is known of" in message
+        assert message.endswith(" They are a, b, c, d and e.")

@@ -230,6 +230,13 @@ def test_names_beside_a_large_matrix_are_told_apart() -> None:
     assert max(map(len, names)) == 28
 
 
+def test_a_long_title_goes_on_in_the_next_line() -> None:
+    named = {"model": {"name": "of the team in Munich " * 3, "version": "3"}, "dataset": {"name": "of a hospital " * 3}}
+    lines = write_text(EVALUATION.document(evaluated(PAPER, **named)), Style()).splitlines()
+    assert max(map(columns_of, lines)) <= 80
+    assert " ".join(lines[:2]).endswith("3 on of a hospital of a hospital of a hospital")
+
+
 def test_long_names_leave_room_for_the_rest() -> None:
     """Findings that name long names are counted where more of them would be too long; the gravest one stays."""
     labels = [f"{place} is a name of {'very ' * 12}many words" for place in range(10)]

@@ -77,7 +77,7 @@ def _heading(document: Document, width: int) -> list[str]:
     return (
         [title + " " * gap + facts]
         if gap >= 2
-        else [title, *(right(one, width) for one in wrapped("", facts, width, 0))]
+        else [*wrapped("", title, width, 0), *(right(one, width) for one in wrapped("", facts, width, 0))]
     )
 
 

@@ -36,7 +36,7 @@ from app.domain.inputs.matrices import (
     whole_or_weights,
 )
 from app.domain.members import number
-from app.domain.wording import names
+from app.domain.wording import classes, listed, names
 from app.kernel.metrics.card import INPUTS_OF, Task, constant_costs, relative_cost, total_cost
 from app.kernel.metrics.expression import Subject
 from app.kernel.numerics.arrays import Array, silently
@@ -275,8 +275,8 @@ def _findings(source: MatrixInput, _: Subject, __: Values, ___: PerClass) -> Ite
     if few and source.content is Content.counts:
         yield Finding.warning(
             "classes_with_few_samples",
-            f"There are fewer than {_FEW} samples of {names(few)}: little is known of what is decided about "
-            f"{'them' if few[1:] else 'it'}.",
+            f"There are fewer than {_FEW} samples of {classes(few)}: little is known of what is decided about "
+            f"{'them' if few[1:] else 'it'}.{listed(few)}",
             classes=few[:_MOST_NAMED],
         )
 

@@ -31,7 +31,7 @@ from app.domain.inputs.kind import (
 from app.domain.inputs.labels import Column, Numbers, encode
 from app.domain.inputs.matrices import MatrixInput, check_found_labels
 from app.domain.inputs.samples import Samples
-from app.domain.wording import described, names, number, shown
+from app.domain.wording import classes, described, listed, number, shown
 from app.kernel.metrics.card import INPUTS_OF, Inputs, Task
 from app.kernel.metrics.expression import Subject
 from app.kernel.metrics.families.label_sets import samples_f1, samples_jaccard
@@ -76,8 +76,8 @@ def _findings(source: MatrixInput, _: Subject, values: Values, __: PerClass) -> 
     if few:
         yield Finding.warning(
             "classes_with_few_items",
-            f"Fewer than {_FEW} items have the class {names(few)}: little is known of "
-            f"{'these classes' if few[1:] else 'this class'}.",
+            f"There are fewer than {_FEW} items of {classes(few)}: little is known of "
+            f"{'these classes' if few[1:] else 'this class'}.{listed(few)}",
             classes=few[:_MOST_NAMED],
         )
 
