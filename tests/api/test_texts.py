@@ -231,8 +231,9 @@ def test_names_beside_a_large_matrix_are_told_apart() -> None:
 
 
 def test_a_long_title_goes_on_in_the_next_line() -> None:
-    named = {"model": {"name": "of the team in Munich " * 3, "version": "3"}, "dataset": {"name": "of a hospital " * 3}}
-    lines = write_text(EVALUATION.document(evaluated(PAPER, **named)), Style()).splitlines()
+    model, dataset = {"name": "of the team in Munich " * 3, "version": "3"}, {"name": "of a hospital " * 3}
+    answer = evaluated(PAPER, model=model, dataset=dataset)
+    lines = write_text(EVALUATION.document(answer), Style()).splitlines()
     assert max(map(columns_of, lines)) <= 80
     assert " ".join(lines[:2]).endswith("3 on of a hospital of a hospital of a hospital")
 
