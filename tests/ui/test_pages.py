@@ -16,6 +16,7 @@ from sqlalchemy import Engine, event
 from app.api.ui.home import _changed
 from app.domain.catalogue import combinations
 from app.domain.wording import PAGE, p_value
+from tests.api.answers import create, evaluation, matrix_input
 from tests.api.plots.test_reports import VOID, Page
 from tests.ui.world import NAMES, World, labels_of
 
@@ -156,6 +157,26 @@ def test_compared_runs_are_those_of_a_comparison(web: httpx.Client, world: World
     ):
         refused = check_page(web.get("/ui/compare", params={"run": [world.runs[one] for one in runs]}), 422)
         assert code in refused.text
+
+
+def test_of_many_classes_the_weakest_are_compared_as_in_what_is_saved(web: httpx.Client) -> None:
+    runs, matrix = [], np.full((12, 12), 2) + np.diag(np.arange(60, 72))
+    for model, lost in (("many", 0), ("fewer", 16)):
+        matrix[0, :2] += [-lost, lost]
+        sent = matrix_input(matrix.tolist(), labels=[f"c{k:02}" for k in range(12)])
+        runs.append(create(web, evaluation(input=sent, model=model, dataset="many"))["id"])
+    text = check_page(web.get("/ui/compare", params={"run": runs})).text
+    asked = re.search(r'POST /v1/comparisons (\{"eval.*?\]\})', text)
+    assert asked is not None
+    saved = web.post("/v1/comparisons", json=json.loads(asked[1])).json()["metrics"]
+    (first,) = saved["recall@c00"]["differences"]
+    assert first["p_value"] < 0.05 < first["p_adjusted"]
+    # Six of the classes are shown.
+    shown = re.findall(r"Recall of (\w+) \S+ \S+ \S+ \S+ to \S+ (\S+) ", text.split("many less fewer")[1])
+    names = [f"c{k:02}" for k in range(6)]
+    assert shown == [(name, p_value(saved[f"recall@{name}"]["differences"][0]["p_adjusted"])) for name in names]
+    for one in runs:
+        web.delete(f"/v1/evaluations/{one}")
 
 
 def test_runs_that_were_not_ticked_are_asked_for(web: httpx.Client, world: World) -> None:

@@ -28,11 +28,13 @@ from app.api.ui.web import Web, page_routes, respond, write
 from app.domain.catalogue import titled
 from app.domain.expressions.syntax import write_label
 from app.domain.inputs.kinds import KINDS, task_of
-from app.domain.named_metrics import COMPARED, EACH_RECALL, MOST_CLASSES_COMPARED, RANKED, RECALL
+from app.domain.named_metrics import COMPARED, EACH_RECALL, RANKED, RECALL
 from app.domain.wording import PAGE, dataset_name, percent, printable, run_names, sentence, whole
 from app.services.compare.comparisons import NewComparison
 
 router = page_routes()
+# Of a list p is adjusted over all its classes, however few are shown.
+_OF_CLASSES: Final = (*COMPARED, EACH_RECALL)
 # Runs that have a shape each.
 MOST_RUNS: Final = 6
 _PAIR: Final = 2
@@ -60,11 +62,9 @@ async def show_compared(
         raise InvalidQuery.at("run", "wrong_length", detail)
     reports: Any = as_answered(await context.services.evaluations.read_matrices(context.project, run))
     of_classes = _of_classes(reports)
-    few = len(reports[0]["per_class"]) <= MOST_CLASSES_COMPARED
     new = NewComparison(
         evaluations=tuple(run),
-        # Of a list p is adjusted over its classes, as in what is saved; one of many classes takes longer than a page.
-        metrics=(*COMPARED, *([EACH_RECALL] if few else of_classes)) if of_classes else (),
+        metrics=_OF_CLASSES if of_classes else (),
         # Tests of counts are not shown.
         paired_tests=False,
     )
@@ -144,6 +144,7 @@ class _Compared:
             "level": percent(design["level"], None).replace(" ", "\u00a0"),
             "signs": [(*sign, verdicts.count(verdict)) for verdict, sign in _SIGNS.items()],
             "classes": self._classes(),
+            "metrics": _OF_CLASSES if self._of_classes else (),
             "full": self._in_full(web) if pair else None,
             "design": f"{'Paired' if design['paired'] else 'Not paired'}: {printable(design['reason'])}.",
             "rope": f"{design['rope']:g}",
@@ -259,8 +260,8 @@ class _Compared:
 
     def _in_full(self, web: Web) -> dict[str, Any]:
         """Return the table of differences of two runs."""
-        in_order = self._order == sorted(self._order)
-        document = comparison_document(self._answer if in_order else other_way_round(self._answer))
+        in_order, answer = self._order == sorted(self._order), {**self._answer, "metrics": self._metrics}
+        document = comparison_document(answer if in_order else other_way_round(answer))
         section = next(one for one in document.sections if one.id == "differences")
         (table,) = (block for block in section.blocks if isinstance(block, Table))
         return {"table": table_view(table, web.at), "lede": section.lede}
