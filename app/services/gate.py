@@ -36,6 +36,7 @@ from app.kernel.compare.gates import (
     samples_to_settle,
     verdict_of,
 )
+from app.kernel.metrics.expression import grows
 from app.kernel.numerics.arrays import kept
 from app.kernel.uncertainty.draws import Alternative, seed_of
 from app.services.admission import Admission
@@ -221,7 +222,7 @@ class RuleEstimate(ValueWithLimits):
     """A value with its limits, or a difference with them and the two values that it is of.
 
     Attributes:
-        samples: How many the limits are from; NaN without any.
+        samples: How many the limits are from; NaN without any, and where more of them move the value itself.
         units: What these are called.
         why: Why limits are missing, where that is known from the run.
         undefined: Why the value itself is missing.
@@ -330,7 +331,7 @@ class RuleEstimates:
                 name=name,
                 level=settings.stated_level_of_each,
                 method=one.method,
-                samples=self._runs.records[0].n_rows,
+                samples=nan if grows(estimand.expression) else self._runs.records[0].n_rows,
                 units=self._units,
                 why="" if one.reason is None else f", since {one.reason}",
                 undefined=f": {why_undefined(estimand.expression, self._candidate, place)[1]}"
@@ -354,8 +355,9 @@ class RuleEstimates:
             if tests is None:
                 found.append(replace(one, why=f", since {self._without_limits}"))
                 continue
-            (test,), undefined = tests[place], ""
-            if missing := [run for run, value in enumerate(values) if isnan(value)]:
+            (test,), without = tests[place], both.prevalence.without(estimand)
+            undefined = f": {without}" if without else ""
+            if not without and (missing := [run for run, value in enumerate(values) if isnan(value)]):
                 lacking = (self._runs.data if estimand.is_of_slices else self._runs.scored)[missing[0]]
                 _, reason = why_undefined(estimand.expression, lacking, place)
                 undefined = f" as that of the {('candidate', 'baseline')[missing[0]]} is: {reason}"
@@ -367,7 +369,7 @@ class RuleEstimates:
                     high=test.high,
                     level=level,
                     method=f"{test.limits}, {self._runs.pairing.design.value}",
-                    samples=self._runs.n_common,
+                    samples=nan if grows(estimand.expression) else self._runs.n_common,
                     why=f", since {test.reason}" if test.reason and isnan(test.low) else "",
                     undefined=undefined,
                 )

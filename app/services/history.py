@@ -28,7 +28,7 @@ from app.domain.wording import run_title, written_day
 from app.kernel.history import Change, History
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Inputs
-from app.kernel.metrics.expression import Sliced, counts_samples, is_smooth
+from app.kernel.metrics.expression import Sliced, grows, is_smooth
 from app.kernel.numerics.arrays import Array, kept, silently
 from app.kernel.uncertainty.closed_forms import cell_influences
 from app.kernel.uncertainty.draws import within
@@ -41,6 +41,7 @@ from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import NOISE, Causes, causes_of, kind_of_causes, said_causes
+from app.services.runs.differences import OF_SIZES
 from app.services.runs.pairing import KeptSamples, PairingMode, read_labels, read_outputs
 from app.services.stored import of_part
 
@@ -54,7 +55,6 @@ _OTHER_TASKS = (
     "the evaluations are of several tasks, and {} is not the same in each: take a later created_after, and for each "
     "task a dataset of its own"
 )
-_SIZED = "the metric is a number of samples, and the evaluations have different numbers of them"
 _NOT_KNOWN = "the evaluations share samples, and by how much these move all values of the metric is not known"
 # Samples times evaluations that are looked at together.
 _MOST_SHARED = 1 << 25
@@ -490,7 +490,7 @@ class _Known:
             looked_at = np.flatnonzero(found.high > found.low)
         covariances = _covariances(found, looked_at) if shared else None
         # Claims as of independent evaluations, or of such of one size, would be too bold.
-        why = _NOT_KNOWN if covariances is None and shared else _SIZED if found.of_several_sizes(looked_at) else None
+        why = _NOT_KNOWN if covariances is None and shared else OF_SIZES if found.of_several_sizes(looked_at) else None
         if why is not None:
             found.reasons.update(dict.fromkeys(looked_at.tolist(), why))
             looked_at = looked_at[:0]
@@ -530,9 +530,9 @@ class _MetricSeries:
         return self.estimands[int(self.known.whole.part[place])]
 
     def of_several_sizes(self, places: NDArray[np.intp]) -> bool:
-        """Is the metric a number of samples, of which some evaluations have more than others?"""
-        counts = any(isinstance(one, Estimand) and counts_samples(one.expression) for one in self.estimands)
-        return counts and bool((self.sizes[places] != self.sizes[places[:1]]).any())
+        """Does the metric move with the number of samples, of which some evaluations have more than others?"""
+        moved = any(isinstance(one, Estimand) and grows(one.expression) for one in self.estimands)
+        return moved and bool((self.sizes[places] != self.sizes[places[:1]]).any())
 
     def shown(self, place: int, low: float, high: float) -> HistoryValue:
         """The value of one evaluation, with the ends of what is expected."""

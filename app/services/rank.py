@@ -32,7 +32,7 @@ from app.domain.wording import number as worded
 from app.kernel.compare.rankings import fresh_limits, level_of_largest, may_be_best, winner_optimism, with_others
 from app.kernel.metrics.card import Inputs, Task
 from app.kernel.metrics.catalogue import catalogue
-from app.kernel.metrics.expression import Expression, is_improper, is_list, is_of_slices, of_probabilities
+from app.kernel.metrics.expression import Expression, grows, is_improper, is_list, is_of_slices, of_probabilities
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import Alternative, chosen_seed
 from app.kernel.uncertainty.intervals import ProportionInterval
@@ -44,6 +44,7 @@ from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.comparison import Comparison, joint_adjustment, proper_scores, ranks_of
+from app.services.runs.differences import OF_SIZES
 from app.services.runs.matrix_draws import CommonPrevalence, InferenceSettings
 from app.services.runs.pairing import KeptSamples, is_scored, missing_outputs, read_labels, read_outputs
 
@@ -362,6 +363,8 @@ def _compared(
         # Of the others none is ahead of a run of which nobody knows how far off it is.
         raise IncomparableRuns("the first has no interval")
     runs = Runs.align(records).pair(kept)
+    if not runs.of_one_size and grows(entrants[0].estimand.expression):
+        raise IncomparableRuns(OF_SIZES)
     estimands = [entrants[0].estimand]
     pairs = [*combinations(range(len(entrants)), 2)]
     # Groups that do not fit are refused here.

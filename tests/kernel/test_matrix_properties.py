@@ -1,6 +1,7 @@
 """What the cards of metrics of matrices claim beyond what holds of every metric."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,16 @@ def bare() -> Iterator[NDArray[np.int64]]:
     yield np.array([[0, 3], [1, 2]])
     yield np.array([[0, 0, 0, 5], [0, 0, 0, 0], [0, 0, 0, 8], [8, 0, 0, 2]])
     yield np.array([[0, 9, 1], [7, 0, 3], [1, 1, 0]])
+
+
+@EACH
+def test_what_grows_tells_how_many_samples_there_are(metric: Metric[Table]) -> None:
+    """Of very many samples four times as many have another value, or all classifiers the same one."""
+    card, (counts, other) = metric.card, islice(cases(3), 0, 3, 2)
+    few, many, of_other = (value_of(metric, one) for one in (1e7 * counts, 4e7 * counts, 4e7 * other))
+    grows = not np.allclose(few, many, rtol=1e-3, atol=0.0) or (card.needs_counts and np.allclose(many, of_other))
+    if not card.inference.about_sample:
+        assert (card.grows or card.degree == 1) is grows
 
 
 @EACH

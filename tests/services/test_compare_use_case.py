@@ -6,15 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.domain.evaluation import EvaluationRecord
+from app.domain.errors import IncomparableRuns
+from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.uncertainty.intervals import wilson
+from app.services.compare.across_datasets import Tournament
 from app.services.processes.worker import tell_progress
 from app.services.runs.aligned import Runs
+from app.services.runs.differences import NOT_REACHED, OF_SIZES
 from app.services.runs.pairing import PairingMode
 from tests.kernel.compare.tango import tango_interval
-from tests.services.memory import Bench, labelled, matrix, probable
+from tests.services.memory import Bench, labelled, matrix, probable, rule
 
 Json = dict[str, Any]
 
@@ -82,6 +85,51 @@ def test_what_depends_on_the_number_of_samples_is_not_brought_to_another_prevale
         bench.keep(matrix(rows), f"n{k}", f"e{k}") for k, rows in enumerate(([[80, 20], [5, 15]], [[60, 40], [1, 19]]))
     ]
     assert None not in bench.compare(same, "adjusted_rand", draws=200)["metrics"]["adjusted_rand"]["values"]
+
+
+@pytest.mark.parametrize("metric", ["fp@1", "zero_one_loss_count", "fossum_similarity@1"])
+def test_what_moves_with_the_number_of_samples_is_compared_between_runs_of_one_size(bench: Bench, metric: str) -> None:
+    small, large = [[80, 20], [10, 90]], [[160, 40], [20, 180]]
+    runs = [bench.keep(matrix(rows), f"m{k}") for k, rows in enumerate((small, large))]
+    bench.keep(matrix(small), "m0", "e")
+    bench.keep(matrix([[70, 30], [10, 90]]), "m1", "e")
+    answer = bench.compare(runs, metric, "accuracy")
+    found = answer["metrics"][metric]
+    assert (found["prevalence"], found["values"], found["ranks"]) == ("incomparable", [None] * 2, [None] * 2)
+    assert (only(answer, metric)["difference"], only(answer, metric)["reason"]) == (None, OF_SIZES)
+    assert None not in found["observed_values"]
+    assert only(answer, "accuracy")["low"] is not None
+    assert (
+        f"The runs have different numbers of samples. Not compared: {metric}, which move with them." in answer["notes"]
+    )
+    board = bench.rank(metric)
+    assert [line["separable_from_best"] for line in board["items"]] == [None, None]
+    assert board["notes"] == [f"which runs may be the best is not known: {OF_SIZES}"]
+    assert bench.rank(metric, "e")["items"][1]["separable_from_best"] is not None
+    (result,) = bench.check([rule(metric, not_worse_than="baseline", margin=0.01)], *runs)["results"]
+    assert (result["verdict"], result["value"]) == ("inconclusive", None)
+    assert result["message"] == f"The difference in {metric}, candidate less baseline, is undefined: {OF_SIZES}."
+    across = Tournament(
+        metric=metric, models=(ModelRef("m0"), ModelRef("m1")), datasets=(DatasetRef("d"), DatasetRef("e"))
+    )
+    with pytest.raises(IncomparableRuns, match=OF_SIZES):
+        bench.judge(across)
+
+
+def test_a_baseline_at_a_prevalence_that_cannot_be_reached_says_so(bench: Bench) -> None:
+    """The value of either run is known."""
+    run, other = bench.keep(matrix([[80, 20], [10, 90]])), bench.keep(matrix([[88, 22], [20, 70]]))
+    for metric, against in (("krippendorff_alpha", other), ("accuracy", bench.keep(matrix([[88, 22], [0, 0]])))):
+        (result,) = bench.check([rule(metric, better_than="baseline")], run, against)["results"]
+        assert (result["verdict"], result["value"]) == ("inconclusive", None)
+        assert result["message"].endswith(f"is undefined: {NOT_REACHED}.")
+
+
+def test_no_number_of_samples_settles_a_limit_of_what_grows_with_them(bench: Bench) -> None:
+    run = bench.keep(matrix([[80, 20], [10, 90]]))
+    (result,) = bench.check([rule("fp@1", max=25)], run)["results"]
+    assert (result["verdict"], result["needed_samples"]) == ("inconclusive", None)
+    assert "no number of samples settles it" in result["message"]
 
 
 def test_groups_are_not_brought_to_the_prevalence_of_a_run_that_lacks_a_class(bench: Bench) -> None:
@@ -165,16 +213,16 @@ def test_rates_of_a_class_against_the_rest_have_tests_of_shares(bench: Bench) ->
 def test_numbers_of_errors_are_compared_by_the_limits_of_each_run(bench: Bench) -> None:
     records = [
         bench.keep(matrix([[80, 20], [20, 80]]), "a", "x"),
-        bench.keep(matrix([[800, 200], [200, 800]]), "b", "y"),
+        bench.keep(matrix([[60, 40], [40, 60]]), "b", "y"),
     ]
     answer = bench.compare(records, "zero_one_loss_count", "error_rate")
-    assert only(answer, "error_rate")["difference"] == 0
-    assert only(answer, "zero_one_loss_count")["difference"] == -360
-    found, (low, high) = only(answer, "zero_one_loss_count"), wilson(np.array([40.0, 400.0]), np.array([200.0, 2000.0]))
-    below, above = np.array([200.0, 2000.0]) * (0.2 - low), np.array([200.0, 2000.0]) * (high - 0.2)
+    assert only(answer, "error_rate")["difference"] == pytest.approx(-0.2)
+    assert only(answer, "zero_one_loss_count")["difference"] == -40
+    found, (low, high) = only(answer, "zero_one_loss_count"), wilson(np.array([40.0, 80.0]), np.array([200.0, 200.0]))
+    below, above = 200.0 * ([0.2, 0.4] - low), 200.0 * (high - [0.2, 0.4])
     assert found["method"] == "newcombe, newcombe"
-    assert found["low"] == pytest.approx(-360 - np.hypot(below[0], above[1]))
-    assert found["high"] == pytest.approx(-360 + np.hypot(above[0], below[1]))
+    assert found["low"] == pytest.approx(-40 - np.hypot(below[0], above[1]))
+    assert found["high"] == pytest.approx(-40 + np.hypot(above[0], below[1]))
 
 
 def three(bench: Bench) -> list[EvaluationRecord]:

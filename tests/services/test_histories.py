@@ -18,6 +18,7 @@ from app.services.estimands import make_estimand
 from app.services.estimates.estimates import estimate, limits_of_many
 from app.services.estimates.run_data import run_data
 from app.services.history import HistoryChange, HistoryPage, HistoryQuery, HistoryService, Series, series
+from app.services.runs.differences import OF_SIZES
 from app.services.runs.pairing import KeptSamples
 from tests.services.records import alike, record_of, scored
 
@@ -121,14 +122,13 @@ def test_numbers_of_samples_change_only_among_evaluations_of_one_size() -> None:
     assert change.causes.items is None
     assert change.before == pytest.approx(20.0, abs=2.0)
     larger = replace(known, counts=known.counts * np.where(np.arange(40) < 20, 1, 10)[:, None, None])
-    answer = series(asked("fn@B", "recall@B"), Series.of([larger]), KeptSamples())
+    grown = ("fn@B", "dennis_similarity@B")
+    answer = series(asked(*grown, "recall@B"), Series.of([larger]), KeptSamples())
     assert {one.metric for one in answer.changes} == {"recall@B"}
-    value = answer.items[0].metrics["fn@B"]
-    assert value.low is not None
-    assert (value.expected, value.reason) == (
-        None,
-        "the metric is a number of samples, and the evaluations have different numbers of them",
-    )
+    for name in grown:
+        value = answer.items[0].metrics[name]
+        assert value.low is not None
+        assert (value.expected, value.reason) == (None, OF_SIZES)
 
 
 def test_what_is_measured_one_by_one_may_be_a_thousand() -> None:

@@ -163,7 +163,7 @@ def test_counts_of_a_rate_are_those_that_its_value_is_a_share_of() -> None:
 
 
 def test_slices_of_different_sizes_are_not_held_against_each_other_by_numbers_of_samples() -> None:
-    names = ("tp@D", "support@D", "zero_one_loss_count", "chi_squared", "kappa_standard_error")
+    names = ("tp@D", "support@D", "fossum_similarity@D", "zero_one_loss_count", "chi_squared", "kappa_standard_error")
     found = judged(by=("site",), metrics=names)
     assert [one.code for one in found.findings] == ["slices_too_small"]
     assert found.ranges == []

@@ -403,6 +403,7 @@ class Card:
             values are best near the ideal, unless a declaration says another.
         degree: Effect of multiplying all counts: 0 leaves the value, 1 multiplies it too, None changes it in another
             way.
+        grows: However many samples there are, with more of the same kind it is another one.
         on_request: No report shows it unless it is asked for.
         on_request_of: Nor do those of these tasks, for which it takes an order of its own.
         also: Other tasks for which its function is the metric of the same name. None: no other, or multilabel for a
@@ -438,6 +439,7 @@ class Card:
     rising: tuple[str, ...] = ()
     better_by: str | None = None
     degree: int | None = 0
+    grows: bool = False
     parameters: tuple[Parameter, ...] = ()
     undefined: tuple[Condition[Any], ...] = ()
     caution: Callable[..., str | None] | None = None

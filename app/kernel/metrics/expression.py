@@ -197,12 +197,12 @@ def is_over_cuts(expression: Expression) -> TypeGuard[Measure]:
 
 def depends_on_size(expression: Expression) -> bool:
     """True if twice as many samples of the same kind have another value."""
-    return needs_counts(expression) or counts_samples(expression)
+    return needs_counts(expression) or grows(expression)
 
 
-def counts_samples(expression: Expression) -> bool:
-    """True if a metric of the expression is a number of samples: twice as much of twice as many."""
-    return any(leaf.metric.card.degree == 1 for leaf in measures(expression))
+def grows(expression: Expression) -> bool:
+    """True if a metric of the expression moves on with the number of samples, as a number of samples does."""
+    return any(leaf.metric.card.degree == 1 or leaf.metric.card.grows for leaf in measures(expression))
 
 
 def of_probabilities(expression: Expression) -> bool:

@@ -39,7 +39,7 @@ from app.kernel.compare.over_datasets import (
 from app.kernel.compare.over_datasets import ZeroRule as ZeroRule
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.metrics.card import Inputs
-from app.kernel.metrics.expression import is_of_slices, of_probabilities
+from app.kernel.metrics.expression import grows, is_of_slices, of_probabilities
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.draws import chosen_seed, generator, seed_of
 from app.services.compare.answers import (
@@ -58,6 +58,7 @@ from app.services.estimands import Better, Preference, require_comparable, store
 from app.services.estimates.run_data import estimand_for, run_data
 from app.services.present import made_id
 from app.services.rank import value_of
+from app.services.runs.differences import OF_SIZES
 from app.services.runs.pairing import KeptSamples, read_outputs
 from app.services.stored import query_of
 
@@ -183,6 +184,8 @@ def _values(
                     pointer="/metric",
                 )
             values[row, column] = value
+            if grows(estimand.expression) and record.n_samples != records[0].n_samples:
+                raise IncomparableRuns(f"on {record.dataset.name} {OF_SIZES}", pointer="/metric")
     return values, better, insensitive
 
 

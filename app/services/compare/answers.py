@@ -119,7 +119,8 @@ class ComparedMetric:
     Attributes:
         ranks: 1 is best; equal values share a rank; `null` without a value.
         prevalence: Whether prevalence does not matter to the metric, or the runs were compared as observed, or at one
-            common prevalence. `incomparable`: they cannot be brought to a common one.
+            common prevalence. `incomparable`: they cannot be brought to a common one, or have different numbers of
+            samples, with which the metric moves.
         omnibus: Test that all runs have the same value; for three or more paired runs and values with a covariance.
     """
 

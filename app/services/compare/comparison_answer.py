@@ -60,7 +60,7 @@ from app.services.runs.comparison import (
     joint_adjustment,
     ranks_of,
 )
-from app.services.runs.differences import Test
+from app.services.runs.differences import NOT_REACHED, OF_SIZES, Test
 from app.services.runs.matrix_draws import ChiSquaredTest, OmnibusTest
 from app.services.runs.pairing import PairingMode
 
@@ -323,10 +323,10 @@ def _metric(comparison: Comparison, value: ComparedValue, pairs: Sequence[Compar
     records, prevalence = comparison.runs.records, comparison.prevalence
     estimand = comparison.estimands[value.estimand]
     assert estimand.preference is not None  # noqa: S101 - others are refused
-    ranks, moved = ranks_of(value.scores), prevalence.moves(estimand)
-    compared_at = "insensitive" if estimand.insensitive else "observed"
-    if moved:
-        compared_at = "reprojected" if prevalence.reaches(estimand) else "incomparable"
+    ranks, without = ranks_of(value.scores), prevalence.without(estimand)
+    compared_at, moved = "insensitive" if estimand.insensitive else "observed", prevalence.moves(estimand)
+    if moved or without is not None:
+        compared_at = "reprojected" if without is None else "incomparable"
     return ComparedMetric(
         values=value.values.tolist(),
         ranks=ranks,
@@ -335,7 +335,7 @@ def _metric(comparison: Comparison, value: ComparedValue, pairs: Sequence[Compar
         prevalence=compared_at,
         ranking=_ranking(comparison, value),
         differences=pairs,
-        observed_values=comparison.observed(value.estimand)[:, value.place].tolist() if moved else None,
+        observed_values=comparison.observed(value.estimand)[:, value.place].tolist() if moved or without else None,
         omnibus=comparison.omnibus(value.estimand, value.place),
     )
 
@@ -411,9 +411,12 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
 def _notes(comparison: Comparison) -> list[str]:
     records, notes = comparison.runs.records, []
     prevalence = comparison.prevalence
-    moved = [estimand for estimand in comparison.estimands if prevalence.moves(estimand)]
-    reached = ", ".join(estimand.text for estimand in moved if prevalence.reaches(estimand))
-    others = ", ".join(estimand.text for estimand in moved if not prevalence.reaches(estimand))
+    reasons = {estimand: prevalence.without(estimand) for estimand in comparison.estimands}
+    reached = ", ".join(one.text for one, why in reasons.items() if why is None and prevalence.moves(one))
+    others = ", ".join(one.text for one, why in reasons.items() if why == NOT_REACHED)
+    sized = ", ".join(one.text for one, why in reasons.items() if why == OF_SIZES)
+    if sized:
+        notes.append(f"The runs have different numbers of samples. Not compared: {sized}, which move with them.")
     if reached:
         notes.append(
             "The runs differ in class prevalence. Metrics that prevalence does not move are compared as they are; "

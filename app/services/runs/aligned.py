@@ -186,6 +186,12 @@ class Runs:
         return self.records[0].n_rows if common is None else float(common)
 
     @property
+    def of_one_size(self) -> bool:
+        """Have all runs as many samples, or such that weigh as much?"""
+        sizes = [record.n_samples for record in self.records]
+        return self.pairing.paired or bool(np.allclose(sizes, sizes[0], rtol=1e-9))
+
+    @property
     def lacking_weights(self) -> EvaluationRecord | None:
         """The first run whose samples have weights that are not at hand."""
         joint = self.pairing.joint

@@ -93,7 +93,7 @@ def proper_scores() -> list[str]:
 def _scores(comparison: "Comparison", estimands: Sequence[Estimand]) -> Iterator[ComparedValue]:
     prevalence = comparison.prevalence
     for estimand in estimands:
-        if estimand.preference is not None and prevalence.reaches(estimand):
+        if estimand.preference is not None and prevalence.without(estimand) is None:
             # Of a metric of every class the mean: what one class gains another may lose.
             means = comparison.runs.values(estimand, prevalence.reached).mean(axis=1)
             yield ComparedValue(estimand.text, means, estimand.preference.score(means))
@@ -209,8 +209,8 @@ class Comparison:
         for kind, indices in chosen.items():
             estimands = [self.estimands[index] for index in indices]
             values = [self.runs.values(estimand, self.prevalence.reached) for estimand in estimands]
-            reached = [self.prevalence.reaches(estimand) for estimand in estimands]
-            known = [one if there else one * np.nan for one, there in zip(values, reached, strict=True)]
+            without = map(self.prevalence.without, estimands)
+            known = [one if why is None else one * np.nan for one, why in zip(values, without, strict=True)]
             way = kind(self._setup, estimands, known)
             made |= {index: (way, place) for place, index in enumerate(indices)}
         return [made[index] for index in range(len(self.estimands))]
@@ -281,7 +281,7 @@ class Comparison:
         gap = float(way.gaps(own, pair)[place])
         if not np.isfinite(gap):
             values = self.values[index][[*pair], place].tolist()
-            reason = way.without(own) or why_no_difference(*values, reached=self.prevalence.reaches(estimand))
+            reason = way.without(own) or self.prevalence.without(estimand) or why_no_difference(*values)
             return Test(reason=reason, probability_error=np.nan)
         same = bool(test.identical) or self._identical(pair, scored=estimand.scored)
         return test.of(gap, estimand.preference, side, gap_bounds(estimand.bounds), identical=same)

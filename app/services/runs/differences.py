@@ -17,6 +17,7 @@ from app.services.estimands import Better, Preference
 NO_LIMITS = "the difference is the same in all draws, or undefined in too many, so it has no limits"
 NO_VALUE = "a run has no value of the metric"
 NOT_REACHED = "the runs cannot be compared on the metric at one prevalence"
+OF_SIZES = "the metric moves with the number of samples, and the runs have different numbers of them"
 BOTH_INFINITE = "both values are infinite, so their difference is undefined"
 ONE_INFINITE = "one of the values is infinite, and so is the difference"
 
@@ -101,10 +102,10 @@ def gap_bounds(bounds: Bounds) -> Bounds:
     return (None, None) if low is None or high is None else (low - high, high - low)
 
 
-def why_no_difference(first: float, second: float, *, reached: bool) -> str:
-    """Why two values have no finite difference; ``reached``: could the runs be brought to one prevalence?"""
+def why_no_difference(first: float, second: float) -> str:
+    """Why two values have no finite difference."""
     if isnan(first) or isnan(second):
-        return NO_VALUE if reached else NOT_REACHED
+        return NO_VALUE
     return BOTH_INFINITE if isinf(first) and isinf(second) else ONE_INFINITE
 
 

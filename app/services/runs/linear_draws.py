@@ -70,7 +70,7 @@ def undefined_notes(of: "LinearDifferences") -> list[str]:
     for number, (run, record) in enumerate(zip(runs, of.runs.records, strict=True)):
         subject = run.units.subject(run.weights)
         for estimand, values, forms in zip(of.estimands, of.values, of.forms, strict=True):
-            if not estimand.scored or forms is None or not of.setup.prevalence.reaches(estimand):
+            if not estimand.scored or forms is None or of.setup.prevalence.without(estimand):
                 continue
             for place in np.flatnonzero(~np.isfinite(values[number])).tolist():
                 class_name = f" of class {labels[place]!r}" if estimand.is_list else ""

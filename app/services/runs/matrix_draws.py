@@ -34,7 +34,7 @@ from app.kernel.compare.paired.tests import ChiSquared
 from app.kernel.compare.rankings import equal_kappas
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scale, Task
-from app.kernel.metrics.expression import Measure, needs_counts
+from app.kernel.metrics.expression import Measure, grows, needs_counts
 from app.kernel.metrics.families.agreement import cohen_kappa
 from app.kernel.metrics.proportion import Rate
 from app.kernel.numerics.arrays import Array, Mask, kept, silently
@@ -52,7 +52,7 @@ from app.services.estimands import Estimand
 from app.services.estimates.estimate import Estimate
 from app.services.estimates.methods.simulation import affordable_draws
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import NO_LIMITS, Test, read_off
+from app.services.runs.differences import NO_LIMITS, NOT_REACHED, OF_SIZES, Test, read_off
 from app.services.runs.pairing import PairingDesign
 
 
@@ -181,21 +181,24 @@ class CommonPrevalence:
     Attributes:
         shares: (K); None when the runs have the same, or are taken as they are.
         reachable: Can all runs be brought there? Not when one has no samples of a class that another has.
+        of_one_size: Have all runs as many samples?
     """
 
     shares: Array | None = None
     reachable: bool = True
+    of_one_size: bool = True
 
     @classmethod
     def of_runs(cls, runs: Runs) -> "CommonPrevalence":
         """The mean shares of runs of classes, whatever was decided about them; all others are compared as they are."""
         if runs.task not in (None, Task.DECISIONS):
-            return cls()
+            return cls(of_one_size=runs.of_one_size)
         actual = runs.counts.sum(axis=2)
         shares = actual / actual.sum(axis=1)[:, None]
         if np.abs(shares - shares[0]).max() <= _SAME_SHARES:
-            return cls()
-        return cls(shares.mean(axis=0), bool((actual > 0).all(axis=0)[actual.sum(axis=0) > 0].all()))
+            return cls(of_one_size=runs.of_one_size)
+        reachable = bool((actual > 0).all(axis=0)[actual.sum(axis=0) > 0].all())
+        return cls(shares.mean(axis=0), reachable, runs.of_one_size)
 
     @property
     def reached(self) -> Array | None:
@@ -206,11 +209,14 @@ class CommonPrevalence:
         """Is the metric another one at the common shares than as the runs are?"""
         return self.shares is not None and not estimand.insensitive
 
-    def reaches(self, estimand: Estimand) -> bool:
-        """Can the runs be compared on the metric? Matrices at other shares hold weights and no numbers of samples."""
-        if not self.moves(estimand):
-            return estimand.insensitive or self.reachable
-        return self.reachable and not needs_counts(estimand.expression)
+    def without(self, estimand: Estimand) -> str | None:
+        """Return why the runs cannot be compared on the metric; None where they can."""
+        if not self.of_one_size and grows(estimand.expression):
+            return OF_SIZES
+        # Matrices at other shares hold weights and no numbers of samples.
+        if self.moves(estimand) and (not self.reachable or needs_counts(estimand.expression)):
+            return NOT_REACHED
+        return None
 
 
 class Block(NamedTuple):
@@ -407,7 +413,7 @@ class MatrixDraws(Resampling):
         rates = {
             place: self._rates(estimand)
             for place, estimand in enumerate(self.estimands)
-            if self.setup.prevalence.reaches(estimand)
+            if self.setup.prevalence.without(estimand) is None
         }
         of_rates = Block(tuple(place for place, own in rates.items() if own), tuple(chain(*rates.values())))
         others = Block(tuple(place for place, own in rates.items() if derivable and not own))

@@ -23,8 +23,8 @@ from app.kernel.causes import mixtures
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.metrics.expression import (
     OverSlices,
-    counts_samples,
     depends_on_size,
+    grows,
     is_about_sample,
     is_smooth,
     of_each_class,
@@ -149,7 +149,7 @@ class _Value:
     def rate(self) -> Rate | None:
         """The rate that it is, of a matrix of classes; None of a number of samples."""
         estimand = self.estimand
-        if estimand.rates is None or estimand.task is not None or counts_samples(estimand.expression):
+        if estimand.rates is None or estimand.task is not None or grows(estimand.expression):
             return None
         return estimand.rates[self.place]
 
@@ -575,7 +575,7 @@ class _Judgement:
 
 def _is_sized(estimand: Estimand) -> bool:
     """Is it another one of twice as many samples of the same kind?"""
-    return counts_samples(estimand.expression) or is_about_sample(estimand.expression)
+    return grows(estimand.expression) or is_about_sample(estimand.expression)
 
 
 def _is_moved(estimand: Estimand) -> bool:

@@ -161,32 +161,32 @@ RESEMBLANCES = (
     coefficient(
         "consonni_todeschini_i", "ConsonniTodeschiniI", "Consonni and Todeschini I",
         r"\frac{\ln(1+TP+TN)}{\ln(1+n)}", lambda t: np.log1p(t.correct_ovr) / np.log1p(t.n_each),
-        "Accuracy on a logarithmic scale.", degree=None, undefined=(NO_SAMPLES,), sources=("consonni2012",),
+        "Accuracy on a logarithmic scale.", degree=None, grows=True, undefined=(NO_SAMPLES,), sources=("consonni2012",),
     ),
     coefficient(
         "consonni_todeschini_ii", "ConsonniTodeschiniII", "Consonni and Todeschini II",
         r"\frac{\ln(1+n)-\ln(1+FP+FN)}{\ln(1+n)}",
         lambda t: np.log1p(t.correct_ovr / (1.0 + t.errors)) / np.log1p(t.n_each),
         "What is missing of the errors to all samples, on a logarithmic scale.",
-        degree=None, undefined=(NO_SAMPLES,), sources=("consonni2012",),
+        degree=None, grows=True, undefined=(NO_SAMPLES,), sources=("consonni2012",),
     ),
     coefficient(
         "consonni_todeschini_iii", "ConsonniTodeschiniIII", "Consonni and Todeschini III",
         r"\frac{\ln(1+TP)}{\ln(1+n)}", lambda t: np.log1p(t.tp) / np.log1p(t.n_each),
         "True positives among all samples on a logarithmic scale.",
-        degree=None, ideal=None, undefined=(NO_SAMPLES,), sources=("consonni2012",),
+        degree=None, grows=True, ideal=None, undefined=(NO_SAMPLES,), sources=("consonni2012",),
     ),
     coefficient(
         "consonni_todeschini_iv", "ConsonniTodeschiniIV", "Consonni and Todeschini IV",
         r"\frac{\ln(1+TP)}{\ln(1+TP+FP+FN)}", lambda t: np.log1p(t.tp) / np.log1p(t.union),
-        "The Jaccard index on a logarithmic scale.", degree=None, undefined=(ABSENT,), sources=("consonni2012",),
+        "The Jaccard index on a logarithmic scale.", degree=None, grows=True, undefined=(ABSENT,), sources=("consonni2012",),
     ),
     coefficient(
         "eyraud_similarity", "Eyraud", "Eyraud's similarity in PyCM's form",
         r"\frac{TP-T\,P}{T\,P\,N\,(n-T)}",
         lambda t: (t.tp - t.actual * t.predicted) / (t.actual * t.predicted * t.rest * t.predicted_rest),
         "Here as PyCM computes it, which moves with the number of samples; Eyraud's own has factors of n in it.",
-        range=(None, None), degree=None, orientation=Orientation.DESCRIPTIVE,
+        range=(None, None), degree=None, grows=True, orientation=Orientation.DESCRIPTIVE,
         undefined=(NO_ACTUAL, NEVER_PREDICTED, _ONE_RIGHT_ANSWER, _FULL_MARGIN),
     ),
     coefficient(
@@ -205,7 +205,7 @@ RESEMBLANCES = (
         "fossum_similarity", "Fossum", "Fossum's similarity", r"\frac{n\,(TP-\frac12)^2}{P\,T}",
         lambda t: t.n_each * (t.tp - 0.5) ** 2 / (t.actual * t.predicted),
         "The lift with half a true positive taken away, times the true positives.",
-        range=(0.0, None), degree=None, undefined=(NO_SAMPLES, _EMPTY_MARGIN), sources=("choi2010",),
+        range=(0.0, None), degree=None, grows=True, undefined=(NO_SAMPLES, _EMPTY_MARGIN), sources=("choi2010",),
     ),
     coefficient(
         "goodall_similarity", "Goodall", "Goodall's similarity", r"\frac{2}{\pi}\arcsin\sqrt{\frac{TP+TN}{n}}",
@@ -269,7 +269,7 @@ RESEMBLANCES = (
         "kendall_tau", "KendallTau", "Kendall's tau in PyCM's form", r"\frac{2(TP+TN-FP-FN)}{n(n-1)}",
         lambda t: 2.0 * (t.correct_ovr - t.errors) / (t.n_each * (t.n_each - 1.0)),
         "Right answers less wrong ones over the pairs of samples: it goes to 0 with the number of samples.",
-        range=(None, None), degree=None, undefined=(NO_SAMPLES, _ONE_SAMPLE),
+        range=(None, None), degree=None, grows=True, undefined=(NO_SAMPLES, _ONE_SAMPLE),
     ),
     coefficient(
         "kent_foster_i", "KentFosterI", "Kent and Foster I",
@@ -288,7 +288,7 @@ RESEMBLANCES = (
         r"\frac{ab-(FP+FN)/2}{ab},\quad a=\frac{2TP+FP+FN}{2},\ b=\frac{2TN+FP+FN}{2}",
         lambda t: 1.0 - 2.0 * t.errors / (t.margins * (t.tn + t.tn + t.errors)),
         "What is missing of the errors to the product of the mean sizes of the class and of the rest.",
-        range=(None, 1.0), degree=None, undefined=(ABSENT, UNIVERSAL),
+        range=(None, 1.0), degree=None, grows=True, undefined=(ABSENT, UNIVERSAL),
     ),
     coefficient(
         "koppen_ii", "KoppenII", "Koppen II", r"TP+\frac{FP+FN}{2}", lambda t: 0.5 * t.margins,
@@ -366,14 +366,14 @@ ASSOCIATIONS = (
         r"\frac{\ln(1+TP\,TN)-\ln(1+FP\,FN)}{\ln(1+n^2/4)}",
         lambda t: np.log1p(t.determinant / (1.0 + t.mixed_up)) / np.log1p(t.n_each * t.n_each / 4.0),
         "Odds ratio on a logarithmic scale, with 1 added to both products.",
-        range=(-1.0, 1.0), ideal=None, degree=None, chance_corrected=True, undefined=(NO_SAMPLES,),
+        range=(-1.0, 1.0), ideal=None, degree=None, grows=True, chance_corrected=True, undefined=(NO_SAMPLES,),
         sources=("consonni2012",),
     ),
     coefficient(
         "dennis_similarity", "Dennis", "Dennis's similarity", r"\frac{TP-P\,T/n}{\sqrt{P\,T/n}}",
         lambda t: t.determinant / np.sqrt(t.n_each * t.actual * t.predicted),
         "True positives beyond chance in standard deviations of a Poisson number; grows with the number of samples.",
-        range=(None, None), degree=None, chance_corrected=True, undefined=(NO_ACTUAL, NEVER_PREDICTED),
+        range=(None, None), degree=None, grows=True, chance_corrected=True, undefined=(NO_ACTUAL, NEVER_PREDICTED),
         sources=("choi2010",),
     ),
     coefficient(
@@ -397,7 +397,7 @@ ASSOCIATIONS = (
         "gilbert_wells", "GilbertWells", "Gilbert and Wells's similarity",
         r"\ln\frac{n^3}{2\pi\,P\,T\,N\,(n-T)}+2\ln\frac{n!\,TP!\,FP!\,FN!\,TN!}{P!\,T!\,N!\,(n-T)!}", _gilbert_wells,
         "How improbable the table is under independence, in logarithms; high for agreement and for its opposite.",
-        range=(None, None), degree=None, orientation=Orientation.DESCRIPTIVE,
+        range=(None, None), degree=None, grows=True, orientation=Orientation.DESCRIPTIVE,
         undefined=(NO_SAMPLES, _A_MARGIN_IS_EMPTY), sources=("choi2010",),
     ),
     coefficient(
@@ -464,7 +464,7 @@ BAULIEU: tuple[Metric[Table], ...] = (
         "baulieu_iv", "BaulieuIV", "Baulieu IV", r"\frac{FP+FN-(TP+\frac12)(TN+\frac12)\,TN\,e}{n}",
         lambda t: (t.errors - (t.tp + 0.5) * (t.tn + 0.5) * t.tn * e) / t.n_each,
         "Errors less a product that grows with the third power of the counts.",
-        range=(None, 1.0), degree=None, undefined=(NO_SAMPLES,), sources=("baulieu1997",),
+        range=(None, 1.0), degree=None, grows=True, undefined=(NO_SAMPLES,), sources=("baulieu1997",),
     ),
     distance(
         "baulieu_v", "BaulieuV", "Baulieu V", r"\frac{FP+FN+1}{TP+FP+FN+1}",
@@ -478,7 +478,7 @@ BAULIEU: tuple[Metric[Table], ...] = (
     distance(
         "baulieu_vii", "BaulieuVII", "Baulieu VII", r"\frac{FP+FN}{n+TP\,(TP-4)^2}",
         lambda t: t.errors / (t.n_each + _cubic(t)), "The error rate with a cubic term of the true positives.",
-        degree=None, undefined=(NO_SAMPLES,), sources=("baulieu1997",),
+        degree=None, grows=True, undefined=(NO_SAMPLES,), sources=("baulieu1997",),
     ),
     distance(
         "baulieu_viii", "BaulieuVIII", "Baulieu VIII", r"\frac{(FP-FN)^2}{n^2}",
@@ -509,7 +509,7 @@ BAULIEU: tuple[Metric[Table], ...] = (
         "baulieu_xiii", "BaulieuXIII", "Baulieu XIII", r"\frac{FP+FN}{TP+FP+FN+TP\,(TP-4)^2}",
         lambda t: t.errors / (t.union + _cubic(t)),
         "One less the Jaccard index, with a cubic term of the true positives.",
-        degree=None, undefined=(ABSENT,), sources=("baulieu1997",),
+        degree=None, grows=True, undefined=(ABSENT,), sources=("baulieu1997",),
     ),
     distance(
         "baulieu_xiv", "BaulieuXIV", "Baulieu XIV", r"\frac{FP+2FN}{TP+FP+2FN}",
