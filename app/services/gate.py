@@ -355,7 +355,7 @@ class RuleEstimates:
             if tests is None:
                 found.append(replace(one, why=f", since {self._without_limits}"))
                 continue
-            (test,), without = tests[place], both.prevalence.without(estimand)
+            (test,), without = tests[place], both.without(index)
             undefined = f": {without}" if without else ""
             if not without and (missing := [run for run, value in enumerate(values) if isnan(value)]):
                 lacking = (self._runs.data if estimand.is_of_slices else self._runs.scored)[missing[0]]

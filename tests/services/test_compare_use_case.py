@@ -8,6 +8,7 @@ import pytest
 
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
+from app.domain.inputs.classified import Predictions
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.uncertainty.intervals import wilson
@@ -123,6 +124,40 @@ def test_a_baseline_at_a_prevalence_that_cannot_be_reached_says_so(bench: Bench)
         (result,) = bench.check([rule(metric, better_than="baseline")], run, against)["results"]
         assert (result["verdict"], result["value"]) == ("inconclusive", None)
         assert result["message"].endswith(f"is undefined: {NOT_REACHED}.")
+
+
+def test_slices_that_differ_in_prevalence_are_compared_at_that_of_both_and_say_so(bench: Bench) -> None:
+    """The runs themselves have one prevalence, and as many samples."""
+
+    def run(model: str, *sizes: int, most: int | None = None) -> EvaluationRecord:
+        truth, women = np.repeat([0, 1, 0, 1], sizes), np.repeat([True, True, False, False], sizes)
+        predicted = noisy(truth, 0.7, 1)
+        sent = Predictions(
+            y_true=truth[:most].tolist(), y_pred=predicted[:most].tolist(), attributes={"women": women[:most].tolist()}
+        )
+        return bench.keep(sent.read("/input"), model)
+
+    sizes, several, one = (
+        ((100, 50, 60, 190), (70, 60, 90, 180)),
+        "range(precision@1, by=women)",
+        "precision@1[women=true]",
+    )
+    answer = bench.compare([run("m", *each) for each in sizes], several, one, "fp@1[women=true]")
+    for metric in (several, one):
+        found = answer["metrics"][metric]
+        assert found["prevalence"] == "reprojected"
+        assert found["values"] != found["observed_values"]
+    alone = bench.compare(
+        [run("w", *each, most=sum(each[:2])) for each in sizes], "precision@1", seed=answer["design"]["seed"]
+    )
+    expected = alone["metrics"]["precision@1"]
+    for name in ("values", "observed_values", "prevalence"):
+        assert answer["metrics"][one][name] == expected[name]
+    assert only(answer, one)["low"] == only(alone, "precision@1")["low"]
+    assert f"at the mean of theirs in each slice: {several}, {one}." in answer["notes"][0]
+    # 150 women are not 130.
+    assert answer["metrics"]["fp@1[women=true]"]["prevalence"] == "incomparable"
+    assert only(answer, "fp@1[women=true]")["reason"] == OF_SIZES
 
 
 def test_no_number_of_samples_settles_a_limit_of_what_grows_with_them(bench: Bench) -> None:

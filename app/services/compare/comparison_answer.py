@@ -320,11 +320,10 @@ def _design(comparison: Comparison, adjustment: Adjustment) -> ComparisonDesign:
 
 
 def _metric(comparison: Comparison, value: ComparedValue, pairs: Sequence[ComparedPair]) -> ComparedMetric:
-    records, prevalence = comparison.runs.records, comparison.prevalence
-    estimand = comparison.estimands[value.estimand]
+    records, estimand = comparison.runs.records, comparison.estimands[value.estimand]
     assert estimand.preference is not None  # noqa: S101 - others are refused
-    ranks, without = ranks_of(value.scores), prevalence.without(estimand)
-    compared_at, moved = "insensitive" if estimand.insensitive else "observed", prevalence.moves(estimand)
+    ranks, without = ranks_of(value.scores), comparison.without(value.estimand)
+    compared_at, moved = "insensitive" if estimand.insensitive else "observed", comparison.moves(value.estimand)
     if moved or without is not None:
         compared_at = "reprojected" if without is None else "incomparable"
     return ComparedMetric(
@@ -410,12 +409,20 @@ def _drift(comparison: Comparison) -> PredictionDrift | None:
 
 def _notes(comparison: Comparison) -> list[str]:
     records, notes = comparison.runs.records, []
-    prevalence = comparison.prevalence
-    reasons = {estimand: prevalence.without(estimand) for estimand in comparison.estimands}
-    reached = ", ".join(one.text for one, why in reasons.items() if why is None and prevalence.moves(one))
-    others = ", ".join(one.text for one, why in reasons.items() if why == NOT_REACHED)
-    sized = ", ".join(one.text for one, why in reasons.items() if why == OF_SIZES)
-    if sized:
+    estimands = [*enumerate(comparison.estimands)]
+    at_others = [one for index, one in estimands if comparison.without(index) is None and comparison.moves(index)]
+
+    def without(reason: str) -> str:
+        return ", ".join(one.text for index, one in estimands if comparison.without(index) == reason)
+
+    prevalence, others = comparison.prevalence, without(NOT_REACHED)
+    inside, reached = (", ".join(one.text for one in at_others if one.is_of_slices is some) for some in (True, False))
+    if inside:
+        notes.append(
+            f"In slices the runs differ in class prevalence. Compared at the mean of theirs in each slice: {inside}. "
+            "The values as they were are in observed_values."
+        )
+    if sized := without(OF_SIZES):
         notes.append(f"The runs have different numbers of samples. Not compared: {sized}, which move with them.")
     if reached:
         notes.append(

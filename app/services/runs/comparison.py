@@ -166,6 +166,18 @@ class Comparison:
         estimand = self.estimands[index]
         return self._sliced[index].observed(0) if estimand.is_of_slices else self.runs.values(estimand)
 
+    def moves(self, index: int) -> bool:
+        """Are the runs compared on other values of an estimand than their own?"""
+        estimand = self.estimands[index]
+        if not estimand.is_of_slices:
+            return self.prevalence.moves(estimand)
+        return not np.array_equal(self.values[index], self.observed(index), equal_nan=True)
+
+    def without(self, index: int) -> str | None:
+        """Return why the runs cannot be compared on an estimand, on one slice by its samples; None where they can."""
+        one = self._sliced.get(index)
+        return (one if isinstance(one, Comparison) else self).prevalence.without(self.estimands[index])
+
     @cached_property
     def _sliced(self) -> "dict[int, Comparison | SliceDifferences]":
         """By place the estimands of slices. On one slice runs are compared as runs of its samples alone are."""
@@ -281,7 +293,7 @@ class Comparison:
         gap = float(way.gaps(own, pair)[place])
         if not np.isfinite(gap):
             values = self.values[index][[*pair], place].tolist()
-            reason = way.without(own) or self.prevalence.without(estimand) or why_no_difference(*values)
+            reason = way.without(own) or self.without(index) or why_no_difference(*values)
             return Test(reason=reason, probability_error=np.nan)
         same = bool(test.identical) or self._identical(pair, scored=estimand.scored)
         return test.of(gap, estimand.preference, side, gap_bounds(estimand.bounds), identical=same)
@@ -347,7 +359,9 @@ class SliceDifferences(Resampling):
 
     def without(self, index: int) -> str | None:
         """Why there is no value, where too few slices have one."""
-        return NoLimits.FEW_SLICES if np.isnan(self.values[index]).any() else None
+        if not np.isnan(self.values[index]).any():
+            return None
+        return next(filter(None, (one.without(0) for one in self._slices)), NoLimits.FEW_SLICES)
 
     def tests(self, index: int, level: float) -> list[list[Test]]:
         """Return the tests of what is picked from several slices."""
