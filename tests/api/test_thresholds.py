@@ -113,6 +113,10 @@ def test_constraints_are_met(client: httpx.Client) -> None:
     path, body = f"/v1/evaluations/{made['id']}/thresholds", {"objective": "precision@1"}
     never = {**body, "constraints": [{"metric": "recall@1", "min": 1.1}]}
     check_problem(client.post(path, json=never), 422, "no_feasible_rule")
+    empty = {"kind": "probabilities", "y_true": ["1"] * 4, "probabilities": [[0.4, 0.6]] * 4, "labels": ["0", "1"]}
+    reply = client.post("/v1/thresholds", json={"input": empty, "objective": "specificity@1"})
+    detail = check_problem(reply, 422, "no_feasible_rule")["detail"]
+    assert detail == "specificity@1 has no value at any rule"
     nothing = client.post(path, json={**body, "constraints": [{"metric": "recall@1"}]})
     (fault,) = check_problem(nothing, 422, "invalid_request")["errors"]
     assert (fault["pointer"], fault["detail"]) == ("/constraints/0", "expected min, max or both")

@@ -112,7 +112,7 @@ class _WeightSearch:
         found = [self._climb(point, sweeps) for point in points[: max(starts, 1)]]
         rating, best = max(found, key=lambda pair: pair[0])
         if rating == -np.inf:
-            raise NoFeasibleRule("no rule that meets the constraints with a defined objective was found")
+            raise NoFeasibleRule
         return best
 
     def _climb(self, start: Array, sweeps: int) -> tuple[float, Array]:

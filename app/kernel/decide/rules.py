@@ -45,7 +45,7 @@ class Correction(StrEnum):
 
 
 class NoFeasibleRule(Exception):
-    """No rule meets the constraints, or the objective has no value at any that does."""
+    """No rule meets the constraints, if there are any, or the objective has no value at any that does."""
 
 
 # Matrices (m, K, K) of m rules, made of some samples (n) or of all.
@@ -277,7 +277,7 @@ def search_again(
         if method is Correction.B632:
             outside.append(float(values_of(rule, (times == 0).astype(np.float64))[0]))
     if not rules:
-        raise NoFeasibleRule("no resample has a rule that meets the constraints")
+        raise NoFeasibleRule("no resample has such a rule")
     excess, *of_constraints = np.transpose(gaps)
     optimism = _mean(excess)
     value = 0.368 * apparent + 0.632 * _mean(np.array(outside)) if outside else apparent - optimism

@@ -281,7 +281,7 @@ def _best(rated: Array, distances: Array) -> int:
     """Index of the highest rating; of equal ones the closest to the default."""
     top = float(rated.max())
     if top == -np.inf:
-        raise NoFeasibleRule("no rule meets the constraints with a defined objective")
+        raise NoFeasibleRule
     equal = rated == top if np.isinf(top) else rated >= top - EQUAL * max(1.0, abs(top))
     candidates = np.flatnonzero(equal)
     return int(candidates[np.argmin(distances[candidates])])

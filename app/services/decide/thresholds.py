@@ -305,7 +305,8 @@ def best_rule(identifier: UUID | None, source: MatrixInput, question: RuleQuesti
     try:
         return search.by_threshold() if len(source.labels) == 2 else search.by_weights()
     except NoFeasibleRule as error:
-        raise NoRule(str(error)) from error
+        met = "no rule meets the constraints with a defined objective"
+        raise NoRule(str(error) or (met if limits else f"{question.objective} has no value at any rule")) from error
 
 
 def _check_guarantee(source: MatrixInput, question: RuleQuestion, limits: Sequence[Expression]) -> None:
