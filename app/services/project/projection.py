@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, partial
+from itertools import chain
 from math import nan
 from typing import Annotated
 from uuid import UUID
@@ -24,7 +25,7 @@ from app.kernel.numerics.arrays import Array, Mask
 from app.kernel.uncertainty.draws import Alternative
 from app.kernel.uncertainty.groups import FEW_GROUPS
 from app.services.estimands import Estimand
-from app.services.estimates.estimate import ClassShares, Estimates, LimitSettings, NoLimits
+from app.services.estimates.estimate import ClassShares, Estimate, Estimates, LimitSettings, NoLimits
 from app.services.estimates.estimates import estimate_at, values_at_shares
 from app.services.estimates.methods import simulation
 from app.services.estimates.report_intervals import caution_findings
@@ -119,7 +120,7 @@ class ProjectionDesign:
     """Design of the intervals of metrics that prevalence moves.
 
     Attributes:
-        draws: Simulated or resampled data sets; 0 where there are no intervals.
+        draws: Simulated or resampled data sets; 0 where all limits follow from formulas, or there are none.
         class_counts: `fixed`: those of the run are taken as chosen. Left out where they vary with groups.
         prior: Prior of the rows of the matrix.
         prevalence: `given` exactly, `uncertain`, or in a `range`.
@@ -388,6 +389,8 @@ class ProjectedRun:
         anew = scenario.recalibrate
         sources = ((one, [each for each in estimands if (each.scored or anew) is one]) for one in (False, True))
         self.by_source = {one: some for one, some in sources if some}
+        # Of the matrix, and of the samples: what was drawn so far, and whether that was too much.
+        self._drawn, self._beyond = dict[bool, Estimate](), set[bool]()
         self._settings = LimitSettings(
             level=scenario.level,
             seed=scenario.seed,
@@ -441,7 +444,15 @@ class ProjectedRun:
             OutOfReach: too many samples for so many points.
         """
         self._refuse_too_many(estimands, shares)
-        return estimate_at(estimands, self.data, shares, self._settings)
+        found = estimate_at(estimands, self.data, shares, self._settings)
+        for estimand, points in zip(estimands, found, strict=True):
+            of_samples = estimand in self.by_source.get(True, ())
+            for one in chain.from_iterable(points):
+                if one.reason is NoLimits.TOO_MANY_POINTS:
+                    self._beyond.add(of_samples)
+                elif one.reason is None and one.draws:
+                    self._drawn[of_samples] = one
+        return found
 
     def limits_of_prevalence(self, estimand: Estimand, shares: ClassShares) -> list[tuple[float, float]]:
         """Limits of what one point makes of each value of an estimand; NaN where they are not known."""
@@ -470,26 +481,26 @@ class ProjectedRun:
         """Shares (K) by class."""
         return dict(zip(self.classes.labels, shares.tolist(), strict=True))
 
-    def design(self, shares: ClassShares, prevalence: str) -> ProjectionDesign:
-        """Return the design of the intervals: of matrix metrics, and of metrics of probabilities beside them."""
-        first, *others = (self._design(shares, from_samples=one) for one in self.by_source)
-        beside = SampleDesign(others[0].method, others[0].draws) if others else None
+    def design(self, prevalence: str) -> ProjectionDesign:
+        """Return the design of what was drawn: of the matrix, and of the samples beside it."""
         side = self.scenario.alternative
-        one_sided = None if side is Alternative.TWO_SIDED else side
-        return replace(first, prevalence=prevalence, samples=beside, alternative=one_sided)
-
-    def _design(self, shares: ClassShares, *, from_samples: bool) -> ProjectionDesign:
-        """Design of what is simulated of the matrix, or of the samples."""
-        if self.data.uncounted is not None:
-            return ProjectionDesign(level=self.scenario.level, draws=0)
-        form = simulation.simulated_form(self.data, self._settings, shares, from_samples=from_samples)
-        return ProjectionDesign(
-            level=form.level,
-            draws=form.draws or 0,
-            method=form.method,
+        found = ProjectionDesign(
+            level=self.scenario.level,
+            draws=0,
+            prevalence=prevalence,
+            alternative=None if side is Alternative.TWO_SIDED else side,
+        )
+        if not self._drawn:
+            return found
+        first, *others = (self._drawn[one] for one in sorted(self._drawn))
+        return replace(
+            found,
+            draws=first.draws or 0,
+            method=first.method,
             class_counts=None if self.data.source.is_grouped else "fixed",
-            prior=form.prior,
-            seed=form.seed,
+            prior=first.prior,
+            seed=first.seed,
+            samples=SampleDesign(others[0].method, others[0].draws or 0) if others else None,
         )
 
     def notes(self, shares: ClassShares) -> list[str]:
@@ -517,7 +528,7 @@ class ProjectedRun:
 
     def _cautions(self, estimands: Sequence[Estimand], shares: ClassShares, *, from_samples: bool) -> list[str]:
         """Cautions about the limits of what comes from the samples, or from the matrix."""
-        if not self._design(shares, from_samples=from_samples).draws:
+        if from_samples in self._beyond:
             entries, done = ("samples and points", "resampled") if from_samples else ("points and classes", "simulated")
             return [
                 f"No intervals of what has to be {done}: so many {entries} are too much for that; ask for fewer points."
@@ -548,7 +559,7 @@ def at_shares(run: ProjectedRun, prevalence: Mapping[str, float]) -> Projection:
         prevalence=run.by_label(at),
         prevalence_samples=shares.worth,
         metrics=_explained(run, shares, _metrics(run, shares, lambda values: number(values[0]))),
-        design=run.design(shares, "given" if shares.worth is None else "uncertain"),
+        design=run.design("given" if shares.worth is None else "uncertain"),
         notes=run.notes(shares),
     )
 
@@ -574,7 +585,7 @@ def swept(run: ProjectedRun, sweep: Sweep) -> Projection:
         ),
         grid=grid.tolist(),
         metrics=_metrics(run, shares, numbers),
-        design=run.design(shares, "given"),
+        design=run.design("given"),
         notes=run.notes(shares),
     )
 
@@ -659,7 +670,7 @@ def within_ranges(run: ProjectedRun, named: Mapping[str, Sequence[float]]) -> Pr
         evaluation_id=run.identifier,
         prevalence_range={label: list(ends) for label, ends in named.items()},
         metrics=found,
-        design=run.design(searched, "range"),
+        design=run.design("range"),
         notes=[note, *run.notes(searched)],
     )
 
