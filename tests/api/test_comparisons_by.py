@@ -48,7 +48,7 @@ def compared(client: httpx.Client, identifiers: list[str], **more: Any) -> Json:
 
 
 def without(pair: Json) -> Json:
-    return {name: one for name, one in pair.items() if name not in ("a", "b", "p_adjusted")}
+    return {name: one for name, one in pair.items() if name not in ("a", "b", "p_adjusted", "verdict")}
 
 
 def test_a_slice_is_compared_as_runs_of_its_samples_are(client: httpx.Client) -> None:
@@ -60,13 +60,19 @@ def test_a_slice_is_compared_as_runs_of_its_samples_are(client: httpx.Client) ->
     assert [one["where"] for one in found["slices"]] == [{"site": "A"}, {"site": "B"}]
     assert compared(client, whole, by=["site", "site"])["slices"] == found["slices"]
     assert "Left out, with fewer than 30 samples in a run: no site." in " ".join(found["notes"])
+    decided = 0
     for one in found["slices"]:
         rows = [row for row in range(N) if SITE[row] == one["where"]["site"]]
         alone = compared(client, runs(client, f"site {one['where']['site']}", rows))["metrics"]
         assert one["n_samples"] == [len(rows)] * 2
         for name, metric in one["metrics"].items():
             assert metric["values"] == alone[name]["values"], name
-            assert without(metric["differences"][0]) == without(alone[name]["differences"][0]), name
+            own, of_alone = metric["differences"][0], alone[name]["differences"][0]
+            assert without(own) == without(of_alone), name
+            decided += own["verdict"] == of_alone["verdict"] == "better"
+            if own["p_adjusted"] is not None and own["p_adjusted"] >= 0.05:
+                assert own["verdict"] in ("undecided", "same"), name
+    assert decided
     p = [one["metrics"]["accuracy"]["differences"][0] for one in found["slices"]]
     smallest = min(one["p_value"] for one in p)
     # Holm over both slices.

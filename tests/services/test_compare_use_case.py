@@ -160,6 +160,26 @@ def test_slices_that_differ_in_prevalence_are_compared_at_that_of_both_and_say_s
     assert only(answer, "fp@1[women=true]")["reason"] == OF_SIZES
 
 
+def test_of_many_slices_one_that_differs_by_chance_is_undecided(bench: Bench) -> None:
+    random = np.random.default_rng(3)
+    truth, site = random.integers(0, 2, 2000), random.integers(0, 20, 2000)
+
+    def run(model: str, seed: int) -> EvaluationRecord:
+        predicted = np.where(np.random.default_rng(seed).random(truth.size) < 0.2, 1 - truth, truth)
+        sent = Predictions(
+            y_true=truth.tolist(),
+            y_pred=predicted.tolist(),
+            sample_ids=list(range(truth.size)),
+            attributes={"site": site.tolist()},
+        )
+        return bench.keep(sent.read("/input"), model)
+
+    answer = bench.compare([run("a", 1), run("b", 2)], "accuracy", by=("site",))
+    pairs = [one["metrics"]["accuracy"]["differences"][0] for one in answer["slices"]]
+    assert min(one["p_value"] for one in pairs) < 0.05 < min(one["p_adjusted"] for one in pairs)
+    assert {one["verdict"] for one in pairs} <= {"undecided", "same"}
+
+
 def test_no_number_of_samples_settles_a_limit_of_what_grows_with_them(bench: Bench) -> None:
     run = bench.keep(matrix([[80, 20], [10, 90]]))
     (result,) = bench.check([rule("fp@1", max=25)], run)["results"]

@@ -192,7 +192,22 @@ def compared_metrics(
         differences.append(comparison.differences(index))
         # What is said of all of them together is a step too.
         progressed(index + 1, len(comparison.estimands) + 1)
-    adjusted, found = _adjusted(comparison, differences, adjustment), {}
+    if adjustment is Adjustment.MAX_T:
+        adjusted = joint_adjustment(comparison, differences)
+    else:
+        adjusted = [adjusted_p(tests, adjustment) for tests in differences]
+    return answered(comparison, differences, adjusted, explain=explain)
+
+
+def answered(
+    comparison: Comparison,
+    differences: Sequence[Sequence[Sequence[Test]]],
+    adjusted: Sequence[Array],
+    *,
+    explain: bool = False,
+) -> dict[str, ComparedMetric]:
+    """Return the answer about each value of each metric, whose differences and adjusted p are known by estimand."""
+    found = {}
     for value in compared_values(comparison):
         index, place = value.estimand, value.place
         pairs = _pairs(comparison, value, differences[index][place], adjusted[index][place])
@@ -291,14 +306,10 @@ def _verdict_on(test: Test, better: Better, *, by_chance: bool) -> tuple[PairVer
     return PairVerdict.BETTER if first else PairVerdict.WORSE, test.probability_equivalent > _LITTLE
 
 
-def _adjusted(
-    comparison: Comparison, differences: Sequence[Sequence[Sequence[Test]]], adjustment: Adjustment
-) -> list[Array]:
-    """By estimand, adjusted p (V, P) of the differences of its values."""
-    if adjustment is Adjustment.MAX_T:
-        return joint_adjustment(comparison, differences)
-    found = [np.array([[one.p_value for one in of_value] for of_value in by_value]) for by_value in differences]
-    return [adjust(p.ravel(), adjustment).reshape(p.shape) for p in found]
+def adjusted_p(differences: Sequence[Sequence[Test]], adjustment: Adjustment) -> Array:
+    """Return p (V, P) of the differences of some values, adjusted together."""
+    p = np.array([[one.p_value for one in of_value] for of_value in differences])
+    return adjust(p.ravel(), adjustment).reshape(p.shape)
 
 
 def _design(comparison: Comparison, adjustment: Adjustment) -> ComparisonDesign:

@@ -1,9 +1,10 @@
 """Comparisons of runs: fetched, paired where possible, computed, kept whole."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
@@ -20,14 +21,13 @@ from app.domain.slices import Places
 from app.domain.wording import names as names_of
 from app.kernel.causes import mixtures
 from app.kernel.compare.rankings import Adjustment as Adjustment
-from app.kernel.compare.rankings import adjust
 from app.kernel.metrics.card import INPUTS_OF_CLASSES, Task
 from app.kernel.metrics.expression import Expression, Measure, is_improper
 from app.kernel.metrics.families.score_ranking import roc_auc
 from app.kernel.uncertainty.draws import Alternative as Alternative
 from app.services.compare.answers import ComparedMetric, ComparedSlice, KeptAnswers, RunComparison
 from app.services.compare.comparison_answer import NewComparison as NewComparison
-from app.services.compare.comparison_answer import compared_metrics, comparison_answer
+from app.services.compare.comparison_answer import adjusted_p, answered, comparison_answer
 from app.services.compare.elsewhere import Rereading, can_be_paired, lies_elsewhere, pair_streamed, streamed_queries
 from app.services.compare.pairs import CostQuestion as CostQuestion
 from app.services.compare.pairs import check_costs
@@ -336,26 +336,43 @@ def with_slices(answer: RunComparison, whole: Comparison, by: Sequence[str], adj
         OutOfReach: the differences are too many.
     """
     estimands = [one for one in whole.estimands if not one.is_of_slices]
-    slices: list[ComparedSlice] = []
     findings, notes = [*(answer.findings or ())], [*answer.notes]
+    divisions, n_slices = list[list[tuple[Where, Comparison]]](), 0
     for name in dict.fromkeys(by):
         parts, small = _divided(whole.runs, name)
         if small:
             notes.append(f"Left out, with fewer than {_FEWEST} samples in a run: {names_of(small)}.")
-        each = len(whole.pairs) * sum(len(one.names) for one in estimands)
-        if (len(slices) + len(parts)) * each > MOST_DIFFERENCES:
+        n_slices += len(parts)
+        if n_slices * len(whole.pairs) * sum(len(one.names) for one in estimands) > MOST_DIFFERENCES:
             raise OutOfReach(
                 f"more than {MOST_DIFFERENCES} differences of slices; ask for fewer metrics", pointer="/by"
             )
-        own = []
-        for where, places in parts:
-            inside = Comparison(whole.runs.within(places), estimands, whole.settings, pairs=whole.pairs)
-            sizes = [int(record.n_rows) for record in inside.runs.records]
-            own.append(ComparedSlice(where=where, n_samples=sizes, metrics=compared_metrics(inside, Adjustment.NONE)))
-        findings += _turned(name, answer.metrics, own, whole.runs)
-        slices += own
-    adjusted = _adjusted(slices, [one.names for one in estimands], adjustment)
-    return replace(answer, slices=adjusted, findings=findings or None, notes=notes)
+        within = partial(Comparison, estimands=estimands, settings=whole.settings, pairs=whole.pairs)
+        divisions.append([(where, within(whole.runs.within(places))) for where, places in parts])
+    slices = _compared([one for each in divisions for one in each], estimands, adjustment)
+    left = iter(slices)
+    for name, division in zip(dict.fromkeys(by), divisions, strict=True):
+        findings += _turned(name, answer.metrics, [*islice(left, len(division))], whole.runs)
+    return replace(answer, slices=slices, findings=findings or None, notes=notes)
+
+
+def _compared(
+    slices: Sequence[tuple[Where, Comparison]], estimands: Sequence[Estimand], adjustment: Adjustment
+) -> list[ComparedSlice]:
+    """The answers about slices, with the p of each metric adjusted over all of them."""
+    differences = [[inside.differences(index) for index in range(len(estimands))] for _, inside in slices]
+    adjusted = [
+        np.split(adjusted_p([one for each in of_all for one in each], adjustment), len(slices))
+        for of_all in zip(*differences, strict=True)
+    ]
+    return [
+        ComparedSlice(
+            where=where,
+            n_samples=[int(record.n_rows) for record in inside.runs.records],
+            metrics=answered(inside, differences[place], [of_all[place] for of_all in adjusted]),
+        )
+        for place, (where, inside) in enumerate(slices)
+    ]
 
 
 def _divided(runs: Runs, name: str) -> tuple[list[tuple[Where, list[Places]]], list[str]]:
@@ -365,22 +382,6 @@ def _divided(runs: Runs, name: str) -> tuple[list[tuple[Where, list[Places]]], l
     known = [slice_text(where) for where, _ in parts]
     every = dict.fromkeys(slice_text(one.where) for enough, small in found for one in (*enough, *small))
     return parts, [text for text in every if text not in known]
-
-
-def _adjusted(
-    slices: Sequence[ComparedSlice], families: Iterable[Sequence[str]], adjustment: Adjustment
-) -> list[ComparedSlice]:
-    """The slices, with the p of each family of values adjusted over all of them."""
-    metrics = [dict(one.metrics) for one in slices]
-    for names in families:
-        places = [(own, name) for own in metrics for name in names]
-        pairs = [own[name].differences for own, name in places]
-        p = np.array([[one.p_value for one in each] for each in pairs])
-        adjusted = adjust(p.ravel(), adjustment).reshape(p.shape)
-        for (own, name), each, values in zip(places, pairs, adjusted, strict=True):
-            pairs_of = [replace(one, p_adjusted=p) for one, p in zip(each, values.tolist(), strict=True)]
-            own[name] = replace(own[name], differences=pairs_of)
-    return [replace(one, metrics=own) for one, own in zip(slices, metrics, strict=True)]
 
 
 def _turned(
