@@ -10,6 +10,8 @@ from app.domain.division import Where, slice_text
 from app.domain.expressions.conditions import text_of
 from app.domain.expressions.expressions import render
 from app.domain.findings import Finding
+from app.domain.inputs.content import Content
+from app.domain.inputs.matrices import MatrixInput
 from app.domain.members import numbers
 from app.domain.report import Undefined, Value
 from app.domain.wording import numbered
@@ -39,6 +41,12 @@ from app.services.estimates.run_data import RunData
 NOT_FOLDED: Final = "not_folded"
 IF_ASKED: Final = "the samples have to be read again for it, which is done where options.metrics asks for it"
 ALL_AT_ONCE: Final = "it needs all samples at once, and there are more than were held in memory"
+
+
+def uncounted(source: MatrixInput) -> str | None:
+    """Why an input has nothing that needs numbers of samples; None where these are known."""
+    held = "the matrix holds" if source.task is None else "these are"
+    return None if source.content is Content.counts else f"needs numbers of samples, and {held} {source.content}"
 
 
 def reason(gap: Gap, labels: Sequence[str]) -> str:
@@ -189,5 +197,7 @@ def why_undefined(expression: Expression, run: RunData, place: int) -> tuple[str
     if isinstance(expression, Combination) and is_of_slices(expression):
         first = next(one for one in expression.values(len(labels)) if not np.isfinite(run.of(one)).all())
         return why_undefined(first, run, 0)
+    if needs_counts(expression) and (lacking := uncounted(run.source)):
+        return "needs_counts", lacking
     scored = run.source.task is not None or of_probabilities(expression)
     return gap_of(expression, run.subject if scored else run.table, labels, place)

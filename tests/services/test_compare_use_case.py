@@ -15,7 +15,7 @@ from app.kernel.uncertainty.intervals import wilson
 from app.services.compare.across_datasets import Tournament
 from app.services.processes.worker import tell_progress
 from app.services.runs.aligned import Runs
-from app.services.runs.differences import NOT_REACHED, OF_SIZES
+from app.services.runs.differences import NO_VALUE, NOT_REACHED, OF_SIZES
 from app.services.runs.pairing import PairingMode
 from tests.kernel.compare.tango import tango_interval
 from tests.services.memory import Bench, labelled, matrix, probable, rule
@@ -178,6 +178,24 @@ def test_of_many_slices_one_that_differs_by_chance_is_undecided(bench: Bench) ->
     pairs = [one["metrics"]["accuracy"]["differences"][0] for one in answer["slices"]]
     assert min(one["p_value"] for one in pairs) < 0.05 < min(one["p_adjusted"] for one in pairs)
     assert {one["verdict"] for one in pairs} <= {"undecided", "same"}
+
+
+def test_what_needs_numbers_of_samples_has_no_value_of_weights_wherever_it_is_asked(bench: Bench) -> None:
+    runs = []
+    for model, accuracy in (("a", 0.9), ("b", 0.6)):
+        predicted = noisy(TRUTH, accuracy, 1)
+        runs.append(bench.keep(labelled(TRUTH, predicted, weights=np.linspace(0.5, 2.0, TRUTH.size).tolist()), model))
+    metrics = ("adjusted_rand", "fager_mcgowan@1")
+    answer = bench.compare(runs[:2], *metrics)
+    for metric in metrics:
+        assert answer["metrics"][metric]["values"] == answer["metrics"][metric]["ranks"] == [None, None]
+        assert only(answer, metric)["reason"] == NO_VALUE
+        assert [line["value"] for line in bench.rank(metric)["items"]] == [None, None]
+        rules = [rule(metric, min=0.1), rule(metric, better_than="baseline")]
+        alone, both = bench.check(rules, *runs[:2])["results"]
+        assert (alone["value"], both["value"]) == (None, None)
+        assert alone["message"].endswith("needs numbers of samples, and the matrix holds weights.")
+        assert both["message"].endswith("candidate is: needs numbers of samples, and the matrix holds weights.")
 
 
 def test_no_number_of_samples_settles_a_limit_of_what_grows_with_them(bench: Bench) -> None:

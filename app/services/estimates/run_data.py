@@ -29,6 +29,7 @@ from app.kernel.metrics.expression import (
     compute,
     is_list,
     is_of_slices,
+    needs_counts,
     of_probabilities,
     parts_of,
     value_over_slices,
@@ -226,7 +227,9 @@ class RunData:
             values = [run.of(part) for part, run in self.inside(expression)]
             return joined(expression, values, (self.n_classes if is_list(expression) else 1,))
         scored = self.source.task is not None or of_probabilities(expression)
-        return np.atleast_1d(compute(expression, self.subject if scored else self.table))
+        found = np.atleast_1d(compute(expression, self.subject if scored else self.table))
+        # Sums of weights and rates are no numbers of samples.
+        return found if self.is_counted or not needs_counts(expression) else found * np.nan
 
     def inside(self, expression: Expression) -> "list[tuple[Expression, RunData]]":
         """The parts of an expression of slices, each with the samples that it is of; none of a slice without samples.

@@ -17,7 +17,7 @@ from app.domain.slices import Places, refuse_unknown_slices, restricted
 from app.kernel.compare.linear import StreamedRuns
 from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.metrics.card import Task
-from app.kernel.metrics.expression import Expression
+from app.kernel.metrics.expression import Expression, needs_counts
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.designs import NoLimits
 from app.kernel.uncertainty.draws import chosen_seed
@@ -296,7 +296,9 @@ class Runs:
         form and samples were streamed.
         """
         if not estimand.scored and self.task is None:
-            return values_at(self.counts, [estimand], shares)[0]
+            found = values_at(self.counts, [estimand], shares)[0]
+            counted = np.array([[one.is_counted] for one in self.data])
+            return found if not needs_counts(estimand.expression) else np.where(counted, found, np.nan)
         if self.streamed is not None:
             known = self.streamed.values(estimand.expression)
             return np.full((len(self), len(estimand.names)), np.nan) if known is None else known

@@ -35,7 +35,7 @@ from app.services.estimates.report_intervals import (
 from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.findings import data_findings, ignored_findings, matrix_findings
-from app.services.reasons import reason, requested_values
+from app.services.reasons import reason, requested_values, uncounted
 
 
 def over_folds(keys: Sequence[str], values: Array) -> dict[str, FoldValues]:
@@ -153,15 +153,15 @@ def batch_values(questions: Sequence[Question]) -> BatchValues:
         table = Table(np.concatenate([counts, at_equal_prevalence(counts)], axis=1))
     by_class = evaluate_table(table, order.class_metrics)
     overall = evaluate_table(table, order.overall_metrics)
-    uncounted = [place for place, question in enumerate(questions) if question.source.content is not Content.counts]
-    if uncounted:
+    without = [place for place, question in enumerate(questions) if question.source.content is not Content.counts]
+    if without:
         needing = [place for place, metric in enumerate(order.overall_metrics) if metric.card.needs_counts]
-        overall[np.ix_(needing, uncounted)] = np.nan
+        overall[np.ix_(needing, without)] = np.nan
     values = [dict(zip(order.overall_keys, row, strict=True)) for row in numbers(overall[:, :, 0].T)]
     requested = []
     for question in questions:
         source, observed = question.source, Table(question.source.counts)
-        requested.append(requested_values(question.of_matrix, source.labels, observed, _uncounted(source)))
+        requested.append(requested_values(question.of_matrix, source.labels, observed, uncounted(source)))
     return BatchValues(questions, table, by_class, overall, values, requested)
 
 
@@ -300,15 +300,10 @@ def _quoted(labels: Sequence[str]) -> str:
 
 
 def _entry(gap: Gap, source: MatrixInput, group: Group | None) -> Undefined:
-    if gap.metric.card.needs_counts and (why := _uncounted(source)):
+    if gap.metric.card.needs_counts and (why := uncounted(source)):
         return Undefined(gap.metric.key, "needs_counts", why)
     label = None if gap.class_index is None else source.labels[gap.class_index]
     return Undefined(gap.metric.key, gap.condition.code, reason(gap, source.labels), label, group)
-
-
-def _uncounted(source: MatrixInput) -> str | None:
-    held = source.content
-    return None if held is Content.counts else f"needs numbers of samples, and the matrix holds {held}"
 
 
 def _cautions(expressions: Sequence[Expression]) -> Iterable[Finding]:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from app.domain.inputs.content import Content
 from app.domain.inputs.kind import Reported
 from app.domain.inputs.kinds import UNIT_KINDS
 from app.domain.inputs.matrices import MatrixInput
@@ -21,20 +20,20 @@ from app.services.estimates.run_data import RunData
 from app.services.evaluate.questions import Question
 from app.services.evaluate.sections.designs import effects_on_units, groups_of, weights_of
 from app.services.evaluate.sections.findings import data_findings, threshold_findings
-from app.services.reasons import NOT_FOLDED, reason, requested_values
+from app.services.reasons import NOT_FOLDED, reason, requested_values, uncounted
 
 
 def unit_section(question: Question, task: Task, run: RunData) -> Section:
     """Make the report's section on an input, of which the run has the samples where the kind needs them."""
     source, kind = question.source, UNIT_KINDS[task]
     metrics_of_kind, reported, listed = _measured(source, task)
-    outcomes, uncounted = task.outcomes(len(source.labels)), _uncounted(source.content)
-    found = Found(reported, run.subject, source.labels, outcomes, kind.twin(run.subject), uncounted=uncounted)
+    outcomes, lacking = task.outcomes(len(source.labels)), uncounted(source)
+    found = Found(reported, run.subject, source.labels, outcomes, kind.twin(run.subject), uncounted=lacking)
     metrics, per_class = found.overall(), found.per_class()
     values = dict(zip([one.name for one in listed], numbers(np.array(found.values(listed))), strict=True))
     asked = question.of_matrix + question.of_probabilities
     limited = unit_metrics(reported, task, question.options)
-    requested, gaps, estimates = asked_of(question, run, asked, limited, uncounted)
+    requested, gaps, estimates = asked_of(question, run, asked, limited, lacking)
     given = question.options.costs
     costs = None if given is None else np.array(given.matrix)
     findings, details = (
@@ -216,7 +215,3 @@ def asked_of(
     missing = {gap.metric for gap in gaps if gap.code == NOT_FOLDED}
     known = [(text, one) for text, one in asked if text not in missing]
     return requested, gaps, estimate_for_report(limited, known, run, question.options)
-
-
-def _uncounted(content: Content) -> str | None:
-    return None if content is Content.counts else f"needs numbers of samples, and these are {content}"
