@@ -72,10 +72,6 @@ def test_unknown_rows_are_refused_and_absent_classes_are_not() -> None:
     np.testing.assert_allclose(project(counts, np.array([1.0, 0.0])), counts)
     with pytest.raises(ValueError, match="non-negative"):
         project(TWO, np.array([1.5, -0.5]))
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        sweep_shares(np.ones(2), 0, np.array([1.2]))
-    with pytest.raises(ValueError, match="no share"):
-        sweep_shares(np.array([1.0, 0.0]), 0, np.array([0.2]))
 
 
 def test_corners_hold_the_extremes_of_accuracy() -> None:
@@ -92,10 +88,6 @@ def test_corners_hold_the_extremes_of_accuracy() -> None:
     np.testing.assert_allclose(
         ShareRanges(np.array([0.1, 0.0]), np.array([0.4, 1.0])).corners(), [[0.1, 0.9], [0.4, 0.6]]
     )
-    with pytest.raises(ValueError, match="sums to 1"):
-        ShareRanges(np.array([0.0, 0.0]), np.array([0.3, 0.3]))
-    with pytest.raises(ValueError, match="12"):
-        ShareRanges(np.zeros(13), np.ones(13)).corners()
 
 
 def change_places(first: Array, second: Array, key: str, low: float = 0.0) -> list[float]:
@@ -140,8 +132,6 @@ def test_recalibration_to_the_same_shares_changes_nothing_and_follows_bayes() ->
     new = np.array([0.6, 0.4])
     np.testing.assert_allclose(recalibrate(p, old, new)[0], [0.4 / (0.4 + 0.8 * 4 / 7), 1 - 0.4 / (0.4 + 0.8 * 4 / 7)])
     np.testing.assert_allclose(recalibrate(recalibrate(p, old, new), new, old), p)
-    with pytest.raises(ValueError, match="positive old share"):
-        recalibrate(p, np.array([0.0, 1.0]), new)
 
 
 def shifted(shares: Array, n: int = 20_000) -> tuple[Array, NDArray[np.int64]]:

@@ -59,10 +59,7 @@ def search_weights(scores: Scores, wanted: Wanted, *, starts: int = 8, sweeps: i
 
     Raises:
         NoFeasibleRule: none was found.
-        ValueError: scores that are no probabilities.
     """
-    if not scores.are_probabilities:
-        raise ValueError("class weights need probabilities")
     search, rng = _WeightSearch(scores, wanted), np.random.default_rng(wanted.seed)
     best = search.run(rng, starts, sweeps)
     values = search.values(best)
@@ -208,13 +205,9 @@ def simplex_size(n_classes: int, steps: int) -> int:
 
 
 def simplex(n_classes: int, steps: int) -> Array:
-    """Weights (P, K) that are positive multiples of 1 / steps with sum 1, in lexicographic order.
-
-    Raises:
-        ValueError: there are fewer steps than classes, so that some class would have no weight.
+    """Weights (P, K) that are positive multiples of 1 / steps, of which there are K or more, with sum 1, in
+    lexicographic order.
     """
-    if steps < n_classes:
-        raise ValueError(f"{n_classes} classes need as many steps, got {steps}")
     cuts = np.array(list(combinations(range(1, steps), n_classes - 1)), dtype=np.intp)
     ends = np.concatenate([np.zeros((len(cuts), 1)), cuts, np.full((len(cuts), 1), steps)], axis=1)
     weights: Array = np.diff(ends, axis=1) / steps

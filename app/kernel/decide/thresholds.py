@@ -247,12 +247,7 @@ def cut_matrices(scores: Scores, positive: int) -> CutMatrices:
     """Matrices at all thresholds of two classes, from predicting no sample as positive to predicting all.
 
     Of probabilities of 1, or of the largest number, no threshold is above, so that none predicts nothing.
-
-    Raises:
-        ValueError: there are more than two classes, or a batch of weights.
     """
-    if scores.n_classes != 2:
-        raise ValueError("a threshold decides between two classes")
     ranking = scores.ranking(positive)
     cuts = ranking.cuts()
     values = cuts.thresholds[1:]
@@ -307,7 +302,6 @@ def search_threshold(
 
     Raises:
         NoFeasibleRule: no cut is feasible.
-        ValueError: more than two classes.
     """
     if default_threshold is None and scores.are_probabilities:
         default_threshold = 0.5

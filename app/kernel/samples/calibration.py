@@ -72,16 +72,12 @@ def decompose(scores: Scores, code: int) -> Decomposition:
 
 
 def spiegelhalter(scores: Scores, code: int) -> tuple[float, float]:
-    """Spiegelhalter's Z for the probabilities of a class, and its two-sided p (1986). Unweighted.
+    """Spiegelhalter's Z for the probabilities of a class, and its two-sided p (1986). Of samples without weights: with
+    some it has no known distribution.
 
     Returns:
         NaN twice if every probability is 0, 1/2 or 1: then the statistic has no variance.
-
-    Raises:
-        ValueError: the scores carry weights, for which the statistic has no known distribution.
     """
-    if scores.weights is not None:
-        raise ValueError("Spiegelhalter's Z is not defined for weighted samples")
     leaning, variance = float(scores.outcomes.leaning[code]), float(scores.outcomes.variance[code])
     if variance <= 0.0:
         return float("nan"), float("nan")
@@ -118,9 +114,6 @@ def expected_by_chance(
     """Top-label calibration error, with its distribution under perfect calibration.
 
     The error is never negative, so even perfect probabilities have one. Only the excess over it counts.
-
-    Raises:
-        ValueError: the scores carry a batch of weights.
     """
     found, deviations = _top_label(scores, bins, draws, seed, adaptive=adaptive)
     return error_by_chance(float(found.error), np.abs(deviations).sum(axis=0) / found.weight.sum(), seed)
@@ -129,9 +122,6 @@ def expected_by_chance(
 def largest_by_chance(scores: Scores, *, bins: int = 15, draws: int = 1000, seed: int = 0) -> ErrorByChance:
     """Maximum calibration error, with its distribution under perfect calibration. The bin with the fewest samples
     mostly decides it.
-
-    Raises:
-        ValueError: the scores carry a batch of weights.
     """
     found, deviations = _top_label(scores, bins, draws, seed)
     filled = found.weight > 0
@@ -143,11 +133,7 @@ def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int 
     """Class-wise calibration error, with its distribution under perfect calibration.
 
     A simulated outcome counts for its own class and against all others.
-
-    Raises:
-        ValueError: the scores carry a batch of weights.
     """
-    _refuse_batch(scores)
     rng = np.random.default_rng(seed)
     starts = [ranking.starts_between(width_limits(bins)) for ranking in scores.rankings]
     found = [equal_width(ranking, bins) for ranking in scores.rankings]
@@ -161,7 +147,6 @@ def expected_by_chance_of_classes(scores: Scores, *, bins: int = 15, draws: int 
 
 def _top_label(scores: Scores, bins: int, draws: int, seed: int, *, adaptive: bool = False) -> tuple[Bins, Array]:
     """Bins by the highest probability, and simulated deviations (b, draws) of the correct predictions in each."""
-    _refuse_batch(scores)
     ranking = scores.top_label
     starts = ranking.starts_of_parts(bins) if adaptive else ranking.starts_between(width_limits(bins))
     # Several errors share one simulation.
@@ -229,11 +214,6 @@ def _of_classes(scores: Scores, bins: int, draws: int, rng: np.random.Generator)
             some += np.bincount(hit.ravel(), each, some.size).reshape(some.shape)
     summed: Array = np.abs(deviations).sum(axis=1)
     return summed
-
-
-def _refuse_batch(scores: Scores) -> None:
-    if scores.weights is not None and scores.weights.ndim > 1:
-        raise ValueError("one vector of weights at a time")
 
 
 def error_by_chance(observed: float, simulated: Array, seed: int) -> ErrorByChance:

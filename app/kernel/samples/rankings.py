@@ -464,9 +464,7 @@ class Ranking:
         return np.stack([sums_between(fact, starts) for fact in facts])
 
     def cuts(self) -> DistinctCuts:
-        """Every distinct cut, with or without members. Raises ValueError for a batch of weights."""
-        if self.each.ndim > 1:
-            raise ValueError("one vector of weights at a time")
+        """Every distinct cut, with or without members, of one vector of weights."""
         thresholds = np.append(np.nan, self.values.take(self.starts))
         ends = np.append(0, self.last + 1)
         tp = self._members_of(ends)
@@ -474,7 +472,7 @@ class Ranking:
 
     def above_best_cut(self) -> Mask:
         """Mask (n), in the order in which they came, of the samples above the cut where informedness is largest; of
-        several the one where both rates are most alike. Raises ValueError for a batch of weights.
+        several the one where both rates are most alike.
         """
         cuts = self.cuts()
         with silently():

@@ -254,12 +254,7 @@ def read_band(drawn: Array, settings: BandSettings) -> Limits:
 
     Simultaneous: the same tail at every point, chosen so that as many curves lie within as a whole (Montiel Olea &
     Plagborg-Møller 2019, algorithm 2).
-
-    Raises:
-        ValueError: there are no resamples.
     """
-    if not len(drawn):
-        raise ValueError("expected at least one resample")
     tail = (1.0 - settings.level) / 2.0
     if settings.form is not BandForm.POINTWISE:
         tail = min(tail, _common_tail(drawn, settings.level))

@@ -144,12 +144,6 @@ def test_of_equal_thresholds_the_one_nearest_the_default_is_taken() -> None:
     assert constant.threshold == pytest.approx(0.45)
 
 
-def test_more_classes_have_no_threshold() -> None:
-    y, p = softmax_problem(30, 3, 1)
-    with pytest.raises(ValueError, match="two classes"):
-        by_threshold(Scores(y, p), measure("accuracy"))
-
-
 @pytest.mark.parametrize("method", [Correction.OPTIMISM, Correction.B632])
 def test_optimism_of_pure_noise(method: Correction) -> None:
     """Scores that know nothing: the best balanced accuracy looks better than 1/2, and the corrected one less so."""
@@ -256,8 +250,3 @@ def test_what_is_certain_is_decided_so_whatever_the_weights() -> None:
         assert (found.weights > 0.0).all()
         np.testing.assert_array_equal(found.counts, confusion(scores, decide(scores, found.weights)))
         assert found.counts[0, 1] == 2
-
-
-def test_weights_need_probabilities() -> None:
-    with pytest.raises(ValueError, match="probabilities"):
-        by_weights(Scores.of_scores([0, 1], [1.0, 2.0]), measure("accuracy"))

@@ -131,11 +131,6 @@ def test_of_one_point_both_forms_are_nearly_the_same() -> None:
     np.testing.assert_allclose(pointwise, [[norm.ppf(0.05)], [norm.ppf(0.95)]], atol=0.1)
 
 
-def test_without_resamples_there_is_no_band() -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        read_band(np.empty((0, 3)), POINTWISE)
-
-
 @pytest.mark.slow
 def test_curves_of_calibrated_probabilities_lie_in_their_consistency_band() -> None:
     from sklearn.isotonic import IsotonicRegression
