@@ -307,13 +307,8 @@ def thin(curve: Curve, max_points: int) -> Curve:
 
     Points on straight lines are dropped without loss. Beyond that the curve is split, again and again, at the point
     furthest from the line that would replace it (Ramer 1972, Douglas & Peucker 1973), in units of the extent of the
-    curve.
-
-    Raises:
-        ValueError: fewer than two points are allowed.
+    curve. It has two points or more.
     """
-    if max_points < 2:
-        raise ValueError("a curve needs at least two points")
     if curve.x.size <= max_points:
         return curve
     return curve.at(_outstanding(_unit(curve.x), _unit(curve.y), max_points))

@@ -54,16 +54,8 @@ class Alternative(StrEnum):
     LESS = "less"
 
     def two_sided_level(self, level: float) -> float:
-        """Level of the two-sided limits, with as much beyond either, one of which is the one-sided limit at a level.
-
-        Raises:
-            ValueError: of a level of a half or less no two-sided limits have such an end.
-        """
-        if self is Alternative.TWO_SIDED:
-            return level
-        if level <= 0.5:
-            raise ValueError(f"a one-sided level must lie above 0.5, not at {level}")
-        return 2.0 * level - 1.0
+        """Level of the two-sided limits one of which is the one-sided limit at a level above a half."""
+        return level if self is Alternative.TWO_SIDED else 2.0 * level - 1.0
 
     def opened(self, low: float, high: float, bounds: tuple[float | None, float | None]) -> tuple[float, float]:
         """Limits of which the end that is not asked for is that of the range, infinite where there is none."""
