@@ -41,7 +41,7 @@ from app.services.ports import EvaluationStore
 from app.services.processes.compute import ComputePool
 from app.services.runs.aligned import Runs
 from app.services.runs.causes import NOISE, Causes, causes_of, kind_of_causes, said_causes
-from app.services.runs.differences import OF_SIZES
+from app.services.runs.differences import OF_SIZES, gap_bounds
 from app.services.runs.pairing import KeptSamples, PairingMode, read_labels, read_outputs
 from app.services.stored import of_part
 
@@ -659,8 +659,9 @@ def _change(found: _MetricSeries, looked_at: NDArray[np.intp], change: Change) -
     first, last, estimand = whole.record(since[0]), whole.record(before[-1]), found.estimand(before[-1])
     if isinstance(estimand, str):
         raise TypeError("expected values, and what has none has no change")
-    gap = change.since - change.before
-    at = _moment(first, last)
+    gap, at = change.since - change.before, _moment(first, last)
+    # Where the variance of one sample is large for the values, an error may reach beyond what differences can be.
+    low, high = within(change.low, change.high, gap_bounds(estimand.bounds))
     moved = f"{'rose' if gap > 0 else 'fell'} from {worded(change.before)} to {worded(change.since)}"
     message = f"From {at} on {_itself(estimand, gap)}{found.metric} {moved}."
     causes = None
@@ -674,7 +675,7 @@ def _change(found: _MetricSeries, looked_at: NDArray[np.intp], change: Change) -
         claimed_at=whole.record(since[-1]).id,
         before=change.before,
         after=change.since,
-        difference=LevelDifference(value=gap, low=change.low, high=change.high, p_adjusted=change.p),
+        difference=LevelDifference(value=gap, low=low, high=high, p_adjusted=change.p),
         causes=causes,
         message=message,
     )

@@ -131,6 +131,15 @@ def test_numbers_of_samples_change_only_among_evaluations_of_one_size() -> None:
         assert (value.expected, value.reason) == (None, OF_SIZES)
 
 
+def test_limits_of_a_change_stay_within_the_range_of_differences() -> None:
+    counts = [[[90, 10], [10, 90]]] * 15 + [[[90, 10], [0, 0]]] + [[[75, 25], [25, 75]]] * 15
+    answer = series(asked("precision@B"), Series.of([alike([record_of(one) for one in counts])]), KeptSamples())
+    assert next((one.before, one.after) for one in answer.changes) == pytest.approx((0.9, 0.0))
+    for change in answer.changes:
+        assert -1.0 <= change.difference.low < change.difference.value < change.difference.high <= 1.0
+    assert {end for one in answer.changes for end in (one.difference.low, one.difference.high)} & {-1.0, 1.0}
+
+
 def test_what_is_measured_one_by_one_may_be_a_thousand() -> None:
     whole = Series.of([weeks(1_001, 0)])
     with pytest.raises(OutOfReach, match="more than 1,000 evaluations, and limits of f_beta"):
