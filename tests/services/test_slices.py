@@ -162,6 +162,21 @@ def test_counts_of_a_rate_are_those_that_its_value_is_a_share_of() -> None:
     assert f"({int(missed.hits)} of {int(missed.among)}), elsewhere" in of_missed.message
 
 
+def test_slices_of_weights_have_no_causes_of_what_needs_numbers_of_samples() -> None:
+    truth, site = np.arange(240) % 2, np.repeat(["A", "B"], 120)
+    sent = Predictions(
+        y_true=truth.tolist(),
+        y_pred=np.where(np.arange(240) % 7 == 0, 1 - truth, truth).tolist(),
+        sample_weight=np.linspace(0.5, 2.0, 240).tolist(),
+        attributes={"site": site.tolist()},
+    )
+    found = judge_slices(sent.read("/input"), SlicesQuestion(by=("site",), metrics=("adjusted_rand", "accuracy")))
+    for one in found.slices:
+        value = one.metrics["adjusted_rand"]
+        assert (value.value, value.reference, value.causes.difference, value.causes.items) == (None,) * 4
+        assert one.metrics["accuracy"].causes.items is not None
+
+
 def test_slices_of_different_sizes_are_not_held_against_each_other_by_numbers_of_samples() -> None:
     names = ("tp@D", "support@D", "fossum_similarity@D", "zero_one_loss_count", "chi_squared", "kappa_standard_error")
     found = judged(by=("site",), metrics=names)
