@@ -9,6 +9,7 @@ import pytest
 from app.domain.errors import IncomparableRuns
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.inputs.classified import Predictions
+from app.domain.inputs.multilabel import Multilabel
 from app.kernel.compare.paired.tests import mcnemar_mid_p
 from app.kernel.compare.rankings import Adjustment, adjust
 from app.kernel.uncertainty.intervals import wilson
@@ -196,6 +197,25 @@ def test_what_needs_numbers_of_samples_has_no_value_of_weights_wherever_it_is_as
         assert (alone["value"], both["value"]) == (None, None)
         assert alone["message"].endswith("needs numbers of samples, and the matrix holds weights.")
         assert both["message"].endswith("candidate is: needs numbers of samples, and the matrix holds weights.")
+
+
+def test_of_weighted_labels_too_what_needs_numbers_of_samples_has_no_value(bench: Bench) -> None:
+    truth = np.random.default_rng(2).random((60, 3)) < 0.4
+    runs = []
+    for model, share in (("a", 0.1), ("b", 0.3)):
+        predicted = truth ^ (np.random.default_rng(3).random(truth.shape) < share)
+        sent = Multilabel(
+            y_true=truth.astype(int).tolist(),
+            y_pred=predicted.astype(int).tolist(),
+            labels=["x", "y", "z"],
+            sample_ids=list(range(60)),
+            sample_weight=np.linspace(0.5, 2.0, 60).tolist(),
+        )
+        runs.append(bench.keep(sent.read("/input"), model))
+    answer = bench.compare(runs, "fager_mcgowan@x", "recall@x")
+    assert answer["metrics"]["fager_mcgowan@x"]["values"] == [None, None]
+    assert None not in answer["metrics"]["recall@x"]["values"]
+    assert sum("needs numbers of samples, and these are weights" in note for note in answer["notes"]) == 2
 
 
 def test_no_number_of_samples_settles_a_limit_of_what_grows_with_them(bench: Bench) -> None:

@@ -135,7 +135,6 @@ def causes_of_counts(
             first, second = _value(*value, table).tolist()
         gap, why = first - second if isfinite(first) and isfinite(second) else None, None
         if depends_on_size(value[0].expression):
-            # Nor has it a value of weights.
             gap, why = None, _COUNTED
         elif lacking.size:
             why = _LACKING.format(labels[int(lacking[0])])

@@ -15,7 +15,7 @@ from app.kernel.compare.paired.joint import JointCounts, combine
 from app.kernel.compare.rankings import cochran_q
 from app.kernel.matrix.prevalence import class_factors
 from app.kernel.matrix.table import Table, confusion_counts
-from app.kernel.metrics.expression import Measure, measures
+from app.kernel.metrics.expression import Measure, measures, needs_counts
 from app.kernel.metrics.families.averages import accuracy
 from app.kernel.metrics.families.score_ranking import precision_at, recall_at, specificity_at
 from app.kernel.numerics.arrays import Array, silently, sums_by_code
@@ -32,7 +32,7 @@ from app.services.estimands import Estimand, make_estimand
 from app.services.estimates.estimate import LimitSettings
 from app.services.estimates.estimates import estimate
 from app.services.estimates.run_data import RunData
-from app.services.reasons import gap_of
+from app.services.reasons import gap_of, uncounted
 from app.services.runs.aligned import Runs
 from app.services.runs.differences import Test, read_off, same_runs
 from app.services.runs.matrix_draws import (
@@ -74,7 +74,8 @@ def undefined_notes(of: "LinearDifferences") -> list[str]:
                 continue
             for place in np.flatnonzero(~np.isfinite(values[number])).tolist():
                 class_name = f" of class {labels[place]!r}" if estimand.is_list else ""
-                why = gap_of(estimand.expression, subject, labels, place)[1]
+                lacking = uncounted(run.source) if needs_counts(estimand.expression) else None
+                why = lacking or gap_of(estimand.expression, subject, labels, place)[1]
                 notes.append(f"{estimand.text}{class_name} is undefined for {record.model.name} ({record.id}): {why}.")
     return notes
 
