@@ -19,7 +19,7 @@ export OMP_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-fast fuzz check check-generated golden bench fmt migrate openapi docs site lock clean
+.PHONY: help run test test-all test-fast fuzz check check-generated golden bench fmt migrate openapi docs site screens lock clean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -4,6 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 from alembic import context
+from alembic.util import CommandError
 from sqlalchemy import Connection, pool
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -18,14 +19,14 @@ def find_url() -> str:
     """Return `config.attributes["url"]`, or else the setting PREVAIL_DATABASE_URL.
 
     Raises:
-        RuntimeError: neither is there.
+        CommandError: neither is there.
     """
     url = context.config.attributes.get("url")
     if url is not None:
         return str(url)
     setting = Settings().database_url
     if setting is None:
-        raise RuntimeError("expected PREVAIL_DATABASE_URL: which database is to be migrated?")
+        raise CommandError("expected PREVAIL_DATABASE_URL: which database is to be migrated?")
     return setting.get_secret_value()
 
 
@@ -56,8 +57,5 @@ def run_anywhere() -> None:
 
 
 if context.is_offline_mode():
-    context.configure(dialect_name="postgresql", target_metadata=metadata, literal_binds=True)
-    with context.begin_transaction():
-        context.run_migrations()
-else:
-    run_anywhere()
+    raise CommandError("expected a database: migrations read what it holds, so they cannot be written down as SQL")
+run_anywhere()

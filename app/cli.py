@@ -205,7 +205,7 @@ def listens_on_loopback(host: str) -> bool:
     """Return True if other machines can reach no address of a host; False for a name without an address."""
     try:
         addresses = {entry[4][0] for entry in socket.getaddrinfo(host, None)}
-    except OSError:
+    except (OSError, UnicodeError):
         return False
     return all(ipaddress.ip_address(address).is_loopback for address in addresses)
 
@@ -320,11 +320,13 @@ def upgrade(url: SecretStr, revision: str) -> None:
         return
     from alembic import command
     from alembic.util import CommandError as AlembicError
+    from sqlalchemy.exc import DBAPIError
 
     try:
         command.upgrade(alembic_config(url), revision)
-    except AlembicError as error:
-        raise CommandError(f"the migration to {revision!r} is not possible: {error}") from error
+    except (AlembicError, DBAPIError) as error:
+        reason = error.orig if isinstance(error, DBAPIError) else error
+        raise CommandError(f"the migration to {revision!r} is not possible: {reason}") from error
 
 
 def refuse_outdated_schema(url: SecretStr, wait_seconds: float) -> None:
@@ -342,14 +344,18 @@ def refuse_outdated_schema(url: SecretStr, wait_seconds: float) -> None:
 
 def read_revision(url: SecretStr, wait_seconds: float) -> str | None:
     """The schema revision of the database at `url`, if it has one; waits for it when it does not answer yet."""
-    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.exc import ArgumentError, DBAPIError
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
 
     from app.store.engine import revision_at
 
-    async def read() -> str | None:
+    try:
         engine = create_async_engine(url.get_secret_value(), poolclass=NullPool)
+    except (ArgumentError, ValueError) as error:
+        raise CommandError(f"PREVAIL_DATABASE_URL: {error}") from error
+
+    async def read() -> str | None:
         async with engine.connect() as connection:
             return await revision_at(connection)
 
@@ -421,17 +427,16 @@ def ask_health(settings: Settings, path: str) -> str:
 
     host = ANY_ADDRESS.get(settings.host, settings.host)
     named = named_service()
-    url = urlsplit(named[0] if named else f"http://{_bracketed(host)}:{settings.port}")
-    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    connection = kind(url.hostname or "", url.port, timeout=HEALTH_SECONDS)
+    asked = (named[0] if named else f"http://{_bracketed(host)}:{settings.port}") + path
     try:
-        connection.request("GET", f"{url.path}{path}")
-        answer = connection.getresponse()
-        text = answer.read().decode(errors="replace")
-    except (OSError, http.client.HTTPException) as error:
-        raise CommandError(f"{url.geturl()}{path} does not answer: {error}") from error
-    finally:
-        connection.close()
+        url = urlsplit(asked)
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        with contextlib.closing(kind(url.hostname or "", url.port, timeout=HEALTH_SECONDS)) as connection:
+            connection.request("GET", url.path)
+            answer = connection.getresponse()
+            text = answer.read().decode(errors="replace")
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise CommandError(f"{asked} does not answer: {error}") from error
     if answer.status != http.HTTPStatus.OK:
-        raise CommandError(f"{url.geturl()}{path} answered {answer.status}: {text[:500]}")
+        raise CommandError(f"{asked} answered {answer.status}: {text[:500]}")
     return text

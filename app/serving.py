@@ -63,8 +63,8 @@ def take_address(host: str, port: int) -> list[socket.socket]:
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise CannotListen(f"{host!r} is no address of this machine ({error.strerror}); see PREVAIL_HOST") from error
+    except (OSError, UnicodeError) as error:
+        raise CannotListen(f"{host!r} is no address of this machine ({error}); see PREVAIL_HOST") from error
     taken, refusal = [], OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
     with contextlib.ExitStack() as undo:
         for family, kind, protocol, _, address in dict.fromkeys(found):

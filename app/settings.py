@@ -3,14 +3,16 @@
 `docs/reference/settings.md` is generated from the descriptions below by `make docs`.
 """
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
+from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -45,9 +47,9 @@ _SERVICE_LINK = re.compile(r"PREVAIL_(\w+_)?(SERVICE_(HOST|PORT\w*)=|PORT_\d+_(T
 _ORIGIN = r"(?!http://.*:80$|https://.*:443$)[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:\d{1,5})?"
 _HOST = r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*|[0-9a-f:.]*:[0-9a-f:.]*"
 
-# The system and Postgres count milliseconds in 31 bits; and what both take for a number.
+# The system and Postgres count milliseconds in 31 bits; and sums of a few are numbers for both.
 _MOST_SECONDS = 24 * 86_400
-_MOST = 2**63 - 1
+_MOST = 2**60
 
 
 class Authentication(StrEnum):
@@ -96,7 +98,7 @@ def normalize_database_url(url: str) -> str:
     if not parts.path.strip("/"):
         raise ValueError("expected the name of a database at the end of the URL")
     query = urlencode([("ssl" if name == "sslmode" else name, value) for name, value in parameters], quote_via=quote)
-    return urlunsplit((DRIVER_SCHEME, parts.netloc, parts.path, query, ""))
+    return f"{DRIVER_SCHEME}://{parts.netloc}{parts.path}" + (f"?{query}" if query else "")
 
 
 def _normalize_secret(url: SecretStr) -> SecretStr:
@@ -151,6 +153,19 @@ def _cluster(address: str) -> str:
     return address
 
 
+def _traces(wanted: Any) -> Any:
+    if wanted and not any(distributions(name="opentelemetry-exporter-otlp-proto-http")):
+        raise ValueError('expected the extra otel, which is not installed: pip install "prevail-server[otel]"')
+    return wanted
+
+
+def _writable(folder: Path) -> Path:
+    there = next(one for one in (folder, *folder.absolute().parents) if os.access(one, os.F_OK))
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"expected a folder that can be written, {there} is none")
+    return folder
+
+
 def _prefixes(prefixes: tuple[str, ...]) -> tuple[str, ...]:
     for prefix in prefixes:
         read_prefix(prefix)
@@ -162,6 +177,7 @@ Origins = Annotated[Listed, AfterValidator(_each(_ORIGIN, "an origin such as htt
 Hosts = Annotated[Listed, AfterValidator(_each(_HOST, "a name such as prevail.example, *.corp.example"))]
 Days = Annotated[int, Field(ge=1, le=36_500)]
 Rate = Annotated[str, AfterValidator(_rate)]
+Folder = Annotated[Path, AfterValidator(_writable)]
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_normalize_secret)]
 
 
@@ -196,7 +212,7 @@ class Settings(BaseSettings):
         description="A bearer token that reads `GET /metrics` and nothing else. It needs no database, so that metrics "
         "can be read while the database is down.",
     )
-    otel: bool = Field(
+    otel: Annotated[bool, AfterValidator(_traces)] = Field(
         default=False,
         description="Make traces of requests, computations and uses of the database for OpenTelemetry, whose own "
         "variables (`OTEL_EXPORTER_OTLP_ENDPOINT`, …) say where they go. Needs the extra `otel`.",
@@ -350,7 +366,7 @@ class Settings(BaseSettings):
         description="Threads of the engine that holds rows beyond memory; 0 is one for each processor, at most one for "
         "each 256 MiB of `PREVAIL_DATA_MEMORY_BYTES`.",
     )
-    spill_dir: Path | None = Field(
+    spill_dir: Folder | None = Field(
         None,
         description="Folder for what rows of data take beyond memory; files of a service that was killed are removed "
         "when another one starts. Unset: `prevail-UID` in the folder for temporary files (`TMPDIR`).",
@@ -367,7 +383,7 @@ class Settings(BaseSettings):
         "`sc://host:15002` by Spark Connect, or `local[2]` to try it out. Needs the extra `spark`. Unset: DuckDB in "
         "the process that reads them.",
     )
-    spark_folder: Path | None = Field(
+    spark_folder: Folder | None = Field(
         None,
         description="A folder that the service and the cluster of `PREVAIL_SPARK` see under the same path, by which "
         "rows go to it and come back. Unset: a temporary folder of this machine, which is right for `local[2]` only.",

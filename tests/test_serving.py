@@ -5,6 +5,13 @@ import subprocess
 import sys
 from collections import Counter
 
+import pytest
+from pydantic import SecretStr
+
+from app import cli, serving
+from app.settings import Settings, normalize_database_url
+from tests.bank import each
+
 # A limit of the system cannot be raised again by who lowered it, so each is that of a fork.
 PROGRAM = """
 import logging, os, resource, sys
@@ -62,3 +69,24 @@ def test_a_command_that_serves_nothing_loads_no_service() -> None:
     """Else a health check every few seconds takes a second of a processor."""
     looked = "import sys, app.cli; print(*sorted({'fastapi', 'numpy', 'sqlalchemy'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True).stdout == "\n"
+
+
+@each("host", ["a..b", "a" * 64])
+def test_what_can_be_no_name_of_a_host_is_no_address(host: str) -> None:
+    with pytest.raises(serving.CannotListen, match=r"is no address of this machine.*PREVAIL_HOST"):
+        serving.take_address(host, 8000)
+    assert not cli.listens_on_loopback(host)
+
+
+@each("url", ["http://localhost:x", "http://a..b", "http://[::1", "http://local host"])
+def test_an_address_that_is_none_does_not_answer(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("PREVAIL_URL", url)
+    with pytest.raises(cli.CommandError, match="/healthz does not answer: "):
+        cli.ask_health(Settings(), "/healthz")
+
+
+@each("parameter", ["port=x", "prepared_statement_cache_size=x"])
+def test_a_url_that_the_driver_refuses_is_said_in_a_sentence(parameter: str) -> None:
+    url = SecretStr(normalize_database_url(f"postgresql://u:hunter2@h/d?{parameter}"))
+    with pytest.raises(cli.CommandError, match=r"PREVAIL_DATABASE_URL: (?!.*hunter2).*'x'"):
+        cli.read_revision(url, 0)

@@ -18,6 +18,7 @@ from tests.bank import each
         ("postgresql+asyncpg://u:p@h/d", "postgresql+asyncpg://u:p@h/d"),
         ("postgresql://u:p%40%2F@h/d?sslmode=require", "postgresql+asyncpg://u:p%40%2F@h/d?ssl=require"),
         ("postgresql://u@/d?host=/run/postgresql", "postgresql+asyncpg://u@/d?host=%2Frun%2Fpostgresql"),
+        ("postgresql:///d?host=/run/postgresql", "postgresql+asyncpg:///d?host=%2Frun%2Fpostgresql"),
         (" postgresql://u@[::1]:5432/d\n", "postgresql+asyncpg://u@[::1]:5432/d"),
     ],
 )
@@ -217,3 +218,26 @@ def test_names_of_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = ("*", "prevail", "my_host.example", "*.corp.example", "10.0.0.7", "fd00::7")
     monkeypatch.setenv("PREVAIL_ALLOWED_HOSTS", ",".join(hosts))
     assert Settings().allowed_hosts == hosts
+
+
+@pytest.mark.parametrize("name", ["spill_dir", "spark_folder"])
+def test_folders_that_are_written_to_can_be(name: str, tmp_path: Path) -> None:
+    wanted = tmp_path / "not" / "yet"
+    assert getattr(Settings.model_validate({name: wanted}), name) == wanted
+    (tmp_path / "not").write_bytes(b"")
+    with pytest.raises(ValidationError, match=f"{name}\n.*folder that can be written, .*/not is none"):
+        Settings.model_validate({name: wanted})
+
+
+def test_traces_need_what_sends_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings(otel=True).otel
+    monkeypatch.setattr("app.settings.distributions", lambda name: iter(()))  # noqa: ARG005
+    assert not Settings().otel
+    with pytest.raises(ValidationError, match=r"otel\n.*the extra otel, which is not installed"):
+        Settings(otel=True)
+
+
+def test_sums_of_sizes_are_numbers_for_the_system() -> None:
+    """Limits of processes are made of three of them."""
+    with pytest.raises(ValidationError, match=r"compute_memory_bytes\n.*at most"):
+        Settings(compute_memory_bytes=2**62)

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 import sqlalchemy as sa
-from alembic import context, op
+from alembic import op
 from procrastinate.schema import SchemaManager
 
 revision = "0008_jobs"
@@ -83,13 +83,9 @@ def _create_queue() -> None:
     op.execute("CREATE SCHEMA procrastinate")
     op.execute(f"COMMENT ON SCHEMA procrastinate IS 'procrastinate {RELEASE}'")
     op.execute("SELECT set_config('search_path', 'procrastinate,' || current_setting('search_path'), true)")
-    schema = SchemaManager.get_schema()
-    if context.is_offline_mode():
-        op.execute(sa.text(schema.replace(":", r"\:")))
-    else:
-        # Many statements in one text, which is sent as it is and never prepared.
-        driver: Any = op.get_bind().connection.dbapi_connection
-        driver.run_async(lambda connection: connection.execute(schema))
+    # Many statements in one text, which is sent as it is and never prepared.
+    driver: Any = op.get_bind().connection.dbapi_connection
+    driver.run_async(lambda connection: connection.execute(SchemaManager.get_schema()))
     op.execute("SELECT set_config('search_path', replace(current_setting('search_path'), 'procrastinate,', ''), true)")
 
 

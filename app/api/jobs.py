@@ -157,6 +157,13 @@ class DeferredRequests:
 
     async def answer(self, task: Task, body: AsyncIterator[bytes]) -> JobEnd:
         """Carry out a stored request and return its answer."""
+        try:
+            return _answered(task, await self.messages(task, body))
+        except Exception as error:  # noqa: BLE001 - it belongs to the job, as it would to the request
+            return _refused(task, internal_error(error, _request_id(task)))
+
+    async def messages(self, task: Task, body: AsyncIterator[bytes]) -> list[Message]:
+        """Carry out a stored request and return the messages of its answer."""
         sent: list[Message] = []
 
         async def send(message: Message) -> None:
@@ -166,11 +173,8 @@ class DeferredRequests:
             piece = await anext(body, None)
             return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
 
-        try:
-            await self._routes(self._scope(task), receive, send)
-        except Exception as error:  # noqa: BLE001 - it belongs to the job, as it would to the request
-            return _refused(task, internal_error(error, _request_id(task)))
-        return _answered(task, sent)
+        await self._routes(self._scope(task), receive, send)
+        return sent
 
     def refuse(self, task: Task, error: DomainError) -> JobEnd:
         """Return the answer of a request that ended with this error."""

@@ -135,10 +135,9 @@ def _held(condition: ColumnElement[Any]) -> Iterator[Column[Any]]:
                 yield side
 
 
-# SQLSTATE classes: connection lost, out of resources, stopped by an operator or a timeout, failure outside Postgres.
-_UNAVAILABLE_CLASSES = ("08", "53", "57", "58")
-# Wrong password, no such role or database.
-_REFUSED_CLASSES = ("28", "3D")
+# Beginnings of SQLSTATE: connection lost, out of resources, stopped by an operator or a timeout, failure outside
+# Postgres; wrong password, no such role or database; nothing may be written.
+_UNAVAILABLE = ("08", "53", "57", "58", "28", "3D", "25006")
 _DISK_FULL = "53100"
 # Of a quota that is used up Postgres knows no state of its own, only what the system says.
 _INTERNAL, _QUOTA = "XX000", os.strerror(errno.EDQUOT)
@@ -156,7 +155,7 @@ def is_unavailable(error: BaseException) -> bool:
         return not isinstance(error, asyncpg.DataError)
     state = _state(error)
     if state is not None:
-        return state[:2] in _UNAVAILABLE_CLASSES + _REFUSED_CLASSES
+        return state.startswith(_UNAVAILABLE)
     return error.__cause__ is not None and is_unavailable(error.__cause__)
 
 
@@ -192,8 +191,8 @@ def translated() -> Iterator[None]:
 
 
 _log = logging.getLogger("prevail.database")
-# A statement that was cancelled because it took too long.
-_CANCELLED: Final = "57014"
+# A statement that was cancelled because it took too long, and one that writes where only reading is allowed.
+_OF_STATEMENTS: Final = ("57014", "25006")
 
 
 class DatabaseWatch:
@@ -231,12 +230,12 @@ class DatabaseWatch:
             self.observers.observed("database_lost_seconds", seconds)
 
     def failed(self, error: StoreUnavailableError) -> None:
-        """Note that the database did not answer; a slow or full one is not lost."""
+        """Note that the database did not answer; a slow, full or read-only one is not lost."""
         cause = error.__cause__
-        # All connections were in use, or one statement took too long: it is there all the same.
+        # All connections were in use, or it refused one statement: it is there all the same.
         if self._lost_at is not None or cause is None or isinstance(cause, PoolTimeoutError):
             return
-        if state_of(cause) == _CANCELLED:
+        if state_of(cause) in _OF_STATEMENTS:
             return
         self._lost_at = time.monotonic()
         reason = type(getattr(cause, "orig", None) or cause).__name__

@@ -1,6 +1,7 @@
 """What is made once, so that the first view of a page costs little more than the next."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterator
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -9,11 +10,12 @@ import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from jinja2 import DictLoader, Environment
+from starlette.types import Message
 
 from app import main
 from app.api.jobs import DeferredRequests
 from app.api.report import Compiled, templates
-from app.domain.operations import JobEnd, Task
+from app.domain.operations import Task
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import usual_settings
@@ -50,23 +52,28 @@ def test_templates_are_compiled_once_and_each_time_where_nobody_may_write(tmp_pa
     assert isinstance(templates("app.api.ui").bytecode_cache, Compiled)
 
 
-def test_the_home_page_is_read_before_anybody_asks_for_one(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    answered, answer = list[JobEnd](), DeferredRequests.answer
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_home_page_is_read_before_anybody_asks_for_one(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, is_there: bool
+) -> None:
+    answered, messages = list[Message](), DeferredRequests.messages
 
-    async def noted(self: DeferredRequests, task: Task, body: AsyncIterator[bytes]) -> JobEnd:
-        answered.append(await answer(self, task, body))
-        return answered[-1]
+    async def noted(self: DeferredRequests, task: Task, body: AsyncIterator[bytes]) -> list[Message]:
+        answered.extend(await messages(self, task, body))
+        return answered
 
     async def start() -> None:
-        app = create_app(usual_settings(database_url), alone=True)
+        url = database_url if is_there else "postgresql+asyncpg://nobody:x@127.0.0.1:9/none"
+        app = create_app(usual_settings(url), alone=True)
         async with app.router.lifespan_context(app), asyncio.timeout(20):
             while not answered:
                 await asyncio.sleep(0.01)
 
     monkeypatch.setattr(main, "_FIRST_PAGE_AFTER_SECONDS", 0.0)
-    monkeypatch.setattr(DeferredRequests, "answer", noted)
+    monkeypatch.setattr(DeferredRequests, "messages", noted)
     asyncio.run(start())
-    (page, *_) = answered
-    assert page.problem is None
-    assert page.content is not None
-    assert page.content.media_type == "text/html; charset=utf-8"
+    gc.collect()
+    first, *_ = answered
+    assert first["status"] == (200 if is_there else 503)
+    assert (b"content-type", b"text/html; charset=utf-8") in first["headers"]
+    assert "never retrieved" not in caplog.text

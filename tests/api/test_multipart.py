@@ -252,8 +252,9 @@ def test_forms_that_are_none(client: httpx.Client) -> None:
         reply = client.post(path, data={"evaluation": text}, files=files)
         assert reply.status_code == 422, reply.text
     reply = client.post(path, content=b"x", headers={"Content-Type": "multipart/form-data"})
-    assert reply.status_code == 400, reply.text
-    check_problem(reply, 400, reply.json()["code"])
+    fault = check_problem(reply, 400, "bad_request")["errors"][0]
+    assert (fault["pointer"], fault["code"]) == ("", "invalid_form")
+    assert "expected a form with one part evaluation and one part data: " in fault["detail"]
 
 
 def test_a_part_comes_once(client: httpx.Client) -> None:

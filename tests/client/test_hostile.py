@@ -298,6 +298,7 @@ def test_where_and_as_whom_is_read_from_the_environment(monkeypatch: pytest.Monk
         ("URL", "127.0.0.1:8000"),
         ("URL", "ftp://there.test"),
         ("URL", "http://"),
+        ("URL", "http://there..test"),
         ("API_KEY", "pv_1\n"),
         ("API_KEY", "schlüssel"),
         ("PROJECT", "ü"),

@@ -20,7 +20,7 @@ from app.cli import upgrade
 from app.domain.errors import StoreFullError, StoreUnavailableError
 from app.embedded import EmbeddedPostgres
 from app.settings import normalize_database_url
-from app.store.engine import Disk, create_engine, is_full, is_unavailable, require_room, translated, writing
+from app.store.engine import Disk, create_engine, is_full, is_unavailable, require_room, translated, watch_of, writing
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.writer import EvaluationWriter
 from tests.folders import server_folder
@@ -105,6 +105,14 @@ async def test_the_folder_of_the_database_is_asked_before_anything_is_written(
         async with writing(engine, least):
             raise AssertionError("it began")
     await store.close()
+
+
+async def test_where_nothing_may_be_written_a_write_is_to_be_tried_again(engine: AsyncEngine) -> None:
+    """As after a failover, or where the provider has closed a full database; it is not lost for readers."""
+    with pytest.raises(StoreUnavailableError):
+        async with writing(engine) as connection:
+            await connection.execute(text("DO $$ BEGIN SET TRANSACTION READ ONLY; DELETE FROM jobs; END $$"))
+    assert not watch_of(engine).lost
 
 
 async def test_a_folder_that_is_gone_is_a_database_that_is_gone(database_url: str, tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,13 @@ import pytest
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from procrastinate.schema import SchemaManager
+from pydantic import SecretStr
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from app import MIGRATIONS
+from app import MIGRATIONS, cli
 from app.domain.named_metrics import HEADLINE
 from app.store.engine import SchemaReadiness, create_engine, expected_revision, known_revisions
 from app.store.evaluations import PostgresEvaluationStore
@@ -52,6 +55,21 @@ async def test_migrations_go_up_from_nothing_down_one_and_up_again(engine: Async
     command.upgrade(config, "head")
     assert await read_tables(engine) == tables | {"alembic_version"}
     command.check(config)
+
+
+async def test_a_migration_that_the_database_refuses_is_said_in_a_sentence(engine: AsyncEngine, config: Config) -> None:
+    command.downgrade(config, "base")
+    async with engine.begin() as connection:
+        await connection.execute(text("CREATE TABLE evaluations ()"))
+    with pytest.raises(cli.CommandError, match=r"to 'head' is not possible: .*already exists"):
+        await asyncio.to_thread(cli.upgrade, SecretStr(config.attributes["url"]), "head")
+    async with engine.begin() as connection:
+        await connection.execute(text("DROP TABLE evaluations"))
+
+
+async def test_migrations_are_not_written_down_as_sql(config: Config) -> None:
+    with pytest.raises(CommandError, match="expected a database"):
+        command.upgrade(config, "head", sql=True)
 
 
 async def test_check_sees_a_difference(engine: AsyncEngine, config: Config) -> None:

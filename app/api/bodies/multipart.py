@@ -10,6 +10,7 @@ import orjson
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 
 from app.api.bodies.files.table import Mapped
 from app.api.bodies.parsing import as_utf8, parse_value, refuse_repeated_members
@@ -140,9 +141,13 @@ async def read_upload(request: Request) -> Upload:
 
     Raises:
         MalformedRequest: a part is missing, or is not what it should be.
-        HTTPException: the form cannot be parsed.
+        UnreadableBody: the form cannot be parsed.
     """
-    form = await request.form(max_files=2, max_fields=2, max_part_size=_LARGEST_JSON)
+    try:
+        form = await request.form(max_files=2, max_fields=2, max_part_size=_LARGEST_JSON)
+    except HTTPException as error:
+        detail = f"expected a form with one part evaluation and one part data: {error.detail}"
+        raise UnreadableBody.at("", "invalid_form", detail) from None
     names = [name for name, _ in form.multi_items()]
     for name in _PARTS:
         if names.count(name) > 1:

@@ -115,14 +115,14 @@ def _condition(text: str) -> ValueCondition:
         raise InvalidQuery.at("where", "invalid_condition", detail)
     name, sign, number = (part.strip() for part in parts.groups())
     if not _NUMBER.fullmatch(number) or not math.isfinite(float(number)):
-        raise InvalidQuery.at("where", "invalid_condition", f"expected a number after {sign}, got {number!r}")
+        raise InvalidQuery.at("where", "invalid_condition", f"expected a number after {sign}, got {shown(number)}")
     return ValueCondition(stored_metric(name, "where"), Bound(sign), float(number))
 
 
 def _tag(text: str) -> tuple[str, str]:
     key, colon, value = text.partition(":")
     if not colon or not key:
-        raise InvalidQuery.at("tag", "invalid_tag", f"expected key:value, got {text!r}")
+        raise InvalidQuery.at("tag", "invalid_tag", f"expected key:value, got {shown(text)}")
     return key, value
 
 

@@ -108,8 +108,9 @@ class Operations(Evaluating, Deciding, Wondering, Drawing, Looking):
 def _check_url(url: str, origin: str) -> None:
     try:
         parts = httpx.URL(url)
-        is_one = parts.scheme in ("http", "https") and bool(parts.host)
-    except httpx.InvalidURL:
+        # As what looks up the address will.
+        is_one = parts.scheme in ("http", "https") and bool(parts.host.encode("idna"))
+    except (httpx.InvalidURL, UnicodeError):
         is_one = False
     if not is_one:
         raise InvalidInput(f"url: expected an address such as {DEFAULT_URL}, got {url!r} ({origin})", code="config")
