@@ -138,10 +138,10 @@ class Guard:
         self._never = required is False
         self._rate = rate
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
-        self._known = Known(store.find)
+        self._known = Known(lambda asked: store.find(*asked))
         self._needs_keys = required is True
         self._are_there: Known[None, bool] = Known(lambda _: store.any())
-        self.used: Ledger[UUID, int] = Ledger(self._write, 0, "keys")
+        self.used: Ledger[tuple[UUID, date], int] = Ledger(self._write, 0, "keys")
 
     async def admit(
         self, scope: Scope, *, authorization: str | None, project: str | None, local: bool, request_id: str
@@ -179,7 +179,7 @@ class Guard:
 
     def forget(self, identifier: UUID) -> None:
         """A key was changed here: read it again at its next use."""
-        self._known.forget(identifier)
+        self._known.forget((identifier, _day_of_now().date()))
 
     # Who it is.
 
@@ -196,8 +196,8 @@ class Guard:
         token = _TOKEN.fullmatch(text.strip()) if kind.lower() == "bearer" else None
         if token is None:
             raise _refused()
-        key, digest = await self._known.of(UUID(hex=token[1])), sha256(token[2].encode()).digest()
-        now = datetime.now(UTC)
+        asked, digest = (UUID(hex=token[1]), _day_of_now().date()), sha256(token[2].encode()).digest()
+        key, now = await self._known.of(asked), datetime.now(UTC)
         good = hmac.compare_digest(digest, _NOBODY if key is None else key.digest)
         if key is None:
             raise _refused()
@@ -210,7 +210,8 @@ class Guard:
     # How often.
 
     async def _count(self, key: KeyFacts) -> RateState | None:
-        if key.daily_quota is not None and key.used_today + self.used.of(key.id) >= key.daily_quota:
+        use = key.id, _day_of_now().date()
+        if key.daily_quota is not None and key.used_today + self.used.of(use) >= key.daily_quota:
             raise QuotaUsedUp(
                 f"the key has used up its {key.daily_quota} requests of this day (UTC); nothing was saved",
                 times=key.daily_quota,
@@ -232,14 +233,14 @@ class Guard:
                 )
             if tightest is None or state.left < tightest.left:
                 tightest = state
-        self.used.add(key.id, 1)
+        self.used.add(use, 1)
         return tightest
 
-    async def _write(self, used: Mapping[UUID, int]) -> None:
+    async def _write(self, used: Mapping[tuple[UUID, date], int]) -> None:
         await self._store.note_usage(used, datetime.now(UTC))
-        for identifier in used:
+        for noted in used:
             # What is known of it has the number of before.
-            self.forget(identifier)
+            self._known.forget(noted)
 
 
 def _refused() -> Unauthenticated:
@@ -261,8 +262,8 @@ class Quotas:
     def __init__(self, store: UsageStore, limits: Mapping[str, float | None]) -> None:
         """Take what a project may use in a day, by the names of `Used`; None is no limit."""
         self._store, self._limits = store, limits
-        self.used: Ledger[str, Used] = Ledger(self._write, Used(), "projects")
-        self._known = Known(self._read)
+        self.used: Ledger[tuple[str, date], Used] = Ledger(self._write, Used(), "projects")
+        self._known = Known(lambda asked: store.read(*asked))
 
     async def check(self, project: str, *, keeping: bool) -> None:
         """Let a request pass that computes, and perhaps keeps evaluations.
@@ -290,7 +291,7 @@ class Quotas:
     def note(self, project: str, used: Used) -> None:
         """Count what a request or a job of a project has used."""
         if used != Used():
-            self.used.add(project, used)
+            self.used.add((project, _day_of_now().date()), used)
 
     async def usage(self, project: str) -> Usage:
         """Return the use of a project today.
@@ -304,16 +305,13 @@ class Quotas:
         return Usage(since=begin, until=begin + _DAY, **each)
 
     async def _used(self, project: str) -> Used:
-        return await self._known.of((project, _day_of_now().date())) + self.used.of(project)
+        use = project, _day_of_now().date()
+        return await self._known.of(use) + self.used.of(use)
 
-    async def _read(self, asked: tuple[str, date]) -> Used:
-        return await self._store.read(*asked)
-
-    async def _write(self, used: Mapping[str, Used]) -> None:
-        day = _day_of_now().date()
-        await self._store.add(used, day)
-        for project in used:
-            self._known.forget((project, day))
+    async def _write(self, used: Mapping[tuple[str, date], Used]) -> None:
+        await self._store.add(used)
+        for noted in used:
+            self._known.forget(noted)
 
 
 def _day_of_now() -> datetime:

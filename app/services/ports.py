@@ -260,11 +260,11 @@ class KeyLookup(Protocol):
     async def any(self) -> bool:
         """Return True if there is a key in any project, also if it is revoked."""
 
-    async def find(self, identifier: UUID) -> KeyFacts | None:
-        """Return a key of whatever project: which one is to be found out by it."""
+    async def find(self, identifier: UUID, day: date) -> KeyFacts | None:
+        """Return a key of whatever project, which is found out by it, with how often it was used on a day."""
 
-    async def note_usage(self, used: Mapping[UUID, int], moment: datetime) -> None:
-        """Add to how often keys were used on this day, and when they last were."""
+    async def note_usage(self, used: Mapping[tuple[UUID, date], int], moment: datetime) -> None:
+        """Add to how often keys were used on days, and set when they last were."""
 
 
 class KeyStore(Protocol):
@@ -571,5 +571,5 @@ class UsageStore(Protocol):
     async def read(self, project: str, day: date) -> Used:
         """Return what a project has used on a day, by all workers."""
 
-    async def add(self, used: Mapping[str, Used], day: date) -> None:
-        """Add to what projects have used on a day."""
+    async def add(self, used: Mapping[tuple[str, date], Used]) -> None:
+        """Add to what projects have used on days."""

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, date, datetime
-from typing import Any
+from datetime import date, datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, text, update
+from sqlalchemy import ColumnElement, bindparam, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.errors import NotFound
@@ -25,8 +24,10 @@ class PostgresKeyStore(OnEngine):
             # Of all projects, which a statement that is compiled may not ask.
             return bool(await connection.scalar(text("SELECT EXISTS (SELECT FROM api_keys)")))
 
-    async def find(self, identifier: UUID) -> KeyFacts | None:
-        return await read_one(self._engine, _select(api_keys.c.id == identifier), KeyFacts)
+    async def find(self, identifier: UUID, day: date) -> KeyFacts | None:
+        used = select(key_usage.c.requests).where(*same(key_usage, key_id=identifier, day=day)).scalar_subquery()
+        wanted = select(api_keys, func.coalesce(used, 0).label("used_today")).where(api_keys.c.id == identifier)
+        return await read_one(self._engine, wanted, KeyFacts)
 
     async def add(self, key: KeyFacts) -> None:
         names = ("id", "project", "name", "scopes", "digest", "expires_at", "rate", "daily_quota")
@@ -35,11 +36,11 @@ class PostgresKeyStore(OnEngine):
             await note_result(connection, key.project, Change.CREATED, Kind.KEY, key.id)
 
     async def get(self, project: str, identifier: UUID) -> KeyFacts:
-        wanted = _select(*same(api_keys, project=project, id=identifier))
+        wanted = select(api_keys).where(*same(api_keys, project=project, id=identifier))
         return NotFound.unless(await read_one(self._engine, wanted, KeyFacts), _named(identifier))
 
     async def page(self, project: str, limit: int, before: UUID | None = None) -> Page[KeyFacts, UUID]:
-        mine = _select(api_keys.c.project == project)
+        mine = select(api_keys).where(api_keys.c.project == project)
         return await read_page(self._engine, mine, api_keys.c.id, limit, before, KeyFacts)
 
     async def rotate(self, project: str, identifier: UUID, digest: bytes, until: datetime) -> KeyFacts:
@@ -47,10 +48,9 @@ class PostgresKeyStore(OnEngine):
         changed = update(api_keys).where(*_good(project, identifier), or_(ends.is_(None), ends > func.now()))
         changed = changed.values(previous_digest=api_keys.c.digest, previous_until=until, digest=digest)
         async with writing(self._engine) as connection:
-            found = (await connection.execute(changed)).rowcount == 1
-            NotFound.unless(found, f"{_named(identifier)} or expired")
+            found = (await connection.execute(changed.returning(api_keys))).one_or_none()
+            row = NotFound.unless(found, f"{_named(identifier)} or expired")
             await note_result(connection, project, Change.ROTATED, Kind.KEY, identifier)
-            row = (await connection.execute(_select(api_keys.c.id == identifier))).one()
         return made_of(KeyFacts, row)
 
     async def revoke(self, project: str, identifier: UUID) -> None:
@@ -59,9 +59,9 @@ class PostgresKeyStore(OnEngine):
             NotFound.unless((await connection.execute(changed)).rowcount == 1, _named(identifier))
             await note(connection, project, Change.REVOKED, Kind.KEY, identifier)
 
-    async def note_usage(self, used: Mapping[UUID, int], moment: datetime) -> None:
+    async def note_usage(self, used: Mapping[tuple[UUID, date], int], moment: datetime) -> None:
         # In one order for all, so that two workers never wait for each other.
-        keys = sorted(used, key=lambda one: one.int)
+        rows = [{"key_id": key, "day": day, "requests": used[key, day]} for key, day in sorted(used)]
         add = insert(key_usage)
         add = add.on_conflict_do_update(
             index_elements=["key_id", "day"], set_={"requests": key_usage.c.requests + add.excluded.requests}
@@ -69,8 +69,8 @@ class PostgresKeyStore(OnEngine):
         latest = func.greatest(api_keys.c.last_used_at, bindparam("moment"))
         last = update(api_keys).where(api_keys.c.id == bindparam("key")).values(last_used_at=latest)
         async with writing(self._engine) as connection:
-            await connection.execute(add, [{"key_id": one, "day": _day(moment), "requests": used[one]} for one in keys])
-            await connection.execute(last, [{"key": one, "moment": moment} for one in keys])
+            await connection.execute(add, rows)
+            await connection.execute(last, [{"key": row["key_id"], "moment": moment} for row in rows])
 
     async def audit(self, project: str, limit: int, before: UUID | None = None) -> Page[AuditEntry, UUID]:
         columns = audit_entries.c
@@ -86,16 +86,6 @@ def _good(project: str, identifier: UUID) -> list[ColumnElement[bool]]:
     return [*same(api_keys, project=project, id=identifier), api_keys.c.revoked_at.is_(None)]
 
 
-def _select(*conditions: ColumnElement[bool]) -> Select[Any]:
-    today = (key_usage.c.key_id == api_keys.c.id) & (key_usage.c.day == _day(datetime.now(UTC)))
-    used = select(key_usage.c.requests).where(today).scalar_subquery()
-    return select(api_keys, func.coalesce(used, 0).label("used_today")).where(*conditions)
-
-
-def _day(moment: datetime) -> date:
-    return moment.astimezone(UTC).date()
-
-
 class PostgresUsageStore(OnEngine):
     """The use of each project, one row for each day."""
 
@@ -103,11 +93,11 @@ class PostgresUsageStore(OnEngine):
         wanted = select(project_usage).where(*same(project_usage, project=project, day=day))
         return await read_one(self._engine, wanted, Used) or Used()
 
-    async def add(self, used: Mapping[str, Used], day: date) -> None:
+    async def add(self, used: Mapping[tuple[str, date], Used]) -> None:
         added = insert(project_usage)
         sums = {name: project_usage.c[name] + added.excluded[name] for name in asdict(Used())}
         added = added.on_conflict_do_update(index_elements=["project", "day"], set_=sums)
         # In one order for all, so that two workers never wait for each other.
-        rows = [{"project": project, "day": day, **asdict(used[project])} for project in sorted(used)]
+        rows = [{"project": project, "day": day, **asdict(used[project, day])} for project, day in sorted(used)]
         async with writing(self._engine) as connection:
             await connection.execute(added, rows)

@@ -3,17 +3,24 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from app.domain.errors import Forbidden, QuotaUsedUp, StoreUnavailableError, TooManyRequests, Unauthenticated
+from app.domain.errors import (
+    Forbidden,
+    ProjectQuotaUsedUp,
+    QuotaUsedUp,
+    StoreUnavailableError,
+    TooManyRequests,
+    Unauthenticated,
+)
 from app.domain.identifiers import new_id
-from app.domain.operations import KeyFacts, Scope
+from app.domain.operations import KeyFacts, Scope, Used
 from app.services import access as guards
-from app.services.access import Guard, make_token
+from app.services.access import Guard, Quotas, make_token
 
 
 @dataclass
@@ -22,7 +29,7 @@ class Keys:
 
     kept: dict[UUID, KeyFacts] = field(default_factory=dict)
     asked: int = 0
-    noted: dict[UUID, int] = field(default_factory=dict)
+    noted: dict[tuple[UUID, date], int] = field(default_factory=dict)
     away: bool = False
 
     def make(self, *scopes: Scope, **members: Any) -> tuple[str, KeyFacts]:
@@ -36,17 +43,17 @@ class Keys:
         self._answer()
         return bool(self.kept)
 
-    async def find(self, identifier: UUID) -> KeyFacts | None:
+    async def find(self, identifier: UUID, day: date) -> KeyFacts | None:
         self._answer()
         await asyncio.sleep(0.01)
         key = self.kept.get(identifier)
-        return None if key is None else replace(key, used_today=self.noted.get(identifier, 0))
+        return None if key is None else replace(key, used_today=self.noted.get((identifier, day), 0))
 
-    async def note_usage(self, used: Mapping[UUID, int], moment: datetime) -> None:
-        assert moment <= datetime.now(UTC)
+    async def note_usage(self, used: Mapping[tuple[UUID, date], int], moment: datetime) -> None:
+        assert moment <= guards.datetime.now(UTC)
         self._answer()
-        for identifier, times in used.items():
-            self.noted[identifier] = self.noted.get(identifier, 0) + times
+        for use, times in used.items():
+            self.noted[use] = self.noted.get(use, 0) + times
 
     def _answer(self) -> None:
         self.asked += 1
@@ -164,23 +171,78 @@ def test_scopes_include_those_before(own: Scope, allowed: set[str]) -> None:
 
 def test_a_refused_request_is_not_counted() -> None:
     async def test(keys: Keys, guard: Guard) -> None:
-        text, key = keys.make(rate="2/minute", daily_quota=10)
+        text, _ = keys.make(rate="2/minute", daily_quota=10)
         for _ in range(2):
             await guard.admit(Scope.READ, **asking(text))
         for _ in range(3):
             with pytest.raises(TooManyRequests):
                 await guard.admit(Scope.READ, **asking(text))
         await guard.used.close()
-        assert keys.noted == {key.id: 2}
+        assert [*keys.noted.values()] == [2]
 
     run(test)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+    """The moment that it is."""
+    moments = [datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC)]
+    shown = type("Clock", (), {"now": lambda _: moments[-1]})
+    monkeypatch.setattr(guards, "datetime", shown)
+    return moments
+
+
+def test_what_a_key_used_before_midnight_is_not_of_the_day_after(clock: list[datetime]) -> None:
+    """Though it is known, or was not written down, when the day begins: else a client that waits as it is told would be
+    sent to the next midnight, and the one after that.
+    """
+
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, key = keys.make(daily_quota=3)
+        days = [clock[0].date(), clock[0].date() + timedelta(days=1)]
+        for _ in days:
+            for _ in range(3):
+                await guard.admit(Scope.READ, **asking(text))
+            with pytest.raises(QuotaUsedUp) as refused:
+                await guard.admit(Scope.READ, **asking(text))
+            clock.append(clock[-1] + timedelta(seconds=refused.value.retry_after))
+        await guard.used.close()
+        assert keys.noted == {(key.id, day): 3 for day in days}
+
+    run(test)
+
+
+def test_what_a_project_used_before_midnight_is_not_of_the_day_after(clock: list[datetime]) -> None:
+    class Uses:
+        noted: Mapping[tuple[str, date], Used] = {}
+
+        async def read(self, project: str, day: date) -> Used:
+            return self.noted.get((project, day), Used())
+
+        async def add(self, used: Mapping[tuple[str, date], Used]) -> None:
+            self.noted = used
+
+    async def test() -> None:
+        uses = Uses()
+        quotas = Quotas(uses, {"evaluations": 1, "bytes": None, "compute_seconds": None})
+        quotas.note("p", Used(1))
+        with pytest.raises(ProjectQuotaUsedUp):
+            await quotas.check("p", keeping=True)
+        before = clock[0].date()
+        clock.append(clock[0] + timedelta(seconds=1))
+        await quotas.check("p", keeping=True)
+        await quotas.used.close()
+        assert uses.noted == {("p", before): Used(1)}
+        assert (await quotas.usage("p")).evaluations.used == 0
+
+    asyncio.run(test())
 
 
 def test_uses_are_counted_once_though_the_database_is_away_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "NOTE_SECONDS", 0.05)
 
     async def test(keys: Keys, guard: Guard) -> None:
-        text, key = keys.make(daily_quota=5)
+        text, _ = keys.make(daily_quota=5)
         for _ in range(3):
             await guard.admit(Scope.READ, **asking(text))
         keys.away = True
@@ -188,7 +250,7 @@ def test_uses_are_counted_once_though_the_database_is_away_for_a_while(monkeypat
         assert not keys.noted
         keys.away = False
         await asyncio.sleep(0.12)
-        assert keys.noted == {key.id: 3}
+        assert [*keys.noted.values()] == [3]
         for _ in range(2):
             await guard.admit(Scope.READ, **asking(text))
         with pytest.raises(QuotaUsedUp):
