@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
+from math import ceil
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
@@ -222,7 +223,7 @@ class Guard:
         for item in _items(key.rate or self._rate):
             passed = await self._limiter.hit(item, key.id.hex)
             stats = await self._limiter.get_window_stats(item, key.id.hex)
-            reset = max(round(stats.reset_time - time.time()), 1)
+            reset = max(ceil(stats.reset_time - time.time()), 1)
             state = RateState(item.amount, item.get_expiry(), stats.remaining, reset)
             if not passed:
                 raise TooManyRequests(

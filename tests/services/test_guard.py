@@ -238,6 +238,21 @@ def test_what_a_project_used_before_midnight_is_not_of_the_day_after(clock: list
     asyncio.run(test())
 
 
+def test_who_waits_as_long_as_is_said_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = [1000.6]
+    monkeypatch.setattr("time.time", lambda: moments[-1])
+
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, _ = keys.make(rate="1/5 second")
+        await guard.admit(Scope.READ, **asking(text))
+        with pytest.raises(TooManyRequests) as refused:
+            await guard.admit(Scope.READ, **asking(text))
+        moments.append(moments[-1] + refused.value.retry_after)
+        await guard.admit(Scope.READ, **asking(text))
+
+    run(test)
+
+
 def test_uses_are_counted_once_though_the_database_is_away_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "NOTE_SECONDS", 0.05)
 
