@@ -122,6 +122,7 @@ _WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "too_long": lambda c: f"expected at most {_count(c['max_length'], 'entry', 'entries')}, got more",
     "string_too_short": lambda c: f"expected at least {_count(c['min_length'], 'character', 'characters')}",
     "string_too_long": lambda c: f"expected at most {c['max_length']} characters",
+    "string_pattern_mismatch": lambda c: f"expected text that matches {c['pattern']}",
     "timezone_aware": lambda _: "expected a moment with its offset from UTC, such as 2026-01-31T12:00:00Z",
 }
 

@@ -93,6 +93,14 @@ def test_a_body_of_the_largest_size_passes(client: httpx.Client) -> None:
     assert client.post("/v1/metrics/compute", content=body.encode(), headers=headers).status_code == 200
 
 
+def test_what_a_text_has_to_look_like_is_said_as_what_was_expected(client: httpx.Client) -> None:
+    asked = client.post("/v1/consistency-checks", json={"p": 5, "n": 5, "scores": {"accuracy": "much"}})
+    (fault,) = check_problem(asked, 422, "invalid_request")["errors"]
+    assert fault["detail"].startswith("expected text that matches ^")
+    named = client.put("/v1/gates/-", json={"rules": []})
+    assert check_problem(named, 422, "invalid_path")["detail"].startswith("name: expected text that matches ^")
+
+
 @pytest.mark.parametrize("path", ["/v2/evaluations", "/v1/evaluation", "/v1/evaluations/", "/v1/evaluations/a/b"])
 def test_addresses_that_are_not_there(client: httpx.Client, path: str) -> None:
     check_problem(client.get(path), 404, "not_found")
