@@ -138,11 +138,10 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 def _moment(text: str) -> datetime:
     try:
-        moment: Any = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a date, or a date and a time, got {text!r}") from None
-    found: datetime = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return found
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _project(text: str) -> str:

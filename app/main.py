@@ -181,13 +181,7 @@ async def _first_page(requests: DeferredRequests) -> None:
     await asyncio.sleep(_FIRST_PAGE_AFTER_SECONDS)
     home, nobody = KeptRequest(kind="", method="GET", path="/ui", query="", headers={}), UUID(int=0)
     task = Task(id=nobody, project=DEFAULT_PROJECT, makes=nobody, actor=Actor("start"), request=home, run=1, lost=0)
-    await requests.messages(task, _no_body())
-
-
-async def _no_body() -> AsyncIterator[bytes]:
-    """Yield nothing."""
-    for piece in list[bytes]():
-        yield piece
+    await requests.messages(task)
 
 
 @asynccontextmanager

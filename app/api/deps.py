@@ -275,15 +275,13 @@ class StrictRoute(NamedRoute):
         only_json = {media for content in answered_in for media in content} == {"application/json"}
         keeping, changes = keeps(self.operation_id or "", method), method in ("PUT", "PATCH", "DELETE")
 
-        def key_of(request: Request) -> str | None:
-            return request.headers.get(IDEMPOTENCY_KEY) if keeping else None
-
         async def check_and_handle(request: Request) -> Response:
             state = request.scope["state"]
             state["route"] = path
             if CARRIED_OUT_BY not in state:
                 await self.admit(request, scope)
-            if (key := key_of(request)) is not None:
+            key = request.headers.get(IDEMPOTENCY_KEY) if keeping else None
+            if key is not None:
                 asked = await context(request)
                 check = partial(self.check_quotas, request)
                 keyed = keyed_by(request, key, asked.services.idempotency, asked.project, check)
@@ -405,8 +403,6 @@ def parameter_faults(request: Request) -> list[Fault]:
 
 def _repeated(request: Request) -> list[Fault]:
     """Parameters that take one value and came with several, of which one would be passed over."""
-    if len(request.query_params) == len(request.query_params.multi_items()):
-        return []
     counts = Counter(name for name, _ in request.query_params.multi_items())
     return [
         Fault(field.alias, "repeated_parameter", f"expected it once, got it {counts[field.alias]} times")

@@ -162,15 +162,15 @@ class DeferredRequests:
         except Exception as error:  # noqa: BLE001 - it belongs to the job, as it would to the request
             return _refused(task, internal_error(error, _request_id(task)))
 
-    async def messages(self, task: Task, body: AsyncIterator[bytes]) -> list[Message]:
-        """Carry out a stored request and return the messages of its answer."""
+    async def messages(self, task: Task, body: AsyncIterator[bytes] | None = None) -> list[Message]:
+        """Carry out a stored request and return the messages of its answer; None is no body."""
         sent: list[Message] = []
 
         async def send(message: Message) -> None:
             sent.append(message)
 
         async def receive() -> Message:
-            piece = await anext(body, None)
+            piece = None if body is None else await anext(body, None)
             return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
 
         await self._routes(self._scope(task), receive, send)

@@ -295,8 +295,7 @@ def preferences(request: Request) -> list[str]:
 
 def prefers_page(request: Request) -> bool:
     """Does it ask for a page before everything else that is written here? Where it has pictures, its route makes it."""
-    accept = request.headers.get("accept", "*/*")
-    return Media.PAGE in accept.lower() and _best(accept) is Media.PAGE
+    return _best(request.headers.get("accept", "*/*")) is Media.PAGE
 
 
 def require_acceptable(request: Request, media: str) -> None:

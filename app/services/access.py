@@ -273,12 +273,11 @@ class Quotas:
             ProjectQuotaUsedUp, StorageQuotaUsedUp: its project has used up a quota that it needs.
             StoreUnavailableError: nobody knows what the project has used.
         """
-        needed = [name for name, limit in self._limits.items() if limit is not None and (keeping or name[0] == "c")]
-        if not needed:
+        limits = {name: limit for name, limit in self._limits.items() if keeping or name == "compute_seconds"}
+        if not any(limits.values()):
             return
         used = asdict(await self._used(project))
-        for name in needed:
-            limit = self._limits[name]
+        for name, limit in limits.items():
             if limit is None or used[name] < limit:
                 continue
             detail = (

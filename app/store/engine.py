@@ -153,7 +153,7 @@ def is_unavailable(error: BaseException) -> bool:
         return error.connection_invalidated or (error.orig is not None and is_unavailable(error.orig))
     if isinstance(error, asyncpg.InterfaceError):
         return not isinstance(error, asyncpg.DataError)
-    state = _state(error)
+    state = state_of(error)
     if state is not None:
         return state.startswith(_UNAVAILABLE)
     return error.__cause__ is not None and is_unavailable(error.__cause__)
@@ -169,11 +169,8 @@ def is_full(error: BaseException) -> bool:
 
 def state_of(error: BaseException) -> str | None:
     """The SQLSTATE of an error of the driver, or of one that SQLAlchemy has made of it."""
-    return _state(error.orig if isinstance(error, DBAPIError) and error.orig is not None else error)
-
-
-def _state(error: BaseException) -> str | None:
-    state = getattr(error, "sqlstate", None)
+    driver = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    state = getattr(driver, "sqlstate", None)
     return state if isinstance(state, str) else None
 
 

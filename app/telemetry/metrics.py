@@ -316,8 +316,7 @@ class _WorkersCollector(Collector):
 def _lives(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except OSError:
+        # Gone, or another's that has got its id.
         return False
-    except PermissionError:
-        return True
     return True

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from inspect import iscoroutinefunction
 from pathlib import Path
 
@@ -58,8 +58,8 @@ def test_the_home_page_is_read_before_anybody_asks_for_one(
 ) -> None:
     answered, messages = list[Message](), DeferredRequests.messages
 
-    async def noted(self: DeferredRequests, task: Task, body: AsyncIterator[bytes]) -> list[Message]:
-        answered.extend(await messages(self, task, body))
+    async def noted(self: DeferredRequests, task: Task) -> list[Message]:
+        answered.extend(await messages(self, task))
         return answered
 
     async def start() -> None:

@@ -19,7 +19,6 @@ from app.domain.operations import Delivery, DeliveryRetry, DeliveryStatus, Event
 
 router = routes("webhooks")
 WebhookName = Annotated[str, Path(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Far = Annotated[DeliveryStatus | None, Query(description="Only deliveries with this status.")]
 
 _MADE: Final = made(
     WebhookPut,
@@ -69,7 +68,7 @@ async def list_deliveries(
     name: WebhookName,
     context: UseContext,
     paging: Annotated[Paging, paging_of(Delivery)],
-    status: Far = None,
+    status: Annotated[DeliveryStatus | None, Query(description="Only deliveries with this status.")] = None,
 ) -> Response:
     """List the deliveries of a webhook, sent and pending, latest first."""
     read = partial(context.services.webhooks.store.deliveries, context.project, name, status)
