@@ -350,12 +350,8 @@ def read_revision(url: SecretStr, wait_seconds: float) -> str | None:
 
     from app.store.engine import revision_at
 
-    try:
-        engine = create_async_engine(url.get_secret_value(), poolclass=NullPool)
-    except (ArgumentError, ValueError) as error:
-        raise CommandError(f"PREVAIL_DATABASE_URL: {error}") from error
-
     async def read() -> str | None:
+        engine = create_async_engine(url.get_secret_value(), poolclass=NullPool)
         async with engine.connect() as connection:
             return await revision_at(connection)
 
@@ -363,6 +359,8 @@ def read_revision(url: SecretStr, wait_seconds: float) -> str | None:
     while True:
         try:
             return asyncio.run(read())
+        except (ArgumentError, ValueError) as error:
+            raise CommandError(f"PREVAIL_DATABASE_URL: {error}") from error
         except (OSError, DBAPIError) as error:
             reason: BaseException | None = error
             if isinstance(error, DBAPIError):

@@ -136,7 +136,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._body_start = self.loop.time()
         self._deadline = self._body_start + self._limits.body_seconds
         crowded = len(self.connections) > self._limits.connections
-        self.app = _too_many_connections if crowded else self.config.loaded_app
+        self.app = partial(_refused, _TOO_MANY_CONNECTIONS) if crowded else self.config.loaded_app
         super().on_headers_complete()
         self.cycle.keep_alive = self.cycle.keep_alive and not upgrade
         answer = partial(_internal_error, self.cycle)
@@ -274,14 +274,12 @@ async def _internal_error(cycle: RequestResponseCycle) -> None:
     await _answer(problem, state, cycle.send)
 
 
-async def _too_many_connections(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    problem = Problem(
-        status=HTTPStatus.SERVICE_UNAVAILABLE,
-        code="overloaded",
-        detail="too many connections are open; nothing was saved, try again shortly",
-        headers={"retry-after": "1"},
-    )
-    await _refused(problem, scope, receive, send)
+_TOO_MANY_CONNECTIONS: Final = Problem(
+    status=HTTPStatus.SERVICE_UNAVAILABLE,
+    code="overloaded",
+    detail="too many connections are open; nothing was saved, try again shortly",
+    headers={"retry-after": "1"},
+)
 
 
 async def _refused(problem: Problem, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:  # noqa: ARG001 - an ASGI application

@@ -26,7 +26,7 @@ from starlette.types import Message
 from app.api.access import IDEMPOTENCY_KEY, PROJECT_HEADER, STORING, keeps, needed_scope, rate_headers
 from app.api.bodies.keyed import keyed_by
 from app.api.documentation import PROBLEMS
-from app.api.presentation import Media, require_acceptable
+from app.api.presentation import Media, requested_view, require_acceptable
 from app.api.problems import InvalidQuery, near
 from app.domain.errors import Fault, InvalidExpression, InvalidInput, NotFound, PreconditionFailed
 from app.domain.expressions.conditions import read_slice
@@ -106,7 +106,10 @@ async def tag_change(request: Request, answer: Response) -> None:
     """Give the answer of a PUT or PATCH the tag of what it left, which the answer itself may not be: that of a new
     webhook has its secret. It has none when somebody else has changed that since.
     """
-    if request.method != "DELETE" and answer.status_code in (HTTPStatus.OK, HTTPStatus.CREATED):
+    if request.method == "PATCH" and (view := requested_view(request)).media is Media.JSON and view.fields is None:
+        # A GET would answer the same: nothing is computed once more.
+        answer.headers["ETag"] = _tag_of(answer)
+    elif request.method != "DELETE" and answer.status_code in (HTTPStatus.OK, HTTPStatus.CREATED):
         tag, stands = await _current_tag(request), present_change().stands
         if tag is not None and (tag == _tag_of(answer) or (stands is not None and await stands())):
             answer.headers["ETag"] = tag

@@ -3,7 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 
 from app.api.cursors import Items
 from app.api.v1.evaluations.batches import BatchItem
-from app.services.evaluate.evaluations import Evaluation, MatrixShown
+from app.services.evaluate.evaluations import Evaluation, EvaluationService, MatrixShown
 from tests.api.answers import (
     check_json,
     check_problem,
@@ -145,6 +145,21 @@ def test_changes_are_held_against_what_is_there(client: httpx.Client) -> None:
     assert client.get(path).json()["tags"] == {"a": "1"}
     assert client.delete(path, headers={"If-Match": "*"}).status_code == 204
     check_problem(client.delete(path, headers={"If-Match": "*"}), 412, "precondition_failed")
+
+
+def test_a_change_computes_its_report_once(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tag is that of its answer, where that is what a GET would answer."""
+    path = f"/v1/evaluations/{create(client, evaluation())['id']}"
+    read, reads = EvaluationService.read, list[UUID]()
+
+    async def counted(self: EvaluationService, project: str, identifier: UUID, *args: Any, **more: Any) -> Evaluation:
+        reads.append(identifier)
+        return await read(self, project, identifier, *args, **more)
+
+    monkeypatch.setattr(EvaluationService, "read", counted)
+    changed = client.patch(path, params={"width": 80}, json={"tags": {"a": "1"}})
+    assert len(reads) == 1
+    assert changed.headers["etag"] == client.get(path).headers["etag"]
 
 
 def test_a_list_may_stand_on_several_lines(client: httpx.Client) -> None:
