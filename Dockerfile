@@ -6,8 +6,7 @@ ARG BASE=python:3.13-slim
 
 # First stage: the pinned packages, in an environment that has no installer of its own.
 FROM ${BASE} AS build
-ARG REQUIREMENTS=base
-COPY requirements/${REQUIREMENTS}.txt /tmp/requirements.txt
+COPY requirements/base.txt /tmp/requirements.txt
 RUN --mount=type=cache,target=/root/.cache/pip \
     python -m venv --without-pip /opt/venv \
     && python -m pip --python /opt/venv/bin/python install --disable-pip-version-check --require-hashes -r /tmp/requirements.txt \

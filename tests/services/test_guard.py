@@ -192,6 +192,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
     return moments
 
 
+def test_a_key_is_good_before_its_end_and_not_at_it(clock: list[datetime]) -> None:
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, _ = keys.make(expires_at=clock[0] + timedelta(microseconds=1))
+        await guard.admit(Scope.READ, **asking(text))
+        clock.append(clock[0] + timedelta(microseconds=1))
+        with pytest.raises(Unauthenticated):
+            await guard.admit(Scope.READ, **asking(text))
+
+    run(test)
+
+
 def test_what_a_key_used_before_midnight_is_not_of_the_day_after(clock: list[datetime]) -> None:
     """Though it is known, or was not written down, when the day begins: else a client that waits as it is told would be
     sent to the next midnight, and the one after that.
