@@ -19,7 +19,7 @@ from importlib import import_module
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
-from app.services.processes.worker import FORKED, fork_from_here, keep_freed_memory
+from app.services.processes.worker import FORKED, fork_from_here, keep_freed_memory, no_collection
 from app.settings import Settings
 
 APPLICATION: Final = "app.main:create"
@@ -281,10 +281,9 @@ def new_loop() -> asyncio.AbstractEventLoop:
     """
     import uvloop
 
-    gc.disable()
-    import_module(FORKED)
-    gc.freeze()
-    gc.enable()
+    with no_collection():
+        import_module(FORKED)
+        gc.freeze()
     fork_from_here()
     return uvloop.new_event_loop()
 

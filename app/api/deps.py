@@ -328,9 +328,8 @@ async def let_pass_as(request: Request, scope: Scope, authorization: str | None,
     """
     guard: Guard = request.app.state.services.guard
     state = request.scope["state"]
-    local = is_local(request)
     admitted = await guard.admit(
-        scope, authorization=authorization, project=named, local=local, request_id=state["request_id"]
+        scope, authorization=authorization, project=named, local=is_local(request), request_id=state["request_id"]
     )
     if named is not None and not is_project_name(named):
         detail = "expected the name of a project: up to 64 lower-case letters, digits, dots, _ and -"
@@ -338,8 +337,7 @@ async def let_pass_as(request: Request, scope: Scope, authorization: str | None,
     act_as(admitted.actor, admitted.project)
     state["project"], state["key_id"] = admitted.project, admitted.actor.key
     state["administers"] = admitted.administers
-    limit = admitted.limit
-    if limit is not None:
+    if (limit := admitted.limit) is not None:
         state["answer_headers"] = rate_headers(limit.requests, limit.window, limit.left, limit.reset)
 
 

@@ -57,6 +57,14 @@ def test_other_shortages_are_none_of_space() -> None:
     for kind in (asyncpg.TooManyConnectionsError, asyncpg.OutOfMemoryError):
         assert not is_full(kind("x"))
         assert is_unavailable(kind("x"))
+    # Nobody is let in, or nothing may be written.
+    for refusing in (
+        asyncpg.InvalidPasswordError,
+        asyncpg.InvalidCatalogNameError,
+        asyncpg.ReadOnlySQLTransactionError,
+    ):
+        assert is_unavailable(refusing("x"))
+    assert not is_unavailable(asyncpg.UniqueViolationError("x"))
     with pytest.raises(StoreUnavailableError), translated():
         raise ConnectionRefusedError
 
