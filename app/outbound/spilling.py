@@ -21,7 +21,7 @@ def spill_folder(root: Path) -> Iterator[Path]:
         OSError: nothing can be written there.
     """
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (root / _LOCK).open("w") as starting:
+    with (root / _LOCK).open("a") as starting:
         # One at a time: a folder that was just made is not locked yet.
         fcntl.flock(starting, fcntl.LOCK_EX)
         _sweep(root)

@@ -105,3 +105,14 @@ def test_files_of_a_process_that_was_killed_are_gone_when_another_starts(tmp_pat
         for process in (killed, alive):
             process.kill()
             process.communicate()
+
+
+def test_what_a_lock_leads_to_stays_as_it_is(tmp_path: Path) -> None:
+    """Whoever may make folders for temporary files may have been here before."""
+    other, folder = tmp_path / "other", tmp_path / "folder"
+    other.write_text("another's")
+    folder.mkdir()
+    (folder / "lock").symlink_to(other)
+    with spill_folder(folder) as own:
+        assert own.exists()
+    assert other.read_text() == "another's"
