@@ -139,7 +139,7 @@ class Guard:
         self._never = required is False
         self._rate = rate
         self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
-        self._known = Known(lambda asked: store.find(*asked))
+        self._known: Known[tuple[UUID, date], KeyFacts | None] = Known(lambda asked: store.find(*asked))
         self._needs_keys = required is True
         self._are_there: Known[None, bool] = Known(lambda _: store.any())
         self.used: Ledger[tuple[UUID, date], int] = Ledger(self._write, 0, "keys")
@@ -264,7 +264,7 @@ class Quotas:
         """Take what a project may use in a day, by the names of `Used`; None is no limit."""
         self._store, self._limits = store, limits
         self.used: Ledger[tuple[str, date], Used] = Ledger(self._write, Used(), "projects")
-        self._known = Known(lambda asked: store.read(*asked))
+        self._known: Known[tuple[str, date], Used] = Known(lambda asked: store.read(*asked))
 
     async def check(self, project: str, *, keeping: bool) -> None:
         """Let a request pass that computes, and perhaps keeps evaluations.
