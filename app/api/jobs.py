@@ -114,9 +114,7 @@ def deferrable(
 
 async def put_aside(request: Request, context: Context, body: Body) -> Response:
     """Take a request as a job whose body has been looked at; raises TooManyJobs or Overloaded where too many wait."""
-    jobs = context.services.jobs.store
-    await jobs.require_room(context.project)
-    job = await jobs.add(context.project, _kept(request), BytesIO(body))
+    job = await context.services.jobs.store.add(context.project, _kept(request), BytesIO(body))
     return accepted(job, preferred=False)
 
 

@@ -297,6 +297,8 @@ def test_more_jobs_than_may_wait_are_refused(waiting: httpx.Client) -> None:
     reply = waiting.post("/v1/evaluations", json=evaluation(), headers=LATER)
     check_problem(reply, 429, "too_many_jobs")
     assert reply.headers["retry-after"] == "10"
+    # Before anybody looks at its body, which may be large.
+    check_problem(waiting.post("/v1/evaluations", json={}, headers=LATER), 429, "too_many_jobs")
     # At once it is answered as ever.
     assert waiting.post("/v1/evaluations", json=evaluation()).status_code == 201
     other = {"X-Prevail-Project": "other"}
