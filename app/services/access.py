@@ -94,15 +94,17 @@ class Ledger(Generic[Key, Amount]):
         self._nothing: Amount = nothing
         self._what = what
         self._pending: dict[Key, Amount] = {}
+        # What is being written down, which counts until it is; or was, when the store was away or the writing ended.
+        self._leaving: dict[Key, Amount] = {}
         self._noting: asyncio.Task[None] | None = None
 
     def of(self, key: Key) -> Amount:
         """Return the amount that is not written down yet."""
-        return self._pending.get(key, self._nothing)
+        return self._pending.get(key, self._nothing) + self._leaving.get(key, self._nothing)
 
     def add(self, key: Key, amount: Amount) -> None:
         """Count."""
-        self._pending[key] = self.of(key) + amount
+        self._pending[key] = self._pending.get(key, self._nothing) + amount
         if self._noting is None or self._noting.done():
             self._noting = asyncio.create_task(self._keep_noting(), name="usage")
 
@@ -114,20 +116,18 @@ class Ledger(Generic[Key, Amount]):
         await self._note()
 
     async def _keep_noting(self) -> None:
-        while self._pending:
+        while self._pending or self._leaving:
             await asyncio.sleep(NOTE_SECONDS)
             await self._note()
 
     async def _note(self) -> None:
-        noted, self._pending = self._pending, {}
-        if not noted:
-            return
+        self._leaving, self._pending = {key: self.of(key) for key in self._leaving | self._pending}, {}
         try:
-            await self._write(noted)
+            if self._leaving:
+                await self._write(self._leaving)
+            self._leaving = {}
         except StoreError as error:
-            _log.warning("what %d %s used was not written down yet: %s", len(noted), self._what, error)
-            for key, amount in noted.items():
-                self._pending[key] = self.of(key) + amount
+            _log.warning("what %d %s used was not written down yet: %s", len(self._leaving), self._what, error)
 
 
 class Guard:

@@ -249,6 +249,32 @@ def test_what_a_project_used_before_midnight_is_not_of_the_day_after(clock: list
     asyncio.run(test())
 
 
+def test_uses_that_are_being_written_down_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "NOTE_SECONDS", 0.0)
+
+    async def test(keys: Keys, guard: Guard) -> None:
+        text, _ = keys.make(daily_quota=3)
+        begun, may_end, note = asyncio.Event(), asyncio.Event(), keys.note_usage
+
+        async def slowly(used: Mapping[tuple[UUID, date], int], moment: datetime) -> None:
+            begun.set()
+            await may_end.wait()
+            await note(used, moment)
+
+        monkeypatch.setattr(keys, "note_usage", slowly)
+        for _ in range(2):
+            await guard.admit(Scope.READ, **asking(text))
+        await begun.wait()
+        await guard.admit(Scope.READ, **asking(text))
+        with pytest.raises(QuotaUsedUp):
+            await guard.admit(Scope.READ, **asking(text))
+        may_end.set()
+        await guard.used.close()
+        assert [*keys.noted.values()] == [3]
+
+    run(test)
+
+
 def test_who_waits_as_long_as_is_said_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = [1000.6]
     monkeypatch.setattr("time.time", lambda: moments[-1])
