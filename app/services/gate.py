@@ -511,7 +511,7 @@ def _judged(rule: Rule, estimand: Estimand, estimates: RuleEstimates) -> RuleRes
     # The class that decides: the worst verdict, and among equals the one nearest to failing.
     worst = [one for one in found if one.verdict is verdict]
     decisive = min(worst, key=lambda one: -inf if isnan(one.reported.value) else _held(rule, one.reported, sign))
-    result = _result(rule, decisive, chances, sign)
+    result = _result(rule, decisive, [one for one in found if one is not decisive], chances, sign)
     if not estimand.is_list:
         return result
     return replace(
@@ -588,7 +588,7 @@ def _floor(rule: Rule) -> float:
     return rule.limit if rule.demand in (Demand.MIN, Demand.BETTER) else -rule.limit
 
 
-def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResult:
+def _result(rule: Rule, judged: _Judged, others: Sequence[_Judged], chances: int, sign: float) -> RuleResult:
     one, verdict = judged.reported, judged.verdict
     threshold = sign * _floor(rule)
     if rule.demand is Demand.EQUIVALENT:
@@ -596,11 +596,17 @@ def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResul
         threshold = rule.limit if one.value > 0 else -rule.limit
     needed = at_least = nan
     if verdict is Verdict.INCONCLUSIVE:
-        needed, at_least = _needed(judged.settling, threshold, rule.alternative)
-    result = RuleResult(
+        asked = [(judged.settling, threshold)]
+        if _held(rule, one, sign) >= _floor(rule):
+            # It fails by one value beyond one limit; to pass, all have to be on the right side.
+            sides = (threshold, -threshold) if rule.demand is Demand.EQUIVALENT else (threshold,)
+            asked = [(each.settling, side) for each in (judged, *others) for side in sides]
+        needed, at_least = _needed(asked, rule.alternative)
+    compared = rule.demand.needs_baseline
+    return RuleResult(
         rule=rule.stated,
         verdict=verdict,
-        quantity="difference" if rule.demand.needs_baseline else "value",
+        quantity="difference" if compared else "value",
         value=one.value,
         low=one.low,
         high=one.high,
@@ -611,27 +617,21 @@ def _result(rule: Rule, judged: _Judged, chances: int, sign: float) -> RuleResul
         needed_at_least=int(at_least) if isfinite(needed) and isfinite(at_least) else None,
         power=_POWER if isfinite(needed) else None,
         message=_sentence(rule, judged, chances, threshold, needed, at_least),
+        candidate_value=one.candidate if compared else None,
+        baseline_value=one.baseline if compared else None,
     )
-    if not rule.demand.needs_baseline:
-        return result
-    return replace(result, candidate_value=one.candidate, baseline_value=one.baseline)
 
 
-def _needed(one: RuleEstimate, threshold: float, alternative: Alternative) -> tuple[float, float]:
-    """Return how many samples settle an open rule if the value stays, and if the truth is the limit farther away."""
-    if alternative is (Alternative.LESS if one.value > threshold else Alternative.GREATER):
-        # The end on the side of the limit is open, and stays where it is.
-        return inf, inf
+def _needed(asked: Sequence[tuple[RuleEstimate, float]], alternative: Alternative) -> tuple[float, float]:
+    """Return how many samples settle an open rule if the values stay, and if the first is the limit farther away."""
+    one, _ = asked[0]
     if isnan(one.level):
         return nan, nan
     error = (1.0 - one.level) / (2.0 if alternative is Alternative.TWO_SIDED else 1.0)
     # Limits on one side say nothing of how far the value may be on the other, where they stand at the end of its range.
-    match alternative:
-        case Alternative.GREATER:
-            one = replace(one, high=inf)
-        case Alternative.LESS:
-            one = replace(one, low=-inf)
-    settled, at_least = samples_to_settle(one, threshold, one.samples, error=error, power=_POWER)
+    opened = {Alternative.GREATER: {"high": inf}, Alternative.LESS: {"low": -inf}}.get(alternative, {})
+    held = [(replace(each, **opened), threshold) for each, threshold in asked]
+    settled, at_least = samples_to_settle(held, one.samples, error=error, power=_POWER)
     return settled, at_least if alternative is Alternative.TWO_SIDED else inf
 
 

@@ -161,6 +161,20 @@ def test_an_open_equivalence_is_settled_by_what_excludes_the_nearer_limit() -> N
     assert equal.needed_samples == no_worse.needed_samples
 
 
+def test_a_rule_is_settled_by_as_many_samples_as_settle_all_of_it() -> None:
+    """Both limits of an equivalence, and every class, are to be excluded with 80 %."""
+    equal, other = (kept([[90, 5, 5], [5, 90, 5], [5, 5, 90]], name) for name in "ab")
+    both, one = (
+        check(rule("accuracy", margin=0.02, **{demand: "baseline"}), equal, other).results[0].needed_samples
+        for demand in ("equivalent_to", "not_worse_than")
+    )
+    squares = [(norm.isf(0.025) + norm.isf(missed)) ** 2 for missed in (0.1, 0.2)]
+    assert both == pytest.approx(one * squares[0] / squares[1], rel=0.001)
+    (each,) = check(rule("recall@*", min=0.85), equal).results
+    deviations = norm.isf(0.025) * (0.85 * 0.15) ** 0.5 + norm.isf(0.2 / 3) * (0.9 * 0.1) ** 0.5
+    assert each.needed_samples == pytest.approx(3 * (deviations / 0.05) ** 2, rel=0.03)
+
+
 def test_an_open_equivalence_beyond_its_margin_is_settled_by_the_limits_that_fail_it() -> None:
     """Both ends can fail it by chance, so each has half the error that the one end of a rule that is not worse has."""
     better, other = kept([[180, 20], [20, 180]]), kept([[160, 40], [40, 160]], "b", "other")

@@ -1,11 +1,14 @@
 """The arithmetic of gates: a bound against a threshold, never a point estimate, with three outcomes."""
 
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from app.kernel.numerics.scipy_bridge import normal_cdf
 from app.kernel.uncertainty.intervals import one_sided_z
 
 # Relative to the larger of two numbers, or to 1, a gap between them below this is rounding.
@@ -87,39 +90,42 @@ def combine(verdicts: list[Verdict]) -> Verdict:
 
 
 def samples_to_settle(
-    found: ValueWithLimits, threshold: float, samples: float, *, error: float, power: float
+    asked: Sequence[tuple[ValueWithLimits, float]], samples: float, *, error: float, power: float
 ) -> tuple[float, float]:
-    """Return how many samples exclude the threshold if the estimate is the truth, and if the limit farther away is.
+    """Return how many samples exclude all thresholds if the estimates are the truth, and how many exclude the first one
+    if the limit farther away is.
 
-    n = ((z_error s(threshold) + z_power s(truth)) / (truth - threshold))^2 with the standard deviation s of one sample:
-    s^2 is read off both limits and is taken to change in a straight line between them, as that of a proportion nearly
-    does. Infinite where truth and threshold are the same up to rounding, or where more samples than 2^53 would be
-    needed; NaN where there is no interval.
+    One is missed with the chance that z < (z_error s(threshold) - |truth - threshold| sqrt(n)) / s(truth), with the
+    standard deviation s of one sample: s^2 is read off both limits and is taken to change in a straight line between
+    them, as that of a proportion nearly does. Chances of several add up. Infinite where truth and threshold are the
+    same up to rounding, or where more samples than 2^53 would be needed; NaN where there is no interval.
 
     Args:
-        found: The estimate with its limits; an infinite one is left out.
-        threshold: What is to be excluded.
+        asked: Estimates with their limits, of which an infinite one is left out, and the threshold to be excluded.
         samples: Number of samples behind the limits.
         error: One-sided error of the limits, below 0.5.
-        power: Probability of excluding the threshold.
+        power: Probability of excluding the thresholds.
     """
-    if math.isnan(found.low + found.high):
+    if any(math.isnan(found.low + found.high) for found, _ in asked):
         return math.nan, math.nan
-    above = found.value > threshold
-    if math.isinf(found.low if above else found.high):
+    if any(math.isinf(found.low if found.value > threshold else found.high) for found, threshold in asked):
         return math.inf, math.inf
-    z, z_power = one_sided_z(error), one_sided_z(1.0 - power)
-    ends = [one for one in (found.low, found.high) if not math.isinf(one)]
-    variances = [samples * ((one - found.value) / z) ** 2 for one in ends]
+    z = one_sided_z(error)
 
-    def deviation(at: float) -> float:
-        return math.sqrt(float(np.interp(at, ends, variances)))
+    def needed(*truths: float) -> float:
+        terms = []
+        for (found, threshold), truth in zip(asked, truths, strict=False):
+            ends = [one for one in (found.low, found.high) if not math.isinf(one)]
+            variances = [((one - found.value) / z) ** 2 for one in ends]
+            at, there = np.sqrt(np.interp([threshold, truth], ends, variances))
+            terms.append((z * at, abs(beyond(truth, threshold)), max(there, _ROUNDING)))
+        reach, gaps, deviations = np.array(terms).T
 
-    def needed(truth: float) -> float:
-        gap = beyond(truth, threshold)
-        if gap == 0:
-            return math.inf
-        count = max(((z * deviation(threshold) + z_power * deviation(truth)) / gap) ** 2, samples)
-        return float(math.ceil(count)) if count <= MOST_SAMPLES else math.inf
+        def settles(count: float) -> bool:
+            return float(normal_cdf((reach - gaps * math.sqrt(count / samples)) / deviations).sum()) <= 1.0 - power
 
-    return needed(found.value), needed(found.high if above else found.low)
+        count = bisect_left(range(int(MOST_SAMPLES)), x=True, lo=math.ceil(samples), key=settles)
+        return float(count) if count < MOST_SAMPLES else math.inf
+
+    found, threshold = asked[0]
+    return needed(*(one.value for one, _ in asked)), needed(found.high if found.value > threshold else found.low)

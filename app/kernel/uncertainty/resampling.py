@@ -263,11 +263,16 @@ def replicated(
 
 
 def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summary:
-    """Percentile limits turned around the estimate, within the range: the basic bootstrap, which takes off the bias.
+    """Percentile limits turned around the estimate (Davison & Hinkley 1997, eq. 5.6), on the side from which noise
+    moves it by its bias once more: what was optimised on the data has twice the bias that a resample shows.
 
-    Davison & Hinkley (1997), eq. 5.6.
+    The root of what is missing to the upper end of the range has nearly the same noise anywhere.
     """
-    low, high = (np.clip(2.0 * found.estimate - end, *bounds) for end in (found.high, found.low))
+    top, values = bounds[1], (found.estimate, found.low, found.high)
+    center, low, high = (one if top is None else -np.sqrt(np.maximum(top - one, 0.0)) for one in values)
+    bias = 0.5 * (low + high) - center
+    ends = 2.0 * center - high - np.maximum(bias, 0.0), 2.0 * center - low - np.minimum(bias, 0.0)
+    low, high = (np.clip(end if top is None else top - np.minimum(end, 0.0) ** 2, *bounds) for end in ends)
     return replace(found, low=low, high=high, extended=np.zeros_like(found.extended))
 
 

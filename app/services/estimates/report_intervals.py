@@ -372,8 +372,6 @@ def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Fi
 # With fewer members or non-members DeLong's intervals may miss their level by some percent. It is not worse below the
 # second number, where a class is too small to say much of (benchmarks/RESULTS.md, warnings on good models).
 FEW_MEMBERS, FEWEST_MEMBERS = 30, 10
-# Up to so many samples what is left of the bias costs the intervals of biased values their level.
-FEW_FOR_BIASED = 2000
 
 
 def _few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> Iterator[Finding]:
@@ -456,20 +454,17 @@ def _few_out_of_order(run: RunData) -> Iterator[Finding]:
 
 
 def _about_biased(found: Mapping[Estimand, Estimates], run: RunData) -> Iterator[Finding]:
-    """Yield a caution about resampled metrics that resampling biases, unless their limits are about a cut."""
+    """Yield a note about resampled metrics that resampling biases, unless their limits are about a cut."""
     resampled = [one for one, estimates in found.items() if any(each.seed is not None for each in estimates)]
     expressions = {name: one.expression for one in resampled for name in one.names}
     biased = sorted(name for name, one in expressions.items() if is_biased(one) and not is_over_cuts(one))
-    n_samples = run.scores.n_samples
     if biased:
-        few = n_samples < FEW_FOR_BIASED
-        yield (Finding.warning if few else Finding.note)(
+        yield Finding.note(
             "intervals_of_biased_values",
             "Calibration errors and H-measure take absolute values or the best of many cuts, so chance makes them "
-            "larger. Their intervals are corrected for this and reach further down than up"
-            + (f"; with {numbered(n_samples)} they are still too narrow." if few else "."),
+            "larger. Their intervals are corrected for this and reach further down than up.",
             metrics=biased[:20],
-            n_samples=n_samples,
+            n_samples=run.scores.n_samples,
         )
 
 

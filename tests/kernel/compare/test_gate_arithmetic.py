@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from app.kernel.compare.gates import (
     Bound,
@@ -18,7 +19,7 @@ from tests.kernel.compare.tango import tango_interval, tango_z
 
 
 def settling(found: ValueWithLimits, threshold: float, samples: float) -> tuple[float, float]:
-    return samples_to_settle(found, threshold, samples, error=0.025, power=0.8)
+    return samples_to_settle([(found, threshold)], samples, error=0.025, power=0.8)
 
 
 PASS, FAIL, OPEN = Verdict.PASS, Verdict.FAIL, Verdict.INCONCLUSIVE
@@ -116,6 +117,15 @@ def test_samples_to_settle_settle() -> None:
     assert 100 <= at_least < needed
     assert settling(found, 0.85, 100)[0] == math.inf
     assert settling(found, 0.5, 100) == (100, 100)
+
+
+@pytest.mark.parametrize(("sides", "missed"), [((-0.01, 0.01), 0.1), ((-0.01,) * 4, 0.05), ((-0.01, -1.0), 0.2)])
+def test_chances_to_miss_one_of_several_add_up(sides: tuple[float, ...], missed: float) -> None:
+    """What is far away is not missed."""
+    reach = 1.959964 * math.sqrt(0.1 / 1000)
+    found = ValueWithLimits(0.0, -reach, reach)
+    together, _ = samples_to_settle([(found, side) for side in sides], 1000, error=0.025, power=0.8)
+    assert together == pytest.approx((1.959964 + norm.isf(missed)) ** 2 * 0.1 / 0.01**2, abs=1)
 
 
 @pytest.mark.parametrize(("truth", "threshold"), [(0.9, 0.85), (0.85, 0.9), (0.98, 0.95), (0.5, 0.45)])

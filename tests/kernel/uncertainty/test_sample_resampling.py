@@ -1,5 +1,7 @@
 """The bootstrap of samples against loops with scikit-learn, and that of subsets against closed forms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -184,14 +186,21 @@ def test_plans_keep_to_their_limits() -> None:
     assert plan(100, 2, draws=300) == Plan(300, 100, 100)
 
 
-def test_reflected_limits_take_off_the_bias() -> None:
-    scores = Scores(*softmax_problem(150, 2, 8))
-    (found,) = bootstrap(scores, [functional("expected_calibration_error")], Plan(300, 150, 150))
-    turned = reflected(found, (0.0, 1.0))
-    assert catalogue().of_probabilities.by_name["expected_calibration_error"].card.inference.biased
-    assert turned.low[0] == max(2 * found.estimate[0] - found.high[0], 0.0)
-    assert turned.high[0] == pytest.approx(2 * found.estimate[0] - found.low[0])
-    assert (turned.low[0] + turned.high[0]) / 2 < found.estimate[0] < (found.low[0] + found.high[0]) / 2
+@pytest.mark.parametrize("top", [1.0, None])
+def test_reflected_limits_take_off_the_bias_twice_on_its_side(top: float | None) -> None:
+    """On the root of what is missing to the upper end, if there is one."""
+    found = Summary(*(np.array([one]) for one in (0.64, 0.51, 0.91, 0.1, 0.0, 0.0, False)))
+    turned = reflected(found, (0.0, top))
+    if top is None:
+        bias = (0.51 + 0.91) / 2 - 0.64
+        assert (turned.low[0], turned.high[0]) == pytest.approx((2 * 0.64 - 0.91 - bias, 2 * 0.64 - 0.51))
+        # What noise makes smaller is moved up.
+        mirrored = reflected(replace(found, estimate=-found.estimate, low=-found.high, high=-found.low), (None, None))
+        assert (mirrored.high[0], mirrored.low[0]) == pytest.approx((-turned.low[0], -turned.high[0]))
+        return
+    bias = 0.6 - (0.7 + 0.3) / 2
+    assert turned.low[0] == pytest.approx(1 - (2 * 0.6 - 0.3 + bias) ** 2)
+    assert turned.high[0] == pytest.approx(1 - (2 * 0.6 - 0.7) ** 2)
 
 
 def calibration_error(key: str) -> Resampled:
