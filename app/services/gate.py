@@ -625,8 +625,6 @@ def _result(rule: Rule, judged: _Judged, others: Sequence[_Judged], chances: int
 def _needed(asked: Sequence[tuple[RuleEstimate, float]], alternative: Alternative) -> tuple[float, float]:
     """Return how many samples settle an open rule if the values stay, and if the first is the limit farther away."""
     one, _ = asked[0]
-    if isnan(one.level):
-        return nan, nan
     error = (1.0 - one.level) / (2.0 if alternative is Alternative.TWO_SIDED else 1.0)
     # Limits on one side say nothing of how far the value may be on the other, where they stand at the end of its range.
     opened = {Alternative.GREATER: {"high": inf}, Alternative.LESS: {"low": -inf}}.get(alternative, {})

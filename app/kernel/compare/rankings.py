@@ -85,7 +85,7 @@ def may_be_best(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[
     """Return which runs (R) may be the best, from joint draws (D, R) of R values (R): with the level the best is in it.
 
     Hsu (1984): a run leaves the set where some other is better by more than the largest standardised difference of all
-    others to it reaches with the level, on one side (Dunnett 1955).
+    others to it reaches with the level, on one side (Dunnett 1955). None leaves beside an infinite value.
     """
     # Run by run: few runs side by side are slow to sum over.
     deviations = np.ascontiguousarray((draws - draws.mean(axis=0)).T)
@@ -96,7 +96,9 @@ def may_be_best(draws: Array, estimates: Array, level: float = 0.95) -> NDArray[
         gaps *= np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)[:, None]
         np.maximum.reduce(gaps, axis=0, out=largest[run])
     reach = np.quantile(largest, level, axis=1)[:, None] * spreads
-    return np.asarray((estimates - estimates[:, None] <= reach).all(axis=1))
+    with silently():
+        behind = estimates - estimates[:, None]
+    return np.asarray(~((behind > reach) & np.isfinite(behind)).any(axis=1))
 
 
 def level_of_largest(draws: Array, level: float = 0.95) -> float:

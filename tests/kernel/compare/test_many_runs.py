@@ -122,6 +122,13 @@ def test_the_set_keeps_what_may_be_best() -> None:
     assert may_be_best(draws, estimates).tolist() == [True, True, False, False]
 
 
+def test_the_set_keeps_all_runs_beside_an_infinite_value() -> None:
+    """How far they are behind is not known, and the best is not missing from its own set."""
+    draws = np.random.default_rng(0).lognormal(5.0, 1.0, (500, 4))
+    assert may_be_best(draws, np.array([np.inf, 81.0, np.inf, -1e9])).tolist() == [True, True, True, False]
+    assert may_be_best(draws[:, :2], np.array([np.inf, 81.0])).all()
+
+
 def test_the_set_of_identical_runs_keeps_all() -> None:
     draws = np.random.default_rng(0).normal(size=(500, 1)) * np.ones(3)
     assert may_be_best(draws, np.array([0.5, 0.5, 0.5])).all()
