@@ -627,8 +627,10 @@ def _needed(asked: Sequence[tuple[RuleEstimate, float]], alternative: Alternativ
     one, _ = asked[0]
     error = (1.0 - one.level) / (2.0 if alternative is Alternative.TWO_SIDED else 1.0)
     # Limits on one side say nothing of how far the value may be on the other, where they stand at the end of its range.
-    opened = {Alternative.GREATER: {"high": inf}, Alternative.LESS: {"low": -inf}}.get(alternative, {})
-    held = [(replace(each, **opened), threshold) for each, threshold in asked]
+    held = [
+        (ValueWithLimits(each.value, *alternative.opened(each.low, each.high, (None, None))), threshold)
+        for each, threshold in asked
+    ]
     settled, at_least = samples_to_settle(held, one.samples, error=error, power=_POWER)
     return settled, at_least if alternative is Alternative.TWO_SIDED else inf
 
