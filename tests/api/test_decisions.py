@@ -289,7 +289,7 @@ def test_few_samples_or_items_of_classes_are_told_as_of_all_others(client: httpx
     """A class that is a number is called one, and of more than three classes their number comes first."""
 
     def said(source: Json, code: str) -> str:
-        return next(one["message"] for one in compute(client, source)["findings"] if one["code"] == code)
+        return next(str(one["message"]) for one in compute(client, source)["findings"] if one["code"] == code)
 
     few = SOURCE | {"labels": ["1", "2"], "matrix": [[1, 0, 1], [40, 30, 20]]}
     assert said(few, "classes_with_few_samples").startswith("There are fewer than 10 samples of class 1: little")

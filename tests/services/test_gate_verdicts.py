@@ -164,10 +164,11 @@ def test_an_open_equivalence_is_settled_by_what_excludes_the_nearer_limit() -> N
 def test_a_rule_is_settled_by_as_many_samples_as_settle_all_of_it() -> None:
     """Both limits of an equivalence, and every class, are to be excluded with 80 %."""
     equal, other = (kept([[90, 5, 5], [5, 90, 5], [5, 5, 90]], name) for name in "ab")
-    both, one = (
-        check(rule("accuracy", margin=0.02, **{demand: "baseline"}), equal, other).results[0].needed_samples
-        for demand in ("equivalent_to", "not_worse_than")
+    asked = (
+        rule("accuracy", equivalent_to="baseline", margin=0.02),
+        rule("accuracy", not_worse_than="baseline", margin=0.02),
     )
+    both, one = (check(each, equal, other).results[0].needed_samples for each in asked)
     squares = [(norm.isf(0.025) + norm.isf(missed)) ** 2 for missed in (0.1, 0.2)]
     assert both == pytest.approx(one * squares[0] / squares[1], rel=0.001)
     (each,) = check(rule("recall@*", min=0.85), equal).results
