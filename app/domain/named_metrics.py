@@ -36,6 +36,7 @@ RECALL: Final = "recall"
 SPECIFICITY: Final = "specificity"
 PRECISION: Final = "precision"
 F1: Final = "f1"
-# The part of all samples that a class has.
+# The samples that a class has, and their part of all.
+SUPPORT: Final = "support"
 SHARE: Final = "prevalence"
 LOSSES_SHOWN: Final = ("log_loss", "brier_score", "expected_calibration_error")

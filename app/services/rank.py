@@ -501,6 +501,9 @@ class LeaderboardService:
                 f"{MOST_COMPUTED} model versions; rank by an overall metric"
             )
         standings = standings[:MOST_COMPUTED]
+        if not are_more and all(one.value is None for one in standings):
+            # With some kinds of input it is not stored.
+            key = None
         known = f"{'more than ' if are_more else ''}{len(standings)}"
         is_cut = len(standings) > query.limit
         beyond: list[float | None] = [one.value for one in standings[query.limit :] if key and one.value is not None]
@@ -543,7 +546,7 @@ class LeaderboardService:
         """
         _, better, key = _ranked_by(query)
         first = await self._standings(project, query, better, key, 2) if key else ()
-        return first[0].evaluation.id if len(first) > 1 else None
+        return first[0].evaluation.id if len(first) > 1 and first[0].value is not None else None
 
     async def _standings(
         self, project: str, query: LeaderboardQuery, better: Preference, key: str | None, limit: int

@@ -371,6 +371,17 @@ def test_two_labels_are_no_two_classes(client: httpx.Client) -> None:
     assert fault["pointer"] == "/cost_ranges"
 
 
+def test_runs_of_labels_are_ranked_by_what_is_not_stored_with_them(client: httpx.Client) -> None:
+    dataset = {"name": "labels in one order", "split": "test"}
+    for name, outputs in (("good", RAW), ("poor", RAW[::-1])):
+        keep(client, RAW_SCORED | {"scores": outputs.tolist()}, model={"name": name}, dataset=dataset)
+    query = {"dataset": dataset["name"], "metric": "roc_auc_ovr_micro"}
+    first, second = client.get("/v1/leaderboard", params=query).json()["items"]
+    expected = [sk.roc_auc_score(TRUTH, outputs, average="micro") for outputs in (RAW, RAW[::-1])]
+    assert [first["model"]["name"], second["model"]["name"]] == ["good", "poor"]
+    assert [first["value"], second["value"]] == pytest.approx(expected, rel=1e-12)
+
+
 def test_scores_have_the_measures_of_the_order(client: httpx.Client) -> None:
     """Also with thresholds of their own, and with those of 0 that are assumed."""
     answer = compute(client, RAW_SCORED, metrics=["roc_auc_ovr_micro", "average_precision@dog"])

@@ -97,7 +97,7 @@ def test_the_interval_is_that_of_a_stratified_mean(client: httpx.Client, three: 
     # The mean of skewed losses is a little skewed itself.
     assert entry["high"] - entry["low"] == pytest.approx(2 * half, rel=0.12)
     assert entry["low"] == pytest.approx(entry["value"] - half, abs=0.3 * half)
-    assert entry["method"] == "t"
+    assert entry["method"] == "hall_t"
     # Nothing has to be drawn for it.
     assert design == {"level": 0.95, "draws": 0, "prevalence": "given"}
 

@@ -55,7 +55,7 @@ from app.domain.expressions.syntax import of_class, write_label
 from app.domain.inputs.content import Content
 from app.domain.inputs.kind import EQUALLY_FREQUENT
 from app.domain.inputs.kinds import KINDS
-from app.domain.named_metrics import F1, PRECISION, RECALL
+from app.domain.named_metrics import F1, PRECISION, RECALL, SUPPORT
 from app.domain.wording import PAGE as ON_PAGES
 from app.domain.wording import (
     class_before,
@@ -443,7 +443,7 @@ def _class_row(answer: Json, label: str, recall: float | None) -> list[Cell]:
     twin, given = groups.get(_BALANCED, {}), answer["input"]
     return [
         (Name(label),),
-        "" if given["content"] == Content.rates else whole(groups["prevalence_sensitive"]["support"]),
+        "" if given["content"] == Content.rates else whole(groups["prevalence_sensitive"][SUPPORT]),
         Estimate(recall, *ends_of(answer, f"{RECALL}@{write_label(label)}"), moves=False),
         _taken_for(given, label),
         *(Estimate(each) for each in (precision_of(answer, label), twin.get(PRECISION))),

@@ -98,7 +98,8 @@ def samples_to_settle(
     One is missed with the chance that z < (z_error s(threshold) - |truth - threshold| sqrt(n)) / s(truth), with the
     standard deviation s of one sample: s^2 is read off both limits and is taken to change in a straight line between
     them, as that of a proportion nearly does. Chances of several add up. Infinite where truth and threshold are the
-    same up to rounding, or where more samples than 2^53 would be needed; NaN where there is no interval.
+    same up to rounding, or where more samples than 2^53 would be needed; NaN where there is no interval, or no number
+    of samples behind it.
 
     Args:
         asked: Estimates with their limits, of which an infinite one is left out, and the threshold to be excluded.
@@ -106,7 +107,7 @@ def samples_to_settle(
         error: One-sided error of the limits, below 0.5.
         power: Probability of excluding the thresholds.
     """
-    if any(math.isnan(found.low + found.high) for found, _ in asked):
+    if math.isnan(samples) or any(math.isnan(found.low + found.high) for found, _ in asked):
         return math.nan, math.nan
     if any(math.isinf(found.low if found.value > threshold else found.high) for found, threshold in asked):
         return math.inf, math.inf

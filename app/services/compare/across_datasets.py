@@ -175,7 +175,7 @@ def _values(
                 )
             better, insensitive = estimand.preference, insensitive and estimand.insensitive
             key, run = stored_key(estimand.expression), run_data(record, kept.samples.get(record.id))
-            stored = {record.id: record.values.get(key)} if estimand.scored and key is not None else None
+            stored = {record.id: record.values[key]} if estimand.scored and key in record.values else None
             value, reason = value_of(record, estimand, run, kept, stored)
             if value is None:
                 raise IncomparableRuns(
@@ -276,7 +276,8 @@ class TournamentService(KeptAnswers):
         samples = KeptSamples()
         records = [record for row in complete for record in row]
         scored = of_probabilities(expression) or any(record.task is not None for record in records)
-        if (scored or is_of_slices(expression)) and stored_key(expression) is None:
+        key = stored_key(expression)
+        if (scored or is_of_slices(expression)) and not all(key in record.values for record in records):
             pointers = ["/metric"] * len(records)
             samples = await read_outputs(self.store, project, records, asked.metric, scored=scored, pointers=pointers)
 
