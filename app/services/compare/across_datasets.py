@@ -175,7 +175,8 @@ def _values(
                 )
             better, insensitive = estimand.preference, insensitive and estimand.insensitive
             key, run = stored_key(estimand.expression), run_data(record, kept.samples.get(record.id))
-            stored = {record.id: record.values[key]} if estimand.scored and key in record.values else None
+            known = record.values if estimand.scored else {}
+            stored = {record.id: known[key]} if key and key in known else None
             value, reason = value_of(record, estimand, run, kept, stored)
             if value is None:
                 raise IncomparableRuns(
