@@ -369,8 +369,8 @@ def limit_findings(found: Mapping[Estimand, Estimates], run: RunData) -> list[Fi
     ]
 
 
-# With fewer members or non-members DeLong's intervals may miss their level by some percent. It is not worse below the
-# second number, where a class is too small to say much of (benchmarks/RESULTS.md, warnings on good models).
+# With fewer members or non-members intervals of areas are those of a variance that is partly assumed (`steadied`). Of
+# fewer than the second number a class is too small to say much of (benchmarks/RESULTS.md, warnings on good models).
 FEW_MEMBERS, FEWEST_MEMBERS = 30, 10
 
 
@@ -383,17 +383,17 @@ def _few_effective_samples(estimates: Mapping[str, Estimate], run: RunData) -> I
     which = f"about {numbered(round(fewest), units)}"
     if len(few) > 1:
         which = f"few {units}, that of {names([least])} on about {round(fewest)}"
-    towards = " Their upper ends are too low." if run.grouping is None else ""
     matters = any(one < _TOO_FEW and _is_far_from_perfect(name, estimates[name], run) for name, one in few.items())
     yield (Finding.warning if matters else Finding.note)(
         "intervals_rest_on_few_samples",
-        f"The intervals of {names(list(few))} are rough: they rest on {which}.{towards}",
+        f"The intervals of {names(list(few))} are rough: they rest on {which}.",
         metrics=list(few)[:20],
         effective_samples=fewest,
     )
 
 
-# Samples or groups of which an interval holds the truth in 78 to 89 % of the cases; of 5 to 10 it does in 92 to 94 %.
+# With fewer samples or groups the next one like them may move the interval far, though it held the truth in 95 to 99 %
+# of the cases (benchmarks/RESULTS.md, means of skewed values).
 _TOO_FEW = 5
 # Of the way from perfect probabilities to those that know the class shares alone.
 _NEARLY_PERFECT = 0.2
