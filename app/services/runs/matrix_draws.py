@@ -578,13 +578,13 @@ class MatrixDraws(Resampling):
         """Effects on a rate: samples are of one class, and taken for 0 where they count."""
         joint = self._joint
         if joint is None:
-            counts, places = self.runs.counts[[*pair]], np.arange(self.runs.counts.shape[-1])
-            hits, members = (
-                np.where(cells.hold(places[:, None], places, rate.of), counts, 0.0).sum(axis=2)
-                for cells in (rate.hits, rate.among)
-            )
-            first, second = np.stack([hits, members - hits], axis=2)
-            joint = coupled(first, second, np.tile([1.0, 0.0], (len(places), 1)), opposed=opposed)
+            # The truth decides what it is among, so that of a recall among many classes one row counts.
+            classes = np.arange(self.runs.n_classes)
+            rows = classes[rate.among.hold(classes, classes, rate.of)]
+            members = self.runs.counts[np.ix_(pair, rows)]
+            hits = np.where(rate.hits.hold(rows[:, None], classes, rate.of), members, 0.0).sum(axis=2)
+            first, second = np.stack([hits, members.sum(axis=2) - hits], axis=2)
+            joint = coupled(first, second, np.tile([1.0, 0.0], (rows.size, 1)), opposed=opposed)
             truth, predictions, counts, weights = joint.truth, joint.predictions, joint.counts, None
         else:
             among = rate.among.hold(joint.truth, joint.truth, rate.of)
