@@ -581,7 +581,7 @@ class MatrixDraws(Resampling):
             # The truth decides what it is among, so that of a recall among many classes one row counts.
             classes = np.arange(self.runs.n_classes)
             rows = classes[rate.among.hold(classes, classes, rate.of)]
-            members = self.runs.counts[np.ix_(pair, rows)]
+            members = self.runs.counts[np.ix_(np.array(pair), rows)]
             hits = np.where(rate.hits.hold(rows[:, None], classes, rate.of), members, 0.0).sum(axis=2)
             first, second = np.stack([hits, members.sum(axis=2) - hits], axis=2)
             joint = coupled(first, second, np.tile([1.0, 0.0], (rows.size, 1)), opposed=opposed)
