@@ -579,7 +579,7 @@ class MatrixDraws(Resampling):
         joint = self._joint
         if joint is None:
             # The truth decides what it is among, so that of a recall among many classes one row counts.
-            classes = np.arange(self.runs.n_classes)
+            classes = np.arange(self.runs.counts.shape[-1])
             rows = classes[rate.among.hold(classes, classes, rate.of)]
             members = self.runs.counts[np.ix_(np.array(pair), rows)]
             hits = np.where(rate.hits.hold(rows[:, None], classes, rate.of), members, 0.0).sum(axis=2)
