@@ -136,7 +136,8 @@ def test_published_signed_rank_probabilities() -> None:
 def test_win_is_the_answer_of_baycomp() -> None:
     import baycomp
 
-    np.random.seed(0)  # noqa: NPY002 - it draws from this one
+    # It draws from this generator.
+    np.random.seed(0)
     for rope in (0.01, 0.015):
         left, middle, right = baycomp.SignedRankTest.probs(GAIN, np.zeros(14), rope=rope, nsamples=20_000)
         _, win = bayesian_signed_rank(GAIN, rope=rope, draws=20_000, random=np.random.default_rng(0))
