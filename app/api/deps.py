@@ -106,10 +106,12 @@ async def tag_change(request: Request, answer: Response) -> None:
     """Give the answer of a PUT or PATCH the tag of what it left, which the answer itself may not be: that of a new
     webhook has its secret. It has none when somebody else has changed that since.
     """
+    if request.method == "DELETE" or answer.status_code not in (HTTPStatus.OK, HTTPStatus.CREATED):
+        return
     if request.method == "PATCH" and (view := requested_view(request)).media is Media.JSON and view.fields is None:
         # A GET would answer the same: nothing is computed once more.
         answer.headers["ETag"] = _tag_of(answer)
-    elif request.method != "DELETE" and answer.status_code in (HTTPStatus.OK, HTTPStatus.CREATED):
+    else:
         tag, stands = await _current_tag(request), present_change().stands
         if tag is not None and (tag == _tag_of(answer) or (stands is not None and await stands())):
             answer.headers["ETag"] = tag

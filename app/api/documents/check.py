@@ -30,7 +30,7 @@ from app.domain.rules import Bound, Demand
 from app.domain.wording import about, numbered, printable, run_title, sentence, significant
 
 # Verdicts, the worst first.
-ORDER: Final = ("fail", "inconclusive", "pass")
+WORST_FIRST: Final = ("fail", "inconclusive", "pass")
 _MOST_SAID: Final = 3
 _HEADS: Final = ("rule", "verdict", "quantity", "value", "low", "high", "needed_samples")
 # Signs and words of a rule in a few words, and what they are where the metric is said by its name.
@@ -46,7 +46,7 @@ _IN_WORDS: Final = {
 def check_document(answer: Json) -> Document:
     """Return the document of a check, which is given as it is answered in JSON."""
     gate, verdict, results = answer["gate"], answer["verdict"], answer["results"]
-    ordered = sorted(results, key=lambda one: ORDER.index(one["verdict"]))
+    ordered = sorted(results, key=lambda one: WORST_FIRST.index(one["verdict"]))
     keys = [one["rule"]["metric"] for one in results if "metric" in one["rule"]]
     differences = " Differences are candidate less baseline." if answer.get("baseline") is not None else ""
     return Document(
@@ -185,7 +185,7 @@ def _table(results: Sequence[Json]) -> Table:
 
 
 def _summary(results: Sequence[Json]) -> str:
-    counts = {word: sum(one["verdict"] == word for one in results) for word in ORDER}
+    counts = {word: sum(one["verdict"] == word for one in results) for word in WORST_FIRST}
     rules = numbered(len(results), "rules")
     if counts["pass"] == len(results):
         return f"{'The rule holds' if len(results) == 1 else f'All {rules} hold'}."

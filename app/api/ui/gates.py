@@ -15,7 +15,7 @@ from starlette.responses import Response
 from app.api.bodies.parsing import parse_body, refuse_repeated_members
 from app.api.cursors import Cursor, read_page
 from app.api.deps import Context, UseContext
-from app.api.documents.check import ORDER, as_decided, axis_of, check_document, estimate_of, limits_of, rule_said
+from app.api.documents.check import WORST_FIRST, as_decided, axis_of, check_document, estimate_of, limits_of, rule_said
 from app.api.documents.document import Json
 from app.api.plots.registry import as_answered
 from app.api.problems import UnreadableBody, refusal_of
@@ -126,7 +126,7 @@ def _history(answers: Sequence[Json]) -> dict[str, Any] | None:
         for one in map(as_decided, answer["results"]):
             rule = rule_said(one["rule"])
             # Of a rule on several classes the worst verdict counts.
-            decisive[rule] = min(decisive.get(rule, one), one, key=lambda each: ORDER.index(each["verdict"]))
+            decisive[rule] = min(decisive.get(rule, one), one, key=lambda each: WORST_FIRST.index(each["verdict"]))
         blocking = [rule for rule, one in decisive.items() if one["verdict"] != "pass"]
         for rule, one in decisive.items():
             found.setdefault(rule, [None] * len(answers))[place] = one

@@ -41,7 +41,9 @@ def _of_line(scores: StreamedScores, metric: Metric[Scores], code: int, value: f
         about = held[None]
     elif moved is not None:
         powers = moved.sums(squares="x * x", cubes="x * x * x")
-        influence, skewness = np.sqrt(powers["squares"]), float(powers["cubes"][0] / powers["squares"][0] ** 1.5)
+        influence = np.sqrt(powers["squares"])
+        with silently():
+            skewness = float(powers["cubes"][0] / powers["squares"][0] ** 1.5)
     freedom = max(scores.n_samples - 1.0 - sloped, 1.0)
     return replace(
         _known(scores, metric, value),

@@ -145,7 +145,8 @@ class Linearisation:
 
 def unskewed(deviates: Array, skewness: float) -> Array:
     """Return the deviates (...) of a mean in standard errors whose cubic transformation has these deviates, so that it
-    is as good as normal (Hall 1992, eq. 3): t + g t^2 / 3 + g^2 t^3 / 27 + g / 6 = x, with the skewness g.
+    is as good as normal (Hall 1992, On the removal of skewness by transformation): t + g t^2 / 3 + g^2 t^3 / 27 + g / 6
+    = x, with the skewness g.
     """
     moved = deviates - skewness / 6.0
     root = np.cbrt(1.0 + skewness * moved)
