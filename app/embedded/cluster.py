@@ -36,12 +36,16 @@ def keep_reserve(home: Path) -> None:
     path = home / NAME
     if path.exists() or free_bytes(home) < 2 * RESERVE_BYTES:
         return
+    # It has its name once it is whole: half a reserve is none.
+    part = path.with_suffix(".part")
+    part.unlink(missing_ok=True)
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
             for _ in range(RESERVE_BYTES >> 20):
                 os.write(file.fileno(), bytes(1 << 20))
+        part.rename(path)
     except OSError as error:
-        path.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
 

@@ -264,9 +264,23 @@ def test_a_reserve_that_does_not_fit_leaves_nothing(folder: Path, monkeypatch: p
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
+    (folder / "reserve.part").write_bytes(b"of a service that was killed meanwhile")
     monkeypatch.setattr(os, "write", refuse)
     cluster.keep_reserve(folder)
-    assert not (folder / cluster.NAME).exists()
+    assert not list(folder.iterdir())
+
+
+def test_a_reserve_has_its_name_once_it_is_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, named = os.write, []
+
+    def look(file: int, data: bytes) -> int:
+        named.append((folder / cluster.NAME).exists())
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", look)
+    cluster.keep_reserve(folder)
+    assert named == [False] * 64
+    assert (folder / cluster.NAME).stat().st_size == cluster.RESERVE_BYTES
 
 
 @contextlib.contextmanager
