@@ -330,11 +330,20 @@ def test_shares_from_probabilities(client: httpx.Client, binary: str) -> None:
         ({"probabilities": [[0.5, 0.5], [1.0]]}, "invalid_request"),
         ({"probabilities": [[0.2, 0.3, 0.5]]}, "invalid_input"),
         ({"probabilities": [[0.2, 0.3]]}, "invalid_input"),
-        ({"probabilities": [[0.5, 0.5]], "old_prevalence": {"0": 1}}, "incomparable_runs"),
     ],
 )
 def test_predictions_that_are_refused(client: httpx.Client, binary: str, body: Json, code: str) -> None:
     check_problem(client.post(f"/v1/evaluations/{binary}/prevalence-estimates", json=body), 422, code)
+
+
+def test_probabilities_are_fitted_to_a_share_of_every_class(client: httpx.Client, binary: str) -> None:
+    asked = {"probabilities": [[0.5, 0.5]], "old_prevalence": {"0": 1}}
+    problem = check_problem(
+        client.post(f"/v1/evaluations/{binary}/prevalence-estimates", json=asked), 422, "invalid_input"
+    )
+    (error,) = problem["errors"]
+    assert (error["pointer"], error["code"]) == ("/old_prevalence", "no_samples")
+    assert "share of '1'" in error["detail"]
 
 
 def test_classes_that_are_predicted_alike(client: httpx.Client) -> None:

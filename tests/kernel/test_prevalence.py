@@ -154,8 +154,6 @@ def test_likelihood_finds_the_shares_and_stops_at_a_vertex() -> None:
     edge = estimate_by_likelihood(confident, np.array([0.5, 0.5]))
     assert edge.at_vertex
     np.testing.assert_allclose(edge.shares, [1.0, 0.0], atol=1e-6)
-    with pytest.raises(ValueError, match="positive old share"):
-        estimate_by_likelihood(confident, np.array([0.0, 1.0]))
 
 
 def test_the_likelihood_is_highest_at_the_estimate() -> None:

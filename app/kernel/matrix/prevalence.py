@@ -127,14 +127,9 @@ def estimate_by_likelihood(probabilities: Array, old: Array) -> EstimatedShares:
     """New class shares from predicted probabilities (N, K) of unlabelled items, by EM. Saerens, Latinne &
     Decaestecker (2002).
 
-    Maximises the likelihood of the items when only the shares differ from the old ones (K). Needs calibrated
-    probabilities.
-
-    Raises:
-        ValueError: a class has an old share of 0.
+    Maximises the likelihood of the items when only the shares differ from the old ones (K), which every class has.
+    Needs calibrated probabilities.
     """
-    if not (old > 0).all():
-        raise ValueError("every class needs a positive old share")
     ratio = probabilities / old
     shares = np.array(old, dtype=np.float64) / old.sum()
     converged = False

@@ -21,7 +21,7 @@ from app.kernel.uncertainty.draws import chosen_seed, generator, summarise
 from app.kernel.uncertainty.intervals import two_sided_z
 from app.kernel.uncertainty.shares import likelihood_limits, moves_by_old, spread_by_old
 from app.kernel.uncertainty.simulation import RowPosterior
-from app.services.project.projection import ClassSizes, Shares, named_shares
+from app.services.project.projection import ClassSizes, Shares, old_shares
 
 # Resampled solutions; each is a small system of equations.
 DRAWS = 1000
@@ -109,7 +109,7 @@ def estimate_prevalence(record: EvaluationRecord, seen: Unlabelled) -> Prevalenc
 
     Raises:
         InvalidInput: the predictions, or the old shares, do not fit its classes.
-        IncomparableRuns: a class has no samples or an old share of 0, or two are predicted alike.
+        IncomparableRuns: of counted predictions: a class has no samples, or two are predicted alike.
     """
     if seen.predicted is not None:
         return _from_labels(record, _counts(record, seen.predicted), seen)
@@ -172,11 +172,8 @@ def _from_probabilities(record: EvaluationRecord, probabilities: Array, seen: Un
     goes to its limits, and those of others by derivatives.
     """
     given = seen.old_prevalence or {}
-    old = named_shares(ClassSizes.of(record), given, "/old_prevalence")
-    try:
-        found = estimate_by_likelihood(probabilities, old)
-    except ValueError as error:
-        raise IncomparableRuns(str(error)) from None
+    old = old_shares(ClassSizes.of(record), given)
+    found = estimate_by_likelihood(probabilities, old)
     warnings = _warnings(found)
     warnings.append(
         "The probabilities are taken as calibrated for the old shares; if they are not, the estimate is biased."

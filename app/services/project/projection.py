@@ -289,6 +289,17 @@ class ClassSizes:
             )
 
 
+def old_shares(classes: ClassSizes, named: Mapping[str, float] | None) -> Array:
+    """Shares (K) that probabilities were fitted to, which every class has; those not named as by ``named_shares``."""
+    shares = named_shares(classes, named or {}, "/old_prevalence")
+    if (shares == 0).any():
+        label = classes.labels[int(np.argmin(shares))]
+        raise InvalidInput.at(
+            "/old_prevalence", "no_samples", f"expected the share of {label!r} that probabilities are fitted to"
+        )
+    return shares
+
+
 def named_shares(classes: ClassSizes, named: Mapping[str, float], pointer: str) -> Array:
     """Shares (K) of all classes; those not named share the rest in the proportions that they have.
 
@@ -407,12 +418,7 @@ class ProjectedRun:
         """
         if not self.scenario.recalibrate:
             return None
-        old = named_shares(self.classes, self.scenario.old_prevalence or {}, "/old_prevalence")
-        if (old == 0).any():
-            label = self.classes.labels[int(np.argmin(old))]
-            raise InvalidInput.at(
-                "/old_prevalence", "no_samples", f"expected the share of {label!r} that probabilities are fitted to"
-            )
+        old = old_shares(self.classes, self.scenario.old_prevalence)
         if not self.data.scores.are_probabilities:
             raise InvalidInput.at(
                 "/recalibrate", "needs_probabilities", "expected an evaluation of probabilities, not of scores"
