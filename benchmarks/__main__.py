@@ -81,7 +81,6 @@ BENCHMARKS = (
         ("--rounds", "2"),
         ("--rounds", "10"),
     ),
-    Benchmark("clusters", "Clusterings of many clusters", ("numpy", "scipy", "scikit-learn")),
     Benchmark(
         "coverage", "Intervals of reports", ("numpy", "scipy"), ("--replicates", "100"), ("--replicates", "2000")
     ),
