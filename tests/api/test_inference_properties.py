@@ -52,7 +52,7 @@ def compared(
 
 
 def numbers(pair: Pair) -> list[float]:
-    return [np.nan if pair[name] is None else pair[name] for name in ("difference", "low", "high", "p_value")]
+    return [np.nan if pair.get(name) is None else pair[name] for name in ("difference", "low", "high", "p_value")]
 
 
 def unlike(first: dict[str, Pair], second: dict[str, Pair], tolerance: float = 1e-9) -> Iterator[str]:
@@ -95,6 +95,13 @@ def columns(source: Json, change: Callable[[list[Any]], list[Any]]) -> Json:
     }
 
 
+def everything(client: httpx.Client, source: Json) -> Json:
+    """Limits of all that a report has."""
+    body = {"input": source, "options": {"intervals": "all", "draws": 200}}
+    found: Json = client.post("/v1/metrics/compute", json=body).json()["intervals"]
+    return found
+
+
 @pytest.mark.parametrize(("kind", "design"), EVERY)
 def test_the_order_of_rows_changes_nothing(client: httpx.Client, kind: str, design: str) -> None:
     sources = two_runs(kind, design)
@@ -102,6 +109,7 @@ def test_the_order_of_rows_changes_nothing(client: httpx.Client, kind: str, desi
     order = np.random.default_rng(1).permutation(size)
     moved = [columns(source, lambda values: [values[place] for place in order]) for source in sources]
     assert not list(unlike(compared(client, sources, kind), compared(client, moved, kind)))
+    assert not list(unlike(everything(client, sources[0]), everything(client, moved[0])))
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def bootstrap_samples(
         weighting: (n) what each sample weighs besides, in every replicate.
     """
     read_at = level if grouping is None else expanded_level(level, grouping.effective_groups)
-    drawn = resamples(run, made, seed, shares, grouping)
+    drawn = resamples(run, made, seed, shares, grouping, weighting)
     functionals = [each.values for each in asked]
     estimates = values_of(run, functionals, weighting)
     values = replicated(run, functionals, drawn, estimates, weighting)
@@ -276,11 +276,18 @@ def reflected(found: Summary, bounds: tuple[float | None, float | None]) -> Summ
     return replace(found, low=low, high=high, extended=np.zeros_like(found.extended))
 
 
-def resamples(run: Units, made: Plan, seed: int, shares: Shares, grouping: Grouping | None = None) -> Resamples:
+def resamples(
+    run: Units,
+    made: Plan,
+    seed: int,
+    shares: Shares,
+    grouping: Grouping | None = None,
+    weighting: Array | None = None,
+) -> Resamples:
     """Subsets of samples (b), what each stands for (b), and batches of weights (d, b).
 
     None twice where there is one subset of all samples. Where these come in groups, whole groups are drawn, and class
-    counts are random.
+    counts are random. Samples are drawn by what they hold, and weigh (n) besides, whatever the order of their rows.
     """
     random = generator(seed)
     y, fixed = run.strata, shares is Shares.OBSERVED
@@ -292,14 +299,15 @@ def resamples(run: Units, made: Plan, seed: int, shares: Shares, grouping: Group
         strata = y if fixed else np.zeros_like(y)
         yield None, None, unit_weights(run.multiplicities, strata, draws=made.draws, random=random, batch=batch)
         return
+    order = run.order(weighting)
     if made.of_all:
         strata = (y if fixed else np.zeros(y.size)).astype(np.int64)
-        yield None, None, item_weights(strata, draws=made.draws, random=random, batch=batch)
+        yield None, None, item_weights(strata, draws=made.draws, random=random, batch=batch, order=order)
         return
     counts = np.bincount(y, minlength=run.n_strata)
     kept = np.minimum(counts, max(1, min(_KEPT, made.subset // (2 * run.n_strata))))
     sizes = kept + (counts - kept) * (made.subset - kept.sum()) // (counts - kept).sum()
-    members = [np.flatnonzero(y == code) for code in range(run.n_strata)]
+    members = [order[y[order] == code] for code in range(run.n_strata)]
     for number in range(_SUBSETS):
         draws = made.draws * (number + 1) // _SUBSETS - made.draws * number // _SUBSETS
         chosen = np.concatenate(

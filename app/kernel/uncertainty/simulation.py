@@ -172,7 +172,12 @@ def unit_weights(
 
 
 def item_weights(
-    strata: NDArray[np.int64], *, draws: int, random: np.random.Generator, batch: int = 256
+    strata: NDArray[np.int64],
+    *,
+    draws: int,
+    random: np.random.Generator,
+    batch: int = 256,
+    order: NDArray[np.intp] | None = None,
 ) -> Iterator[Array]:
     """Batches (d, N) of how often each item is drawn when every stratum is resampled by itself, ``draws`` in total.
 
@@ -183,8 +188,10 @@ def item_weights(
         draws: how many.
         random: source of the random numbers.
         batch: replicates at a time.
+        order: (N) the items in the order in which they are drawn; None is as they come.
     """
-    members = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
+    places = np.arange(strata.size) if order is None else order
+    members = [places[strata[places] == stratum] for stratum in np.unique(strata)]
     for start in range(0, draws, batch):
         size = min(batch, draws - start)
         weights = np.empty((size, strata.size))

@@ -1,7 +1,7 @@
 """Units of resampling: samples, queries, label sets, overlaps and clusterings."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, overload
 
@@ -22,6 +22,9 @@ from app.kernel.samples.points import ClusteredPoints
 from app.kernel.samples.scores import Scores
 from app.kernel.uncertainty.designs import DesignedSums, LeftOut, labels_without_each
 from app.kernel.uncertainty.groups import MOST_LEFT_OUT, Grouping
+
+# They spread bits over a word, so that rows that differ have different keys, and those of opposite signs too.
+_SPREAD, _DOWN = np.uint64(0x9E3779B97F4A7C15), np.uint64(29)
 
 
 class Units(ABC):
@@ -92,6 +95,21 @@ class Units(ABC):
         found: Array = masses * factors.take(strata, axis=-1)
         return found
 
+    @property
+    def content(self) -> Sequence[NDArray[Any]]:
+        """What tells units apart, as columns (n) of numbers; none of units whose order is always the same."""
+        return ()
+
+    def order(self, weights: Array | None) -> Codes:
+        """The units (n) in an order that follows from their content and weights (n), whatever that of the rows: units
+        are drawn in it.
+        """
+        keys = np.zeros(self.n_units, dtype=np.uint64)
+        for column in (*self.content, *([] if weights is None else [weights])) if self.content else ():
+            bits = np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)
+            keys = (keys ^ (keys >> _DOWN)) * _SPREAD + bits
+        return np.argsort(keys, kind="stable")
+
     def part(self, chosen: Codes) -> "Units":
         """Some of them. Raises TypeError where they are drawn all at once, or not at all."""
         raise TypeError(f"{chosen.size} of these units cannot be chosen by themselves")
@@ -121,6 +139,11 @@ class Run(Units):
             Table(counts.reshape(*counts.shape[:-1], size, size)),
             scores if weights is None else scores.with_weights(weights),
         )
+
+    @property
+    def content(self) -> Sequence[NDArray[Any]]:
+        """Scores, decision and class."""
+        return *self.scores.probabilities.T, self.predicted, self.scores.y
 
     def part(self, chosen: Codes) -> "Run":
         """Some of the samples."""
@@ -225,6 +248,11 @@ class LabelUnits(Units):
         ]
         sizes = sums_by_code(grouping.codes, mass, grouping.n_groups)
         return labels_without_each(np.stack(cells, axis=1), sizes)
+
+    @property
+    def content(self) -> Sequence[NDArray[Any]]:
+        """Scores and labels."""
+        return *(() if self.scores is None else self.scores.T), *self.predicted.T, *self.members.T
 
     @property
     def kinds(self) -> tuple[Units, Codes]:
@@ -391,6 +419,12 @@ class ClusterUnits(Units):
         if self.features is None:
             return None
         return ClusteredPoints(self.clusters, self.features, distances=self.distances)
+
+    @property
+    def content(self) -> Sequence[NDArray[Any]]:
+        """Features, cluster and class."""
+        features = () if self.features is None else self.features.T
+        return *features, self.clusters, *(() if self.classes is None else (self.classes,))
 
     def part(self, chosen: Codes) -> "ClusterUnits":
         """Some of the samples."""

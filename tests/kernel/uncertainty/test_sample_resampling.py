@@ -48,7 +48,8 @@ def test_limits_are_those_of_a_loop_with_scikit_learn(fixed: bool) -> None:
     draws = 60
     strata = (y if fixed else np.zeros(120)).astype(np.int64)
     loop: list[float] = []
-    for weights in item_weights(strata, draws=draws, random=generator(3)):
+    order = Run(Scores(y, p), p.argmax(axis=1)).order(None)
+    for weights in item_weights(strata, draws=draws, random=generator(3), order=order):
         loop.extend(sk.average_precision_score(y == 1, p[:, 1], sample_weight=row) for row in weights)
     design = Shares.OBSERVED if fixed else Shares.SAMPLED
     made = Plan(draws, 120, 120)
@@ -66,7 +67,8 @@ def test_matrix_and_probabilities_are_resampled_together() -> None:
     area = catalogue().of_probabilities.by_name["roc_auc"]
     mixed = Combination("mean", (Measure(recall, {}, None), Measure(area, {}, 1)))
     loop = []
-    for weights in item_weights(np.zeros(100, dtype=np.int64), draws=40, random=generator(3)):
+    order = Run(Scores(y, p), p.argmax(axis=1)).order(None)
+    for weights in item_weights(np.zeros(100, dtype=np.int64), draws=40, random=generator(3), order=order):
         for row in weights:
             right = sk.accuracy_score(y, p.argmax(axis=1), sample_weight=row)
             loop.append((right + sk.roc_auc_score(y, p[:, 1], sample_weight=row)) / 2.0)

@@ -600,7 +600,7 @@ def _resampled(
         some = {place: one.functional for place, one in enumerate(estimands) if one.insensitive is still}
         moved = None if still else at
         weights = units.at_shares(run.weights, None if moved is None else moved[0])
-        drawn = resamples(units, made, seed, Shares.OBSERVED, run.grouping)
+        drawn = resamples(units, made, seed, Shares.OBSERVED, run.grouping, run.weights)
         if some:
             own = values_of(units, [*some.values()], weights)
             found |= zip(some, replicated(units, [*some.values()], drawn, own, run.weights, moved), strict=True)
