@@ -94,6 +94,11 @@ async def test_a_second_result_keeps_nothing(
     kept = records[outcomes.index(None)].id
     (result,) = await keys.results(project, "key")
     assert result == KeptResult(item=0, fingerprint=b"f", kind=Kind.EVALUATION, object=str(kept), status=201)
+    # The slower one is answered with it, unless its request was another.
+    service = IdempotencyService(keys, keep=MINUTE)
+    assert await service.result(mark_of(project, claims[0])) == result
+    with pytest.raises(IdempotencyKeyReused):
+        await service.result(mark_of(project, claims[0], fingerprint=b"g"))
     async with engine.connect() as connection:
         ids = (await connection.scalars(select(evaluations.c.id).where(evaluations.c.project == project))).all()
     assert ids == [kept]
