@@ -114,11 +114,7 @@ def _check_host(scheme: str, host: str) -> None:
 
 
 def read_prefix(text: str) -> Address:
-    """An address below which data may lie.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """An address below which data may lie. Raises ValueError if it is none."""
     try:
         address = read_address(text)
     except DataNotAllowed as error:
@@ -129,11 +125,7 @@ def read_prefix(text: str) -> Address:
 
 
 def allowed_address(text: str, prefixes: Sequence[Address], *, written_by_table: bool = False) -> Address:
-    """An address that lies below a prefix; arguments as of `read_address`.
-
-    Raises:
-        DataNotAllowed: it does not.
-    """
+    """An address that lies below a prefix; arguments as of `read_address`. Raises DataNotAllowed if it does not."""
     address = read_address(text, written_by_table=written_by_table)
     if not prefixes:
         raise DataNotAllowed("this service reads no data by reference: its operator allows no PREVAIL_DATA_PREFIXES")

@@ -244,12 +244,8 @@ class ReportedScores:
 
 
 def printed_scores(report: ReportedScores, labels: Sequence[str] | None, known: Collection[str]) -> PrintedScores:
-    """Every score with its text.
-
-    Args:
-        report: What was reported.
-        labels: Of several classes, one of which stands behind the @ of a metric of one class.
-        known: Keys that can be checked in this form of a report.
+    """Every score with its text. Of several classes ``labels`` stand behind the @ of metrics of one class; ``known``
+    are the keys that can be checked in this form of a report.
 
     Raises:
         InvalidInput: a score is not known for this form, or is no number.

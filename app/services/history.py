@@ -213,12 +213,8 @@ class HistoryService:
     async def held(
         self, project: str, record: EvaluationRecord, levels: Sequence[tuple[str, float]]
     ) -> Sequence[Watched]:
-        """Hold an evaluation against those before it: did it change since the last change?
-
-        Args:
-            project: Whose evaluations these are.
-            record: The evaluation. Its series are those of its model on the same split of its dataset.
-            levels: Metrics with one value, each with the level of its claims. All of them share the error.
+        """Hold an evaluation against those of its model before it on the same split: did it change since the last
+        change? ``levels`` are metrics with one value, each with the level of its claims; all of them share the error.
 
         Raises:
             OutOfReach: the series has too many evaluations, or samples.

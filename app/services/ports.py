@@ -536,10 +536,7 @@ class SamplesElsewhere(Protocol):
 
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples, of any number of rows: without weights, groups and ignored classes.
-
-        Args:
-            record: Of the evaluation.
-            outputs: Are the probabilities or scores of the samples needed?
+        ``outputs`` if their probabilities or scores are needed.
 
         Raises:
             DataNotAllowed, InvalidInput: as before.
@@ -551,11 +548,7 @@ class OpenEngine(Protocol):
     """Holds rows until it is closed."""
 
     def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Rows:
-        """Rows of batches, which are read once.
-
-        Raises:
-            EngineError: there is no room for them.
-        """
+        """Rows of batches, which are read once. Raises EngineError without room for them."""
 
 
 class Engine(Protocol):

@@ -432,11 +432,7 @@ class ColumnReader:
         self._read = lru_cache(maxsize=_REMEMBERED)(_columns_in)
 
     def __call__(self, digest: bytes) -> NDArray[Any]:
-        """Read one column.
-
-        Raises:
-            TransferError: no file has it.
-        """
+        """Read one column. Raises TransferError if no file has it."""
         if digest not in self._places:
             raise TransferError(f"expected the column {digest.hex()} of samples in the export, it is not there")
         return self._read(*self._places[digest])[digest]

@@ -273,7 +273,7 @@ def create_engine(
 
     Args:
         url: With the scheme `postgresql+asyncpg`.
-        pool_size: Connections at most; there is no overflow. The write path keeps one more of its own.
+        pool_size: Connections at most. The write path keeps one more of its own.
         statement_timeout: Seconds after which Postgres cancels a statement.
         connect_timeout: Seconds to wait for a connection, from the server as from the pool.
         disk: Where the database lies: `writing` and `require_room` ask it.
@@ -380,17 +380,9 @@ async def read_page(
     *,
     latest_first: bool = True,
 ) -> Page[Item, Any]:
-    """Read one page of rows, in the order of a key. Raises as `reading` does.
-
-    Args:
-        engine: The database.
-        statement: All rows.
-        key: A column; what is made of a row has its value under its name.
-        limit: Rows of a page.
-        beyond: The key that the page before ended with; None for the first.
-        kind: What is made of a row: a dataclass with fields called after columns.
-        others: Its fields that are not.
-        latest_first: The keys fall, or else rise.
+    """Read one page of rows, in the order of a key, ``beyond`` that which the page before ended with. Of a row a
+    dataclass is made, which has the key too; ``others`` gives its fields that are not called after columns. Raises as
+    `reading` does.
     """
     ordered = statement.order_by(key.desc() if latest_first else key).limit(limit + 1)
     if beyond is not None:

@@ -265,21 +265,13 @@ class ClassSizes:
         return cls(source.labels, source.counts.sum(axis=1).astype(np.float64))
 
     def index(self, label: str, pointer: str) -> int:
-        """Place of a class.
-
-        Raises:
-            InvalidInput: there is none of that name.
-        """
+        """Place of a class. Raises InvalidInput if there is none of that name."""
         if label not in self.labels:
             raise unknown_label(pointer, label, self.labels)
         return self.labels.index(label)
 
     def refuse_shares_of_nothing(self, wanted: Mask, pointer: str) -> None:
-        """No share (K) for a class without samples.
-
-        Raises:
-            InvalidInput: one has a share.
-        """
+        """Raise InvalidInput if a class without samples is to have a share (K)."""
         for index in np.flatnonzero(wanted & (self.actual == 0)):
             label = self.labels[int(index)]
             raise InvalidInput.at(
@@ -428,11 +420,7 @@ class ProjectedRun:
         return ClassShares(points, self.scenario.prevalence_samples, self._calibrated_to, in_all)
 
     def values(self, estimand: Estimand, points: Array) -> Array:
-        """Values (G, V) at shares (G, K).
-
-        Raises:
-            OutOfReach: too many samples for so many points.
-        """
+        """Values (G, V) at shares (G, K). Raises OutOfReach of too many samples for so many points."""
         shares = self.shares(points)
         self._refuse_too_many([estimand], shares)
         return values_at_shares(estimand, self.data, shares)
