@@ -117,9 +117,6 @@ class EvaluationStore(Protocol):
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
         """Return what is saved of the samples of an evaluation; raises NotFound if it was deleted meanwhile."""
 
-    async def read_packed(self, project: str, identifier: UUID) -> Callable[[], Samples] | None:
-        """Return what unpacks them, in a few bytes that another process is sent."""
-
     async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
         """Return whether samples are kept of an evaluation, and whether attributes are."""
 

@@ -407,11 +407,6 @@ class PostgresEvaluationStore(PostgresInventory):
             NotFound.unless(await self.get(project, identifier), f"evaluation {identifier}")
         return found
 
-    async def read_packed(self, project: str, identifier: UUID) -> Callable[[], Samples] | None:
-        async with reading(self._engine) as connection:
-            found = await find_samples(connection, project, [identifier])
-        return found.alone if found.rows else None
-
     async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
         async with reading(self._engine) as connection:
             rows = await find_digests(connection, project, [identifier], ["attributes"])
@@ -421,13 +416,13 @@ class PostgresEvaluationStore(PostgresInventory):
         columns = ("truth", "predicted", "ids", "groups", "weights")
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers, columns)
-        samples = await asyncio.to_thread(found.samples)
+        samples = await asyncio.to_thread(found)
         return {identifier: labels for identifier, one in samples.items() if (labels := one.labels) is not None}
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers)
-        return await asyncio.to_thread(found.samples)
+        return await asyncio.to_thread(found)
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
         async with reading(self._engine) as connection:
