@@ -13,7 +13,6 @@ from app.domain.asked import ExpressionText, Limits, PointsAtMost, Seed
 from app.domain.division import divided
 from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotComparable
 from app.domain.expressions.expressions import parse, refuse_about_sample
-from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
@@ -316,7 +315,7 @@ def _check_guarantee(source: MatrixInput, question: RuleQuestion, limits: Sequen
         raise InvalidInput.at("/guarantee", "no_constraints", "expected constraints that are to be guaranteed")
     if len(source.labels) != 2:
         raise InvalidInput.at("/guarantee", "two_classes_only", "expected two classes: class weights have no guarantee")
-    if not _independent(source):
+    if not source.counts_independent:
         raise InvalidInput.at("/guarantee", "needs_independent_samples", "expected samples without weights and groups")
     if any(one.minimum is not None and one.maximum is not None for one in question.limits):
         raise InvalidInput.at("/guarantee", "needs_one_limit", "expected constraints of min or max, one for each limit")
@@ -356,10 +355,6 @@ def _check_surface(source: MatrixInput, question: RuleQuestion) -> None:
             f"expected at most {fitting} steps, which are {simplex_size(size, fitting)} points, for so many samples "
             f"and classes; {steps} are {simplex_size(size, steps)}",
         )
-
-
-def _independent(source: MatrixInput) -> bool:
-    return source.content is Content.counts and not source.is_grouped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -484,7 +479,7 @@ class _Search:
         """Return the probabilities that the population meets each constraint, and all of them."""
         constraints, again = self.wanted.constraints, found.again
         sliced = any(map(is_of_slices, self.expressions[1:]))
-        if not constraints or sliced or again is None or not _independent(self.source):
+        if not constraints or sliced or again is None or not self.source.counts_independent:
             return [None] * len(constraints), None
         return constraint_probabilities(found.counts, constraints, again.optimism, self.question.seed)
 
