@@ -251,8 +251,7 @@ class PostgresInventory(OnEngine):
         return {row.id: decode_record(row._mapping, keys) for row in rows}
 
     async def model(self, project: str, name: str) -> ModelFacts:
-        async with reading(self._engine) as connection:
-            rows = await _fetch(connection, _select_used(models, evaluations.c.model_id, project, name))
+        rows = await read_rows(self._engine, _select_used(models, evaluations.c.model_id, project, name))
         NotFound.unless(bool(rows), f"model {name!r}")
         return ModelFacts(name=name, **_facts(ModelVersionFacts, rows))
 

@@ -42,7 +42,7 @@ from app.kernel.metrics.expression import (
     of_probabilities,
 )
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.curves import Curve, thin
+from app.kernel.samples.curves import outstanding
 from app.kernel.samples.scores import Scores
 from app.services.estimands import Better, preference
 from app.services.estimates.estimate import NoLimits
@@ -390,17 +390,9 @@ class _Search:
         )
 
     def _curve(self, found: ThresholdRule) -> RuleCurve:
-        defined = np.isfinite(found.objectives)
-        whole = Curve(
-            found.thresholds[defined],
-            found.objectives[defined],
-            found.thresholds[defined],
-            None,
-            ("threshold", self.question.objective),
-            (("feasible", found.feasible[defined].astype(np.float64)),),
-        )
-        curve = thin(whole, self.question.max_points)
-        return RuleCurve(curve.x, curve.y, curve.references[0][1] > 0)
+        known = np.flatnonzero(np.isfinite(found.objectives))
+        shown = known[outstanding(found.thresholds[known], found.objectives[known], self.question.max_points)]
+        return RuleCurve(found.thresholds[shown], found.objectives[shown], found.feasible[shown])
 
     def by_weights(self) -> DecisionRule:
         question, scores = self.question, scores_of(self.source)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from math import nan
 from typing import Annotated
@@ -643,9 +643,12 @@ def within_ranges(run: ProjectedRun, named: Mapping[str, Sequence[float]]) -> Pr
     found: dict[str, ExtremeValues] = {}
     settled = True
     for estimand in run.estimands:
-        at = run.values(estimand, ranges.shares(points))
+
+        def values(points: Array, estimand: Estimand = estimand) -> Array:
+            return run.values(estimand, ranges.shares(points))
+
         most = (run.most_points(estimand) - len(points)) // len(run.sharing_time_with(estimand))
-        reached = extremes(ranges.bounds, partial(_values, run, estimand, ranges), points, at, most=most)
+        reached = extremes(ranges.bounds, values, points, values(points), most=most)
         settled &= reached.settled
         found |= _answered(run, estimand, ranges, reached, in_all)
     note = (
@@ -661,11 +664,6 @@ def within_ranges(run: ProjectedRun, named: Mapping[str, Sequence[float]]) -> Pr
         design=run.design("range"),
         notes=[note, *run.notes(searched)],
     )
-
-
-def _values(run: ProjectedRun, estimand: Estimand, ranges: NamedRanges, points: Array) -> Array:
-    """Values (G, V) of one estimand at points (G, d) of the ranges."""
-    return run.values(estimand, ranges.shares(points))
 
 
 def _answered(
