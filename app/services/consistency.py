@@ -27,7 +27,6 @@ from app.kernel.consistency.reported_scores import (
     Reported,
     Score,
     as_printed,
-    printed_range,
     readings,
     score_of,
     scores_of_two_classes,
@@ -248,17 +247,11 @@ def printed_scores(report: ReportedScores, labels: Sequence[str] | None, known: 
     are the keys that can be checked in this form of a report.
 
     Raises:
-        InvalidInput: a score is not known for this form, or is no number.
+        InvalidInput: a score is not known for this form.
         InvalidExpression: a parameter of a metric is none.
     """
     found = []
     for name, text in report.scores.items():
-        try:
-            printed_range(text)
-        except ValueError:
-            raise InvalidInput.at(
-                f"/scores/{in_pointer(name)}", "not_a_number", f"expected a number as it was printed, got {text[:60]!r}"
-            ) from None
         score = _score(name, labels)
         if score is None or score.key not in known:
             raise _unknown(name, known, labels)
@@ -345,7 +338,7 @@ def check_report(report: ReportedScores) -> ConsistencyAnswer:
     """Check whether one confusion matrix can have produced all scores, and find what follows if so.
 
     Raises:
-        InvalidInput: a score is not known for this form, or is no number, or too many sizes would have to be searched.
+        InvalidInput: a score is not known for this form, or too many sizes would have to be searched.
         InvalidExpression: one of the further metrics is none, or a score has a parameter that is none.
     """
     if report.classes is not None:

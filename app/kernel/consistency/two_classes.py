@@ -50,12 +50,7 @@ def feasible_matrices(
     """Every matrix with p >= 1 positive and n >= 1 negative items whose scores all lie in their ranges.
 
     With ``undefined_as_zero`` a printed score that would be 0/0 is read as 0; otherwise it fits nothing.
-
-    Raises:
-        ValueError: a class is empty.
     """
-    if positives < 1 or negatives < 1:
-        raise ValueError("both classes need items")
     rows = Feasible.of([(positives, negatives)]).narrowed(reported, undefined_as_zero=undefined_as_zero)
     low, high = rows.low.copy(), rows.high.copy()
     for row in range(low.size):
