@@ -472,13 +472,10 @@ def _fits(path: str, pattern: Sequence[str]) -> bool:
         if part == _DEEP:
             reached = set(range(min(reached, default=size + 1), size + 1))
         else:
-            reached = {place + 1 for place in reached if place < size and _alike(names[place], part)}
+            # Of the signs of shells only the star has a meaning in an address.
+            plain = part.replace("[", "[[]")
+            reached = {place + 1 for place in reached if place < size and fnmatchcase(names[place], plain)}
     return size in reached
-
-
-def _alike(name: str, part: str) -> bool:
-    # Of the signs of shells only the star has a meaning in an address.
-    return fnmatchcase(name, part.replace("[", "[[]"))
 
 
 def _file(info: Any) -> DataFile:

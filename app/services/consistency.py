@@ -35,7 +35,7 @@ from app.kernel.consistency.two_classes import Feasible, Fitting, feasible_matri
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.expression import Measure
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import silently
 from app.services.estimands import parse_estimands
 
 
@@ -575,7 +575,9 @@ def _further(texts: Sequence[str], found: Feasible) -> dict[str, MetricEnds]:
             "too_many_matrices",
             f"expected scores that at most {MOST_EXAMINED} matrices fit, for further metrics; {found.count} do",
         )
-    table = Table(_all_matrices(found))
+    (tp, tn), (positives, negatives) = np.array(found.examples(found.count)).T, found.sizes(0)
+    rows = np.array([[tn, negatives - tn], [positives - tp, tp]], dtype=np.float64)
+    table = Table(np.moveaxis(rows, -1, 0))
     answer = {}
     for estimand in estimands:
         with silently():
@@ -585,9 +587,3 @@ def _further(texts: Sequence[str], found: Feasible) -> dict[str, MetricEnds]:
             low, high = (number(defined.min()), number(defined.max())) if defined.size else (None, None)
             answer[name] = MetricEnds(low, high, int(len(values) - defined.size))
     return answer
-
-
-def _all_matrices(found: Feasible) -> Array:
-    (tp, tn), (positives, negatives) = np.array(found.examples(found.count)).T, found.sizes(0)
-    rows = [[tn, negatives - tn], [positives - tp, tp]]
-    return np.moveaxis(np.array(rows, dtype=np.float64), -1, 0)

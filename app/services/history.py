@@ -485,8 +485,11 @@ class _Known:
         with silently():
             looked_at = np.flatnonzero(found.high > found.low)
         covariances = _covariances(found, looked_at) if shared else None
+        # A metric that moves with the number of samples, of which some evaluations have more than others.
+        moved = any(isinstance(one, Estimand) and grows(one.expression) for one in found.estimands)
+        moved &= len(np.unique(found.sizes[looked_at])) > 1
         # Claims as of independent evaluations, or of such of one size, would be too bold.
-        why = _NOT_KNOWN if covariances is None and shared else OF_SIZES if found.of_several_sizes(looked_at) else None
+        why = _NOT_KNOWN if covariances is None and shared else OF_SIZES if moved else None
         if why is not None:
             found.reasons.update(dict.fromkeys(looked_at.tolist(), why))
             looked_at = looked_at[:0]
@@ -524,11 +527,6 @@ class _MetricSeries:
     def estimand(self, place: int) -> Estimand | str:
         """The metric for the classes of an evaluation; why it has none."""
         return self.estimands[int(self.known.whole.part[place])]
-
-    def of_several_sizes(self, places: NDArray[np.intp]) -> bool:
-        """Does the metric move with the number of samples, of which some evaluations have more than others?"""
-        moved = any(isinstance(one, Estimand) and grows(one.expression) for one in self.estimands)
-        return moved and bool((self.sizes[places] != self.sizes[places[:1]]).any())
 
     def shown(self, place: int, low: float, high: float) -> HistoryValue:
         """The value of one evaluation, with the ends of what is expected."""
