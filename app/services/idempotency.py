@@ -46,11 +46,6 @@ class Mark:
     expires_at: datetime
     item: int = WHOLE
 
-    @property
-    def ends_claim(self) -> bool:
-        """Is nothing left to do for the request once this is kept?"""
-        return self.item == WHOLE
-
     def of_item(self, item: int) -> "Mark":
         """Return the mark of one item of the request."""
         return replace(self, item=item)
