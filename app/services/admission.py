@@ -27,18 +27,15 @@ class Admission:
         self.held = self.waiting = 0
 
     async def __aenter__(self) -> None:
-        if self._places.locked():
-            self.waiting += 1
-            try:
-                async with asyncio.timeout(self._wait_seconds):
-                    await self._places.acquire()
-            except TimeoutError:
-                detail = f"too many {self._what} are under way; nothing was saved, try again shortly"
-                raise Overloaded(detail, retry_after=self._retry_after) from None
-            finally:
-                self.waiting -= 1
-        else:
-            await self._places.acquire()
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await self._places.acquire()
+        except TimeoutError:
+            detail = f"too many {self._what} are under way; nothing was saved, try again shortly"
+            raise Overloaded(detail, retry_after=self._retry_after) from None
+        finally:
+            self.waiting -= 1
         self.held += 1
 
     async def __aexit__(

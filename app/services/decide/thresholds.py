@@ -379,15 +379,9 @@ class _Search:
             guarantee=question.guarantee,
         )
         low, high = found.limits
-        answer = self._answer(found, DecidedBy.THRESHOLD, found.required if question.guarantee is not None else ())
-        return replace(
-            answer,
-            threshold=found.threshold,
-            low=low,
-            high=high,
-            default_threshold=default,
-            curve=self._curve(found),
-        )
+        required = found.required if question.guarantee is not None else ()
+        own = {"threshold": found.threshold, "low": low, "high": high, "default_threshold": default}
+        return self._answer(found, DecidedBy.THRESHOLD, required, **own, curve=self._curve(found))
 
     def _curve(self, found: ThresholdRule) -> RuleCurve:
         known = np.flatnonzero(np.isfinite(found.objectives))
@@ -412,7 +406,7 @@ class _Search:
         starts, sweeps = (_STARTS, 20) if small else (_FEW_STARTS, 5)
         found = search_weights(scores, wanted, starts=starts, sweeps=sweeps)
         weights = dict(zip(self.source.labels, found.weights.tolist(), strict=True))
-        return replace(self._answer(found, DecidedBy.ARGMAX), weights=weights, surface=self._surface(scores))
+        return self._answer(found, DecidedBy.ARGMAX, weights=weights, surface=self._surface(scores))
 
     def _surface(self, scores: Scores) -> RuleSurface | None:
         if self.question.surface is None:
@@ -430,8 +424,10 @@ class _Search:
             best_index=self.wanted.best(values),
         )
 
-    def _answer(self, found: FoundRule[Any], rule: DecidedBy, required: Sequence[Constraint] = ()) -> DecisionRule:
-        """Return what every rule has, of either kind."""
+    def _answer(
+        self, found: FoundRule[Any], rule: DecidedBy, required: Sequence[Constraint] = (), **own: Any
+    ) -> DecisionRule:
+        """Return what every rule has, of either kind, and what it has of its ``own``."""
         question, wanted, run = self.question, self.wanted, RunData(self.source)
         (value, *held), (default, *others) = (
             numbers(np.array(values)) for values in (found.values, [run.of(one)[0] for one in self.expressions])
@@ -465,6 +461,7 @@ class _Search:
             confusion_matrix=found.counts,
             default_confusion_matrix=self.source.counts,
             note=" ".join(self._notes(found, corrected, together)),
+            **own,
         )
 
     def _chances(self, found: FoundRule[Any]) -> tuple[Sequence[float | None], float | None]:
