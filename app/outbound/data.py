@@ -255,11 +255,8 @@ _ASIDE: Final = ("_", ".")
 
 @dataclass(frozen=True, slots=True)
 class DataPlaces:
-    """The places that the operator allows; can be sent to another process.
-
-    Attributes:
-        prefixes: Below which data may lie.
-        s3_endpoint: Of a store that speaks the protocol of S3 and is not Amazon's.
+    """The places that the operator allows, below prefixes, and at a store that speaks the protocol of S3 and is not
+    Amazon's; can be sent to another process.
     """
 
     prefixes: tuple[str, ...] = ()

@@ -7,18 +7,8 @@ from app.domain.errors import Overloaded
 
 
 class Admission:
-    """At most ``limit`` holders at a time, each ``async with admission:``; others wait ``wait_seconds`` for a place.
-
-    Args:
-        what: That there is too much of, as messages name it.
-        retry_after: Seconds after which one who is refused may try again.
-
-    Attributes:
-        held: Places that are taken.
-        waiting: Number of tasks that wait for one.
-
-    Raises:
-        Overloaded: no place became free in time.
+    """At most ``limit`` holders at a time, each ``async with admission:``; others wait ``wait_seconds`` for a place, and
+    are Overloaded when none became free: too much of ``what`` is under way, to be tried after ``retry_after`` seconds.
     """
 
     def __init__(self, *, limit: int, wait_seconds: float, what: str = "writes", retry_after: int = 1) -> None:

@@ -269,9 +269,7 @@ class RuleEstimates:
     Every rule has to pass, and every class of it, so each may have its own error of passing by chance (intersection and
     union). One that fails is enough, so those of failing by chance add up, and each value that could has its share
     (Bonferroni): the chance that a gate fails without a reason is at most the largest one-sided error of its rules.
-
-    Attributes:
-        chances: Ends of intervals that can fail a rule by chance.
+    ``chances`` counts the ends of intervals that can fail a rule by chance.
     """
 
     def __init__(self, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> None:

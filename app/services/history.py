@@ -174,11 +174,7 @@ class HistoryPage:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A verdict on an evaluation by the series before it.
-
-    Attributes:
-        change: That is claimed at it.
-    """
+    """A verdict on an evaluation by the series before it, and the change that is claimed at it."""
 
     value: HistoryValue
     change: HistoryChange | None

@@ -433,12 +433,8 @@ class JobStore(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Archived:
-    """An evaluation with the names of the columns of its samples.
-
-    Attributes:
-        record: Without samples; with what was said of samples that are not saved.
-        columns: Digests by what they are of, such as `truth`; empty when no samples are saved.
-        fold_sizes: Of the samples.
+    """An evaluation, with what was said of samples that are not saved, and of those that are the digests of their
+    columns by what these are of, such as `truth`.
     """
 
     record: EvaluationRecord
@@ -448,11 +444,7 @@ class Archived:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleColumn:
-    """One column of samples.
-
-    Attributes:
-        shared: Whether several evaluations have it.
-    """
+    """One column of samples, of one evaluation or shared by several."""
 
     values: NDArray[Any]
     shared: bool

@@ -159,10 +159,8 @@ class Leaderboard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entrant:
-    """A line whose value has a sampling error, with the metric for its classes.
-
-    Attributes:
-        said: What is said of it, by the names of fields of its line.
+    """A line whose value has a sampling error, with the metric for its classes, and what is said of it by the names of
+    fields of its line.
     """
 
     place: int

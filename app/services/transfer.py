@@ -388,11 +388,7 @@ _REMEMBERED: Final = 4
 
 
 class ColumnWriter:
-    """Writes columns into a file, which is made with the first of them.
-
-    Attributes:
-        size: Bytes of all of them.
-    """
+    """Writes columns, of so many bytes so far, into a file, which is made with the first of them."""
 
     def __init__(self, path: Path) -> None:
         self._path, self.size = path, 0
