@@ -7,8 +7,9 @@ from app.domain.errors import Overloaded
 
 
 class Admission:
-    """At most ``limit`` holders at a time, each ``async with admission:``; others wait ``wait_seconds`` for a place, and
-    are Overloaded when none became free: too much of ``what`` is under way, to be tried after ``retry_after`` seconds.
+    """At most ``limit`` holders at a time, each ``async with admission:``; others wait ``wait_seconds`` for a place.
+
+    They are Overloaded when none became free: too much of ``what`` is under way, to be tried after ``retry_after`` s.
     """
 
     def __init__(self, *, limit: int, wait_seconds: float, what: str = "writes", retry_after: int = 1) -> None:
