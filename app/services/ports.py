@@ -84,13 +84,6 @@ class StoreState:
         return self.reachable and (self.newer or self.revision == self.expected)
 
 
-class Readiness(Protocol):
-    """Tells whether the store can be worked with."""
-
-    async def check(self) -> StoreState:
-        """Ask the database now; an unreachable one is an answer, not an error."""
-
-
 class EvaluationStore(Protocol):
     """The memory of evaluations. Nothing of one project is ever seen or changed from another.
 
