@@ -32,7 +32,7 @@ from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.gate import GateService
-from app.services.history import ChangeWatch, HistoryService
+from app.services.history import HistoryService, look_for_change
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService, Retention
 from app.services.jobs import JobRunner, JobService, Requests
@@ -219,7 +219,7 @@ async def build_services(
                 sender = Sender(webhooks, post, telemetry.observers)
                 keep = timedelta(days=settings.webhook_keep_days)
                 on_deliveries = work_on_deliveries(
-                    webhooks, sender.send, ChangeWatch(apart.history, webhooks.tell).look, keep=keep
+                    webhooks, sender.send, partial(look_for_change, apart.history, webhooks.tell), keep=keep
                 )
                 worker = _worker(url, settings, DELIVERIES, _DELIVERIES_AT_ONCE, job_grace_seconds)
                 await stack.enter_async_context(worker.at_work(on_deliveries))

@@ -380,39 +380,34 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryPage
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeWatch:
-    """Looks at evaluations after they were stored, and tells the webhooks of their project of a change of their model
-    that is claimed at them.
+async def look_for_change(
+    history: HistoryService, tell: Callable[[str, WebhookEvent], Awaitable[None]], project: str, identifier: UUID
+) -> None:
+    """Tell the webhooks of a project of a change of a model, by the metric of leaderboards, that is claimed at an
+    evaluation, if there is one.
     """
-
-    history: HistoryService
-    tell: Callable[[str, WebhookEvent], Awaitable[None]]
-
-    async def look(self, project: str, identifier: UUID) -> None:
-        """Tell of a change of the metric of leaderboards that is claimed at an evaluation, if there is one."""
-        record = (await self.history.store.get_many(project, [identifier])).get(identifier)
-        if record is None:
-            # It was removed meanwhile.
-            return
-        metric = ranked_by(record)
-        try:
-            (held,) = await self.history.held(project, record, [(metric, LEVEL)])
-        except (IncomparableRuns, OutOfReach):
-            # The evaluations are no series in which a change could be told; who asks for its history is told why.
-            return
-        if held.change is None:
-            return
-        name = EvaluationName.of(record)
-        happening = WebhookEvent(
-            event=Event.MODEL_CHANGED,
-            # The id of the evaluation is taken: the same webhook may have been told that it was made.
-            id=id_at(record.created_at, uuid5(record.id, Event.MODEL_CHANGED)),
-            at=record.created_at,
-            text=f"{run_title(as_json(name))}: {held.change.message}",
-            data={"project": project, "evaluation": name, "change": held.change},
-        )
-        await self.tell(project, happening)
+    record = (await history.store.get_many(project, [identifier])).get(identifier)
+    if record is None:
+        # It was removed meanwhile.
+        return
+    metric = ranked_by(record)
+    try:
+        (held,) = await history.held(project, record, [(metric, LEVEL)])
+    except (IncomparableRuns, OutOfReach):
+        # The evaluations are no series in which a change could be told; who asks for its history is told why.
+        return
+    if held.change is None:
+        return
+    name = EvaluationName.of(record)
+    happening = WebhookEvent(
+        event=Event.MODEL_CHANGED,
+        # The id of the evaluation is taken: the same webhook may have been told that it was made.
+        id=id_at(record.created_at, uuid5(record.id, Event.MODEL_CHANGED)),
+        at=record.created_at,
+        text=f"{run_title(as_json(name))}: {held.change.message}",
+        data={"project": project, "evaluation": name, "change": held.change},
+    )
+    await tell(project, happening)
 
 
 def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples) -> Sequence[Watched]:
