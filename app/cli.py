@@ -68,7 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, text in _ON_DATABASE.items():
         on_database = commands.add_parser(name, help=text)
         if name in given:
-            _add_arguments(name, on_database)
+            # Only here: it loads the store, which takes a while.
+            from app.commands import add_arguments
+
+            add_arguments(name, on_database)
     chosen = parser.parse_args(arguments)
     try:
         unknown = describe_unknown_variables(os.environ)
@@ -97,18 +100,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (CommandError, DomainError, EmbeddedPostgresError, serving.CannotListen) as error:
         return _fail(str(error))
     return 0
-
-
-def _add_arguments(command: str, parser: argparse.ArgumentParser) -> None:
-    """Add what a command takes, as it says where it is carried out: that loads the store, which takes a while."""
-    if command == "keys":
-        from app.key_commands import add_key_arguments
-
-        add_key_arguments(parser)
-    else:
-        from app.project_commands import add_project_arguments
-
-        add_project_arguments(command, parser)
 
 
 def _fail(message: str) -> int:
@@ -380,10 +371,10 @@ def read_revision(url: SecretStr, wait_seconds: float) -> str | None:
 
 def run_on_keys(settings: Settings, chosen: argparse.Namespace) -> str:
     """Carry out a command about keys, at the service that is named or in the database; returns what to print."""
-    from app.key_commands import run, run_at
+    from app.commands import run_keys, run_keys_at
 
     named = named_service()
-    return run_on_database(settings, partial(run, chosen)) if named is None else run_at(*named, chosen)
+    return run_on_database(settings, partial(run_keys, chosen)) if named is None else run_keys_at(*named, chosen)
 
 
 def run_on_database(settings: Settings, run: "Callable[[AsyncEngine], Coroutine[Any, Any, Result]]") -> Result:
@@ -407,7 +398,7 @@ def run_on_database(settings: Settings, run: "Callable[[AsyncEngine], Coroutine[
 
 def run_on_project(settings: Settings, chosen: argparse.Namespace) -> tuple[str, int]:
     """Carry out a command about a whole project; returns what to print, and the exit code."""
-    from app.project_commands import run_on_whole
+    from app.commands import run_on_whole
 
     refuse_service_elsewhere(settings, chosen.command)
     try:

@@ -80,13 +80,8 @@ def create() -> FastAPI:
 def create_app(
     settings: Settings, telemetry: Telemetry | None = None, *, job_grace_seconds: float = 0.0, alone: bool = False
 ) -> FastAPI:
-    """Make the application from settings.
-
-    Args:
-        settings: Of the service.
-        telemetry: In the place of that of the settings.
-        job_grace_seconds: What jobs in hand may still take at its end.
-        alone: The process does nothing else, so that its garbage collector is set for the application.
+    """Make the application from settings; ``alone`` in a process that does nothing else, whose garbage collector is set
+    for it. Jobs in hand may still take ``job_grace_seconds`` at its end.
     """
     telemetry = telemetry or build_telemetry(settings, _version())
 

@@ -32,11 +32,11 @@ from app.services.compare.across_datasets import TournamentService
 from app.services.compare.comparisons import ComparisonService
 from app.services.evaluate.evaluations import EvaluationService
 from app.services.gate import GateService
-from app.services.history import ChangeWatch, HistoryService
+from app.services.history import HistoryService, look_for_change
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService, Retention
 from app.services.jobs import JobRunner, JobService, Requests
-from app.services.ports import Engine
+from app.services.ports import Engine, StoreState
 from app.services.present import UNOBSERVED, Observer, Observers
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
@@ -47,7 +47,7 @@ from app.services.webhooks import Sender, WebhookService
 from app.settings import Authentication, MetricsAccess, Settings
 from app.store.audit import PostgresTrail
 from app.store.comparisons import PostgresComparisonStore
-from app.store.engine import DatabaseWatch, Disk, SchemaReadiness, create_engine
+from app.store.engine import DatabaseWatch, Disk, create_engine, schema_state
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.gates import PostgresGateStore
 from app.store.idempotency import PostgresIdempotencyStore
@@ -103,7 +103,7 @@ async def build_services(
         disk=Disk(settings.database_dir, settings.min_free_bytes),
         watch=watch,
     )
-    readiness = SchemaReadiness(engine)
+    readiness = partial(schema_state, engine)
 
     async def post(url: str, headers: Mapping[str, str], body: bytes) -> SendResult:
         # The client of HTTP and its certificates are loaded for the first one: most services have none.
@@ -150,7 +150,7 @@ async def build_services(
     sampler = None
     if telemetry.metrics is not None:
         shown = levels(telemetry.metrics, admission, compute, writer, engine)
-        sampler = Sampler(telemetry.metrics, shown, lost=lambda: watch.lost, ask=readiness.check)
+        sampler = Sampler(telemetry.metrics, shown, lost=lambda: watch.lost, ask=readiness)
 
     reached = partial(can_be_reached, private=settings.webhook_private_addresses)
     places = DataPlaces(settings.data_prefixes, settings.data_s3_endpoint)
@@ -188,7 +188,7 @@ async def build_services(
         )
 
     try:
-        if await _is_current(readiness):
+        if _is_current(await readiness()):
             await store.prepare([metric.key for metric in catalogue().reported.of_scope(Scope.OVERALL)])
         # Once the first requests can be answered: a start is not to wait for it.
         asyncio.get_running_loop().call_later(_WARM_UP_AFTER_SECONDS, compute.warm_up, load_pages)
@@ -219,7 +219,7 @@ async def build_services(
                 sender = Sender(webhooks, post, telemetry.observers)
                 keep = timedelta(days=settings.webhook_keep_days)
                 on_deliveries = work_on_deliveries(
-                    webhooks, sender.send, ChangeWatch(apart.history, webhooks.tell).look, keep=keep
+                    webhooks, sender.send, partial(look_for_change, apart.history, webhooks.tell), keep=keep
                 )
                 worker = _worker(url, settings, DELIVERIES, _DELIVERIES_AT_ONCE, job_grace_seconds)
                 await stack.enter_async_context(worker.at_work(on_deliveries))
@@ -258,9 +258,8 @@ def build_telemetry(settings: Settings, version: str, provider: "TracerProvider 
     return Telemetry(Observers(observers), sinks, metrics, provider)
 
 
-async def _is_current(readiness: SchemaReadiness) -> bool:
+def _is_current(state: StoreState) -> bool:
     """Return True if the database has the schema of this release; False if it does not answer."""
-    state = await readiness.check()
     if not state.reachable:
         _log.warning("the database does not answer; requests get 503 until it does")
         return False

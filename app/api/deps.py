@@ -43,7 +43,7 @@ from app.services.history import HistoryService
 from app.services.idempotency import IdempotencyService
 from app.services.inventory import InventoryService
 from app.services.jobs import JobService
-from app.services.ports import DataSource, Engine, Readiness
+from app.services.ports import DataSource, Engine, StoreState
 from app.services.present import act_as, begin_change, present_change
 from app.services.processes.compute import ComputePool
 from app.services.processes.rendering import Renderer
@@ -199,7 +199,7 @@ class Services:
     compute: ComputePool
     data: NamedData
     renderer: Renderer
-    readiness: Readiness
+    readiness: Callable[[], Awaitable[StoreState]]
     # The metrics in the text format of Prometheus.
     exposition: Callable[[], Awaitable[bytes]] | None = None
 

@@ -128,7 +128,7 @@ async def is_alive() -> Response:
 @router.get("/readyz", responses=answers(Ready) | {503: PROBLEMS[503]})
 async def is_ready(request: Request, context: UseContext) -> Response:
     """Tell whether the database answers and its schema is the one of this release."""
-    state = await context.services.readiness.check()
+    state = await context.services.readiness()
     if state.current:
         return json_response(Ready(state))
     code, detail = (

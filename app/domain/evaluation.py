@@ -130,11 +130,6 @@ class EvaluationRecord(MatrixInput):
         whole = self.parts or (self,)
         return whole if all(one.data is not None for one in whole) else ()
 
-    @property
-    def counts_independent(self) -> bool:
-        """Entries are numbers of independent samples, from which their sampling error follows."""
-        return self.content is Content.counts and not self.is_grouped
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlikeEvaluations:

@@ -6,7 +6,7 @@ time as long as nothing changes, so it reaches 1 / alpha with a probability of a
 (Ville 1939; Howard et al. 2021; Shin, Ramdas & Rinaldo 2022).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -129,8 +129,11 @@ class History:
                 own = self._evidence(start, here, _places(int(here.max()) - start))
                 sizes, values = self._sizes[here], np.diff(self._sums)[here] / self._sizes[here]
                 known = (self._sums[here] - self._sums[start]) / (self._n[here] - self._n[start])
-                ends = own.moved_by(sizes[:, None] / own.rest).ends(
-                    np.log(self._threshold(stretch + 1)), known - values, np.sqrt(own.variance / sizes)
+                ends = own.ends(
+                    sizes[:, None] / own.rest,
+                    np.log(self._threshold(stretch + 1)),
+                    known - values,
+                    np.sqrt(own.variance / sizes),
                 )
                 found[rows] = values[:, None] + ends
         return found
@@ -163,7 +166,6 @@ class History:
             heights = np.log(odds / len(_SIZES))[:, None] - 0.5 * np.log1p(ratios)
         return _Evidence(
             gaps=(sums[:, None] - before) / rest - before / before_n,
-            slopes=np.zeros(rest.shape),
             curves=0.5 * ratios / (1.0 + ratios) / (spread * variance[:, None])[:, None],
             heights=heights,
             unchanged=np.log1p(-odds.sum(axis=1)),
@@ -218,21 +220,20 @@ class History:
         (before_n, rest), totals = sums
         before, since = (float(total / n) for total, n in zip(totals, sums[0], strict=True))
         later = np.maximum(own.before_n - before_n, 0.0)
-        moved = own.moved_by((later - rest) / own.rest + later / own.before_n)
-        scale = np.sqrt(own.variance * (1.0 / before_n + 1.0 / rest))
-        ((low, high),) = moved.ends(np.log(self._threshold(stretch)), np.array([since - before]), scale).tolist()
+        slopes, middles = (later - rest) / own.rest + later / own.before_n, np.array([since - before])
+        scales = np.sqrt(own.variance * (1.0 / before_n + 1.0 / rest))
+        ((low, high),) = own.ends(slopes, np.log(self._threshold(stretch)), middles, scales).tolist()
         p = min(1.0, float(np.exp(np.log(stretch * (stretch + 1.0)) - own.log()[0])))
         return Change(start, start + split - 1, claimed, before, since, low, high, p)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Evidence:
-    """E against no change at P values, as a function of a number that moves the gaps at C places in straight lines: of
-    it the logarithm of every likelihood ratio is a quadratic, so that log E is convex.
+    """E against no change at P values. Of a number that moves the gaps at C places in straight lines, by slopes (P, C),
+    the logarithm of every likelihood ratio is a quadratic, so that log E is convex.
 
     Attributes:
         gaps: (P, C) mean after a place less mean before.
-        slopes: (P, C) what the number adds to them.
         curves: (P, S, C) of the quadratics in the gaps, for each size of a change.
         heights: (P, S, C) their values without a gap, with the weight of the place.
         unchanged: (P) logarithm of the weight of no change so far.
@@ -242,17 +243,12 @@ class _Evidence:
     """
 
     gaps: Array
-    slopes: Array
     curves: Array
     heights: Array
     unchanged: Array
     before_n: Array
     rest: Array
     variance: Array
-
-    def moved_by(self, slopes: Array) -> "_Evidence":
-        """Return the same as a function of something else."""
-        return replace(self, slopes=slopes)
 
     def logs(self) -> Array:
         """Logarithms (P, C) of the likelihood ratios times the weights of their places."""
@@ -261,11 +257,12 @@ class _Evidence:
 
     def log(self) -> Array:
         """Logarithm (P) of E."""
-        return self._at(np.zeros(len(self.gaps)), slice(None))[0]
+        found: Array = np.logaddexp(self.unchanged, np.logaddexp.reduce(self.logs(), axis=1))
+        return found
 
-    def _at(self, moves: Array, rows: slice | NDArray[np.intp]) -> tuple[Array, Array]:
+    def _at(self, slopes: Array, moves: Array, rows: slice | NDArray[np.intp]) -> tuple[Array, Array]:
         """Logarithms (R) of E at a number for each of some rows, and their derivatives."""
-        slopes, curves = self.slopes[rows], self.curves[rows]
+        slopes, curves = slopes[rows], self.curves[rows]
         gaps = self.gaps[rows] + slopes * moves[:, None]
         logs = curves * (gaps * gaps)[:, None] + self.heights[rows]
         most = np.maximum(logs.max(axis=(1, 2)), self.unchanged[rows])
@@ -274,15 +271,15 @@ class _Evidence:
         rising = ((shares * curves).sum(axis=1) * gaps * slopes).sum(axis=1)
         return most + np.log(total), 2.0 * rising / total
 
-    def ends(self, threshold: float, middles: Array, scales: Array) -> Array:
+    def ends(self, slopes: Array, threshold: float, middles: Array, scales: Array) -> Array:
         """Return both ends (P, 2) of where log E is below a threshold, about middles (P), which are likely inside.
 
         Newton's steps from outside stay outside of what is convex, and come near in a few steps.
         """
-        above = self._at(middles, slice(None))[0] >= threshold
+        above = self._at(slopes, middles, slice(None))[0] >= threshold
         if above.any():
-            middles = np.where(above, self._lowest(middles, scales), middles)
-            above = self._at(middles, slice(None))[0] >= threshold
+            middles = np.where(above, self._lowest(slopes, middles, scales), middles)
+            above = self._at(slopes, middles, slice(None))[0] >= threshold
         sides = np.tile([-1.0, 1.0], len(middles))
         rows, scales = np.repeat(np.arange(len(middles)), 2), np.repeat(scales, 2)
         found, moves = np.repeat(middles, 2), 4.0 * scales
@@ -291,24 +288,24 @@ class _Evidence:
         for _ in range(_MOST_STEPS):
             if not inside.size:
                 break
-            beyond = self._at(found[inside] + sides[inside] * moves[inside], rows[inside])[0] >= threshold
+            beyond = self._at(slopes, found[inside] + sides[inside] * moves[inside], rows[inside])[0] >= threshold
             inside = inside[~beyond]
             moves[inside] *= 2.0
         found[open_rows] += (sides * moves)[open_rows]
         for _ in range(_MOST_STEPS):
             if not open_rows.size:
                 break
-            logs, rising = self._at(found[open_rows], rows[open_rows])
+            logs, rising = self._at(slopes, found[open_rows], rows[open_rows])
             steps = np.maximum(logs - threshold, 0.0) / rising
             found[open_rows] -= steps
             open_rows = open_rows[np.abs(steps) > _FINE * scales[open_rows]]
         return found.reshape(-1, 2)
 
-    def _lowest(self, middles: Array, scales: Array) -> Array:
+    def _lowest(self, slopes: Array, middles: Array, scales: Array) -> Array:
         """Return where log E is lowest (P), by halves."""
         low, high = middles - 20.0 * scales, middles + 20.0 * scales
         for _ in range(_HALVINGS):
             half = (low + high) / 2.0
-            falling = self._at(half, slice(None))[1] < 0.0
+            falling = self._at(slopes, half, slice(None))[1] < 0.0
             low, high = np.where(falling, half, low), np.where(falling, high, half)
         return (low + high) / 2.0

@@ -33,11 +33,8 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
 
 
 def can_be_reached(host: str, *, private: bool) -> bool:
-    """Tell whether a host may ever be sent to: False for a name that is none, or an address that is always refused.
-
-    Args:
-        host: A name, or an address in any form that systems take, such as 0x7f.1.
-        private: Addresses that are not of the Internet are taken too.
+    """Tell whether a host may ever be sent to: False for a name that is none, or an address that is always refused, in
+    any form that systems take, such as 0x7f.1. ``private`` takes addresses that are not of the Internet too.
     """
     name = host.lower().rstrip(".")
     try:
@@ -50,12 +47,7 @@ def can_be_reached(host: str, *, private: bool) -> bool:
 
 
 async def addresses_of(host: str, port: int, *, private: bool) -> list[str]:
-    """The addresses that a name leads to now.
-
-    Args:
-        host: A name, or an address.
-        port: To connect to.
-        private: Addresses that are not of the Internet are taken too.
+    """The addresses that a name leads to now; ``private`` takes those that are not of the Internet too.
 
     Raises:
         AddressRefused: one of them is not of the Internet.

@@ -114,11 +114,7 @@ def _check_host(scheme: str, host: str) -> None:
 
 
 def read_prefix(text: str) -> Address:
-    """An address below which data may lie.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """An address below which data may lie. Raises ValueError if it is none."""
     try:
         address = read_address(text)
     except DataNotAllowed as error:
@@ -129,11 +125,7 @@ def read_prefix(text: str) -> Address:
 
 
 def allowed_address(text: str, prefixes: Sequence[Address], *, written_by_table: bool = False) -> Address:
-    """An address that lies below a prefix; arguments as of `read_address`.
-
-    Raises:
-        DataNotAllowed: it does not.
-    """
+    """An address that lies below a prefix; arguments as of `read_address`. Raises DataNotAllowed if it does not."""
     address = read_address(text, written_by_table=written_by_table)
     if not prefixes:
         raise DataNotAllowed("this service reads no data by reference: its operator allows no PREVAIL_DATA_PREFIXES")
@@ -263,11 +255,8 @@ _ASIDE: Final = ("_", ".")
 
 @dataclass(frozen=True, slots=True)
 class DataPlaces:
-    """The places that the operator allows; can be sent to another process.
-
-    Attributes:
-        prefixes: Below which data may lie.
-        s3_endpoint: Of a store that speaks the protocol of S3 and is not Amazon's.
+    """The places that the operator allows, below prefixes, and at a store that speaks the protocol of S3 and is not
+    Amazon's; can be sent to another process.
     """
 
     prefixes: tuple[str, ...] = ()
@@ -480,13 +469,10 @@ def _fits(path: str, pattern: Sequence[str]) -> bool:
         if part == _DEEP:
             reached = set(range(min(reached, default=size + 1), size + 1))
         else:
-            reached = {place + 1 for place in reached if place < size and _alike(names[place], part)}
+            # Of the signs of shells only the star has a meaning in an address.
+            plain = part.replace("[", "[[]")
+            reached = {place + 1 for place in reached if place < size and fnmatchcase(names[place], plain)}
     return size in reached
-
-
-def _alike(name: str, part: str) -> bool:
-    # Of the signs of shells only the star has a meaning in an address.
-    return fnmatchcase(name, part.replace("[", "[[]"))
 
 
 def _file(info: Any) -> DataFile:

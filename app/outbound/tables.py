@@ -25,14 +25,10 @@ def delta_listing(
     options: Mapping[str, str],
     check: Callable[[str], object],
 ) -> DataListing:
-    """The files of a version of a Delta table.
+    """The files of a version of a Delta table, the present one where it is None.
 
-    Args:
-        location: Of its folder, as its library wants it.
-        version: None: the present one.
-        filesystem: Of pyarrow, whose root is the folder.
-        options: Of the store of objects, for the log.
-        check: Looks at a path within the folder; raises where it may not be read.
+    Its folder has the location that its library wants, and is the root of the filesystem; ``options`` are those of the
+    store of objects, and ``check`` raises where a path within the folder may not be read.
 
     Raises:
         InvalidInput: it is none, or needs what its library does not read (deletion vectors, mapped columns).
@@ -71,13 +67,10 @@ def delta_listing(
 def iceberg_listing(
     location: str, snapshot: int | None, filesystem: Any, place_of: Callable[[str], str]
 ) -> DataListing:
-    """The files of a snapshot of an Iceberg table.
+    """The files of a snapshot of an Iceberg table, the present one where it is None.
 
-    Args:
-        location: Of its folder, or of a file of its metadata.
-        snapshot: None: the present one.
-        filesystem: Of pyarrow, on which all its files are.
-        place_of: The path of an address; raises where it may not be read.
+    The location is that of its folder, or of a file of its metadata; ``place_of`` makes the path of an address, and
+    raises where it may not be read.
 
     Raises:
         InvalidInput: it is none, or needs what its library does not read.

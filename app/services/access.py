@@ -147,14 +147,7 @@ class Guard:
     async def admit(
         self, scope: Scope, *, authorization: str | None, project: str | None, local: bool, request_id: str
     ) -> Admitted:
-        """Let a request pass.
-
-        Args:
-            scope: That it needs.
-            authorization: Its header `Authorization`.
-            project: That it names.
-            local: It came from this machine.
-            request_id: Its id.
+        """Let a request pass that needs a scope; ``local`` if it came from this machine.
 
         Raises:
             Unauthenticated: it needs a key and has none, or none that is good.
@@ -294,11 +287,7 @@ class Quotas:
             self.used.add((project, _day_of_now().date()), used)
 
     async def usage(self, project: str) -> Usage:
-        """Return the use of a project today.
-
-        Raises:
-            StoreUnavailableError: the database does not answer.
-        """
+        """Return the use of a project today. Raises StoreUnavailableError without the database."""
         begin = _day_of_now()
         used = asdict(await self._used(project))
         each = {name: QuotaUse(used[name], limit) for name, limit in self._limits.items()}
@@ -340,11 +329,7 @@ class KeyService:
         rate: str | None = None,
         daily_quota: int | None = None,
     ) -> KeyMade:
-        """Make a key; see `KeyFacts`.
-
-        Raises:
-            InvalidInput: it would be expired already, or its rate is none.
-        """
+        """Make a key; see `KeyFacts`. Raises InvalidInput if it would be expired, or has no such rate."""
         if expires_at is not None and expires_at <= datetime.now(UTC):
             raise InvalidInput.at("/expires_at", "past", "expected a moment in the future")
         if rate is not None and not is_rate(rate):

@@ -9,16 +9,7 @@ from app.domain.errors import Overloaded
 class Admission:
     """At most ``limit`` holders at a time, each ``async with admission:``; others wait ``wait_seconds`` for a place.
 
-    Args:
-        what: That there is too much of, as messages name it.
-        retry_after: Seconds after which one who is refused may try again.
-
-    Attributes:
-        held: Places that are taken.
-        waiting: Number of tasks that wait for one.
-
-    Raises:
-        Overloaded: no place became free in time.
+    They are Overloaded when none became free: too much of ``what`` is under way, to be tried after ``retry_after`` s.
     """
 
     def __init__(self, *, limit: int, wait_seconds: float, what: str = "writes", retry_after: int = 1) -> None:
@@ -27,18 +18,15 @@ class Admission:
         self.held = self.waiting = 0
 
     async def __aenter__(self) -> None:
-        if self._places.locked():
-            self.waiting += 1
-            try:
-                async with asyncio.timeout(self._wait_seconds):
-                    await self._places.acquire()
-            except TimeoutError:
-                detail = f"too many {self._what} are under way; nothing was saved, try again shortly"
-                raise Overloaded(detail, retry_after=self._retry_after) from None
-            finally:
-                self.waiting -= 1
-        else:
-            await self._places.acquire()
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await self._places.acquire()
+        except TimeoutError:
+            detail = f"too many {self._what} are under way; nothing was saved, try again shortly"
+            raise Overloaded(detail, retry_after=self._retry_after) from None
+        finally:
+            self.waiting -= 1
         self.held += 1
 
     async def __aexit__(

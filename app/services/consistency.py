@@ -27,7 +27,6 @@ from app.kernel.consistency.reported_scores import (
     Reported,
     Score,
     as_printed,
-    printed_range,
     readings,
     score_of,
     scores_of_two_classes,
@@ -36,7 +35,7 @@ from app.kernel.consistency.two_classes import Feasible, Fitting, feasible_matri
 from app.kernel.matrix.table import Table
 from app.kernel.metrics.card import Scope
 from app.kernel.metrics.expression import Measure
-from app.kernel.numerics.arrays import Array, silently
+from app.kernel.numerics.arrays import silently
 from app.services.estimands import parse_estimands
 
 
@@ -244,25 +243,15 @@ class ReportedScores:
 
 
 def printed_scores(report: ReportedScores, labels: Sequence[str] | None, known: Collection[str]) -> PrintedScores:
-    """Every score with its text.
-
-    Args:
-        report: What was reported.
-        labels: Of several classes, one of which stands behind the @ of a metric of one class.
-        known: Keys that can be checked in this form of a report.
+    """Every score with its text. Of several classes ``labels`` stand behind the @ of metrics of one class; ``known``
+    are the keys that can be checked in this form of a report.
 
     Raises:
-        InvalidInput: a score is not known for this form, or is no number.
+        InvalidInput: a score is not known for this form.
         InvalidExpression: a parameter of a metric is none.
     """
     found = []
     for name, text in report.scores.items():
-        try:
-            printed_range(text)
-        except ValueError:
-            raise InvalidInput.at(
-                f"/scores/{in_pointer(name)}", "not_a_number", f"expected a number as it was printed, got {text[:60]!r}"
-            ) from None
         score = _score(name, labels)
         if score is None or score.key not in known:
             raise _unknown(name, known, labels)
@@ -349,7 +338,7 @@ def check_report(report: ReportedScores) -> ConsistencyAnswer:
     """Check whether one confusion matrix can have produced all scores, and find what follows if so.
 
     Raises:
-        InvalidInput: a score is not known for this form, or is no number, or too many sizes would have to be searched.
+        InvalidInput: a score is not known for this form, or too many sizes would have to be searched.
         InvalidExpression: one of the further metrics is none, or a score has a parameter that is none.
     """
     if report.classes is not None:
@@ -586,7 +575,9 @@ def _further(texts: Sequence[str], found: Feasible) -> dict[str, MetricEnds]:
             "too_many_matrices",
             f"expected scores that at most {MOST_EXAMINED} matrices fit, for further metrics; {found.count} do",
         )
-    table = Table(_all_matrices(found))
+    (tp, tn), (positives, negatives) = np.array(found.examples(found.count)).T, found.sizes(0)
+    rows = np.array([[tn, negatives - tn], [positives - tp, tp]], dtype=np.float64)
+    table = Table(np.moveaxis(rows, -1, 0))
     answer = {}
     for estimand in estimands:
         with silently():
@@ -596,9 +587,3 @@ def _further(texts: Sequence[str], found: Feasible) -> dict[str, MetricEnds]:
             low, high = (number(defined.min()), number(defined.max())) if defined.size else (None, None)
             answer[name] = MetricEnds(low, high, int(len(values) - defined.size))
     return answer
-
-
-def _all_matrices(found: Feasible) -> Array:
-    (tp, tn), (positives, negatives) = np.array(found.examples(found.count)).T, found.sizes(0)
-    rows = [[tn, negatives - tn], [positives - tp, tp]]
-    return np.moveaxis(np.array(rows, dtype=np.float64), -1, 0)

@@ -137,15 +137,8 @@ def parse_estimands(
 ) -> tuple[Estimand, ...]:
     """Expressions for the classes of some evaluation; what is asked twice is answered once.
 
-    Args:
-        texts: As asked.
-        labels: The classes.
-        positive: Class that a metric of one class without ``@`` speaks of.
-        inputs: What there is to compute from.
-        task: What is judged, where that is more than classes.
-        decisions: What can be decided, where these are no classes.
-        sliceable: Can they be of slices?
-        pointer: JSON pointer of the texts.
+    ``positive`` is the class that a metric of one class without ``@`` speaks of, ``inputs`` what there is to compute
+    from; ``decisions`` are what can be decided, where these are no classes.
 
     Raises:
         InvalidExpression: one is none; its pointer says which.
@@ -175,11 +168,7 @@ def make_estimand(
     *,
     sliceable: bool = False,
 ) -> Estimand:
-    """One expression.
-
-    Raises:
-        InvalidExpression: it is none.
-    """
+    """One expression. Raises InvalidExpression if it is none."""
     expression = parse(text, labels, positive, inputs=inputs, task=task, decisions=decisions, sliceable=sliceable)
     return estimand_of(expression, text, labels, task=task)
 

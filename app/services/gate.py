@@ -269,9 +269,7 @@ class RuleEstimates:
     Every rule has to pass, and every class of it, so each may have its own error of passing by chance (intersection and
     union). One that fails is enough, so those of failing by chance add up, and each value that could has its share
     (Bonferroni): the chance that a gate fails without a reason is at most the largest one-sided error of its rules.
-
-    Attributes:
-        chances: Ends of intervals that can fail a rule by chance.
+    ``chances`` counts the ends of intervals that can fail a rule by chance.
     """
 
     def __init__(self, definition: Definition, estimands: Sequence[Estimand], runs: Runs) -> None:
@@ -714,23 +712,16 @@ class GateService:
 
     async def read(self, project: str, name: str, version: int | None = None) -> GateVersion:
         """A version, the latest by default."""
-        gate = await self.gates.get(project, name, version)
-        if gate is None:
-            raise _missing(name, version)
-        return gate
+        return NotFound.unless(await self.gates.get(project, name, version), _named(name, version))
 
     async def versions(self, project: str, name: str) -> Sequence[GateVersion]:
         """All versions, latest first, also of a gate that was deleted."""
-        found = await self.gates.versions(project, name)
-        if not found:
-            raise _missing(name)
-        return found
+        return NotFound.unless(await self.gates.versions(project, name) or None, _named(name))
 
     async def delete(self, project: str, name: str) -> None:
         """End a gate. Its versions and checks can still be read."""
         async with self.admission:
-            if not await self.gates.delete(project, name):
-                raise _missing(name)
+            NotFound.unless(await self.gates.delete(project, name), _named(name))
 
     async def page(self, project: str, limit: int, after: str | None) -> Page[GateVersion, str]:
         """The latest versions by name."""
@@ -883,9 +874,7 @@ class GateService:
     async def read_check(self, project: str, name: str, identifier: UUID) -> Mapping[str, Any]:
         """A check as it was answered."""
         check = await self.gates.get_check(project, name, identifier)
-        if check is None:
-            raise NotFound(f"there is no check {identifier} of the gate {name!r}")
-        return check.answer
+        return NotFound.unless(check, f"check {identifier} of the gate {name!r}").answer
 
     async def checks(
         self, project: str, asked: CheckFilter, limit: int, before: UUID | None
@@ -936,5 +925,5 @@ def _run(record: EvaluationRecord) -> CheckedRun:
     return CheckedRun.of(record, matrix_digest=f"{seed_of(record.labels, record.counts):016x}")
 
 
-def _missing(name: str, version: int | None = None) -> NotFound:
-    return NotFound(f"there is no gate {name!r}" + ("" if version is None else f" with version {version}"))
+def _named(name: str, version: int | None = None) -> str:
+    return f"gate {name!r}" + ("" if version is None else f" with version {version}")

@@ -174,11 +174,7 @@ class HistoryPage:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A verdict on an evaluation by the series before it.
-
-    Attributes:
-        change: That is claimed at it.
-    """
+    """A verdict on an evaluation by the series before it, and the change that is claimed at it."""
 
     value: HistoryValue
     change: HistoryChange | None
@@ -213,12 +209,8 @@ class HistoryService:
     async def held(
         self, project: str, record: EvaluationRecord, levels: Sequence[tuple[str, float]]
     ) -> Sequence[Watched]:
-        """Hold an evaluation against those before it: did it change since the last change?
-
-        Args:
-            project: Whose evaluations these are.
-            record: The evaluation. Its series are those of its model on the same split of its dataset.
-            levels: Metrics with one value, each with the level of its claims. All of them share the error.
+        """Hold an evaluation against those of its model before it on the same split: did it change since the last
+        change? ``levels`` are metrics with one value, each with the level of its claims; all of them share the error.
 
         Raises:
             OutOfReach: the series has too many evaluations, or samples.
@@ -388,39 +380,34 @@ def series(query: HistoryQuery, whole: Series, kept: KeptSamples) -> HistoryPage
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeWatch:
-    """Looks at evaluations after they were stored, and tells the webhooks of their project of a change of their model
-    that is claimed at them.
+async def look_for_change(
+    history: HistoryService, tell: Callable[[str, WebhookEvent], Awaitable[None]], project: str, identifier: UUID
+) -> None:
+    """Tell the webhooks of a project of a change of a model, by the metric of leaderboards, that is claimed at an
+    evaluation, if there is one.
     """
-
-    history: HistoryService
-    tell: Callable[[str, WebhookEvent], Awaitable[None]]
-
-    async def look(self, project: str, identifier: UUID) -> None:
-        """Tell of a change of the metric of leaderboards that is claimed at an evaluation, if there is one."""
-        record = (await self.history.store.get_many(project, [identifier])).get(identifier)
-        if record is None:
-            # It was removed meanwhile.
-            return
-        metric = ranked_by(record)
-        try:
-            (held,) = await self.history.held(project, record, [(metric, LEVEL)])
-        except (IncomparableRuns, OutOfReach):
-            # The evaluations are no series in which a change could be told; who asks for its history is told why.
-            return
-        if held.change is None:
-            return
-        name = EvaluationName.of(record)
-        happening = WebhookEvent(
-            event=Event.MODEL_CHANGED,
-            # The id of the evaluation is taken: the same webhook may have been told that it was made.
-            id=id_at(record.created_at, uuid5(record.id, Event.MODEL_CHANGED)),
-            at=record.created_at,
-            text=f"{run_title(as_json(name))}: {held.change.message}",
-            data={"project": project, "evaluation": name, "change": held.change},
-        )
-        await self.tell(project, happening)
+    record = (await history.store.get_many(project, [identifier])).get(identifier)
+    if record is None:
+        # It was removed meanwhile.
+        return
+    metric = ranked_by(record)
+    try:
+        (held,) = await history.held(project, record, [(metric, LEVEL)])
+    except (IncomparableRuns, OutOfReach):
+        # The evaluations are no series in which a change could be told; who asks for its history is told why.
+        return
+    if held.change is None:
+        return
+    name = EvaluationName.of(record)
+    happening = WebhookEvent(
+        event=Event.MODEL_CHANGED,
+        # The id of the evaluation is taken: the same webhook may have been told that it was made.
+        id=id_at(record.created_at, uuid5(record.id, Event.MODEL_CHANGED)),
+        at=record.created_at,
+        text=f"{run_title(as_json(name))}: {held.change.message}",
+        data={"project": project, "evaluation": name, "change": held.change},
+    )
+    await tell(project, happening)
 
 
 def _held(levels: Sequence[tuple[str, float]], whole: Series, kept: KeptSamples) -> Sequence[Watched]:
@@ -489,8 +476,11 @@ class _Known:
         with silently():
             looked_at = np.flatnonzero(found.high > found.low)
         covariances = _covariances(found, looked_at) if shared else None
+        # A metric that moves with the number of samples, of which some evaluations have more than others.
+        moved = any(isinstance(one, Estimand) and grows(one.expression) for one in found.estimands)
+        moved &= len(np.unique(found.sizes[looked_at])) > 1
         # Claims as of independent evaluations, or of such of one size, would be too bold.
-        why = _NOT_KNOWN if covariances is None and shared else OF_SIZES if found.of_several_sizes(looked_at) else None
+        why = _NOT_KNOWN if covariances is None and shared else OF_SIZES if moved else None
         if why is not None:
             found.reasons.update(dict.fromkeys(looked_at.tolist(), why))
             looked_at = looked_at[:0]
@@ -528,11 +518,6 @@ class _MetricSeries:
     def estimand(self, place: int) -> Estimand | str:
         """The metric for the classes of an evaluation; why it has none."""
         return self.estimands[int(self.known.whole.part[place])]
-
-    def of_several_sizes(self, places: NDArray[np.intp]) -> bool:
-        """Does the metric move with the number of samples, of which some evaluations have more than others?"""
-        moved = any(isinstance(one, Estimand) and grows(one.expression) for one in self.estimands)
-        return moved and bool((self.sizes[places] != self.sizes[places[:1]]).any())
 
     def shown(self, place: int, low: float, high: float) -> HistoryValue:
         """The value of one evaluation, with the ends of what is expected."""

@@ -46,11 +46,6 @@ class Mark:
     expires_at: datetime
     item: int = WHOLE
 
-    @property
-    def ends_claim(self) -> bool:
-        """Is nothing left to do for the request once this is kept?"""
-        return self.item == WHOLE
-
     def of_item(self, item: int) -> "Mark":
         """Return the mark of one item of the request."""
         return replace(self, item=item)
@@ -70,10 +65,8 @@ def present_mark() -> Mark | None:
 
 
 class KeyedWork:
-    """The work on a request with a key: the key stays claimed until `end`.
-
-    Attributes:
-        results: What was saved before by a request like this one that did not come to its end, by item.
+    """The work on a request with a key: the key stays claimed until `end`. A request like it that did not come to its
+    end has left ``results``, by item.
     """
 
     def __init__(self, store: IdempotencyStore, mark: Mark, results: Mapping[int, KeptResult]) -> None:

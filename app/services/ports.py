@@ -84,13 +84,6 @@ class StoreState:
         return self.reachable and (self.newer or self.revision == self.expected)
 
 
-class Readiness(Protocol):
-    """Tells whether the store can be worked with."""
-
-    async def check(self) -> StoreState:
-        """Ask the database now; an unreachable one is an answer, not an error."""
-
-
 class EvaluationStore(Protocol):
     """The memory of evaluations. Nothing of one project is ever seen or changed from another.
 
@@ -116,9 +109,6 @@ class EvaluationStore(Protocol):
 
     async def read_samples(self, project: str, identifier: UUID) -> Samples | None:
         """Return what is saved of the samples of an evaluation; raises NotFound if it was deleted meanwhile."""
-
-    async def read_packed(self, project: str, identifier: UUID) -> Callable[[], Samples] | None:
-        """Return what unpacks them, in a few bytes that another process is sent."""
 
     async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
         """Return whether samples are kept of an evaluation, and whether attributes are."""
@@ -436,12 +426,8 @@ class JobStore(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Archived:
-    """An evaluation with the names of the columns of its samples.
-
-    Attributes:
-        record: Without samples; with what was said of samples that are not saved.
-        columns: Digests by what they are of, such as `truth`; empty when no samples are saved.
-        fold_sizes: Of the samples.
+    """An evaluation, with what was said of samples that are not saved, and of those that are the digests of their
+    columns by what these are of, such as `truth`.
     """
 
     record: EvaluationRecord
@@ -451,11 +437,7 @@ class Archived:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleColumn:
-    """One column of samples.
-
-    Attributes:
-        shared: Whether several evaluations have it.
-    """
+    """One column of samples, of one evaluation or shared by several."""
 
     values: NDArray[Any]
     shared: bool
@@ -536,10 +518,7 @@ class SamplesElsewhere(Protocol):
 
     def parts(self, record: EvaluationRecord, *, outputs: bool) -> Iterator[MatrixInput]:
         """The input in parts with their samples, of any number of rows: without weights, groups and ignored classes.
-
-        Args:
-            record: Of the evaluation.
-            outputs: Are the probabilities or scores of the samples needed?
+        ``outputs`` if their probabilities or scores are needed.
 
         Raises:
             DataNotAllowed, InvalidInput: as before.
@@ -551,11 +530,7 @@ class OpenEngine(Protocol):
     """Holds rows until it is closed."""
 
     def take(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Rows:
-        """Rows of batches, which are read once.
-
-        Raises:
-            EngineError: there is no room for them.
-        """
+        """Rows of batches, which are read once. Raises EngineError without room for them."""
 
 
 class Engine(Protocol):

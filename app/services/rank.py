@@ -159,10 +159,8 @@ class Leaderboard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entrant:
-    """A line whose value has a sampling error, with the metric for its classes.
-
-    Attributes:
-        said: What is said of it, by the names of fields of its line.
+    """A line whose value has a sampling error, with the metric for its classes, and what is said of it by the names of
+    fields of its line.
     """
 
     place: int
@@ -189,10 +187,12 @@ def rank_candidates(
     estimands = [single_value(query.metric, record) for record in records]
     runs = [run_data(record, kept.samples.get(record.id)) for record in records]
     found = [value_of(*each, kept, stored) for each in zip(records, estimands, runs, strict=True)]
-    order = _best_first([value for value, _ in found], better)
+    scores = better.score(np.array([value for value, _ in found], dtype=np.float64))
+    # Those without a value last; equal ones stay as they came, latest first.
+    order: list[int] = np.lexsort((-scores, np.isnan(scores))).tolist()
     beyond = [*(value for place in order[query.limit :] if (value := found[place][0]) is not None), *beyond]
     order = order[: query.limit]
-    ranks = ranks_of(better.score(np.array([found[place][0] for place in order], dtype=np.float64)))
+    ranks = ranks_of(scores[order])
     lines, entrants = list[LeaderboardLine](), list[_Entrant]()
     for line, place in enumerate(order):
         record, estimand, (value, reason) = records[place], estimands[place], found[place]
@@ -253,16 +253,6 @@ def value_of(
         too_many = "the runs have more samples than can be used together"
         reason = too_many if kept.too_many else f"it {missing_outputs(record)}"
     return value, None if reason is None else f"no interval: {reason}"
-
-
-def _best_first(values: Sequence[float | None], better: Preference) -> list[int]:
-    """Places in order, those without a value last; equal ones stay as they came, latest first."""
-
-    def key(place: int) -> tuple[bool, float]:
-        value = values[place]
-        return (True, 0.0) if value is None else (False, -float(better.score(np.array(value))))
-
-    return sorted(range(len(values)), key=key)
 
 
 def _notes(

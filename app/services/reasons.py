@@ -67,13 +67,8 @@ def requested_values(
     subject: Table | Subject,
     uncounted: str | None = None,
 ) -> tuple[dict[str, Value | dict[str, Value]], list[Undefined]]:
-    """Values of metric expressions by their text, and the reasons of those that are missing.
-
-    Args:
-        asked: Of which streamed samples may not say all: what cannot be leaves the others as they are.
-        labels: The classes.
-        subject: The input.
-        uncounted: Why the input has nothing that needs numbers of samples; None where these are known.
+    """Values of metric expressions by their text, and the reasons of those that are missing: what streamed samples
+    cannot say leaves the others as they are. ``uncounted`` is why there is nothing that needs numbers of samples.
     """
     answers: dict[str, Value | dict[str, Value]] = {}
     gaps: list[Undefined] = []

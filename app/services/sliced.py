@@ -1,9 +1,8 @@
 """Evaluations of which one slice is looked at: whatever is read of them is of the samples in it alone."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -57,11 +56,6 @@ class SlicedStore:
         """Return the samples of the slice."""
         record = await self.get(project, identifier)
         return None if record is None else record.samples
-
-    async def read_packed(self, project: str, identifier: UUID) -> Callable[[], Samples] | None:
-        """Return what gives them."""
-        samples = await self.read_samples(project, identifier)
-        return None if samples is None else partial(replace, samples)
 
     async def read_part(self, _: str, __: UUID) -> Mapping[str, Any] | None:
         """Return None: of samples that are not saved there are no slices."""

@@ -74,11 +74,7 @@ def of_part(record: EvaluationRecord, source: MatrixInput) -> EvaluationRecord:
 async def records_of(
     store: EvaluationStore, project: str, identifiers: Sequence[UUID], pointers: Sequence[str]
 ) -> list[EvaluationRecord]:
-    """Evaluations in the order asked for.
-
-    Raises:
-        NotFound: one does not exist; its pointer is that of the id.
-    """
+    """Evaluations in the order asked for. Raises NotFound, whose pointer is that of the missing id."""
     found = await store.get_many(project, identifiers)
     for identifier, pointer in zip(identifiers, pointers, strict=True):
         if identifier not in found:

@@ -388,11 +388,7 @@ _REMEMBERED: Final = 4
 
 
 class ColumnWriter:
-    """Writes columns into a file, which is made with the first of them.
-
-    Attributes:
-        size: Bytes of all of them.
-    """
+    """Writes columns, of so many bytes so far, into a file, which is made with the first of them."""
 
     def __init__(self, path: Path) -> None:
         self._path, self.size = path, 0
@@ -432,11 +428,7 @@ class ColumnReader:
         self._read = lru_cache(maxsize=_REMEMBERED)(_columns_in)
 
     def __call__(self, digest: bytes) -> NDArray[Any]:
-        """Read one column.
-
-        Raises:
-            TransferError: no file has it.
-        """
+        """Read one column. Raises TransferError if no file has it."""
         if digest not in self._places:
             raise TransferError(f"expected the column {digest.hex()} of samples in the export, it is not there")
         return self._read(*self._places[digest])[digest]

@@ -47,13 +47,8 @@ def is_secret(text: str) -> bool:
 
 
 def signed_headers(secret: str, identifier: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """The headers that tell a receiver who sent a body, and when.
-
-    Args:
-        secret: Of the webhook.
-        identifier: Of the message, the same whenever it is sent again.
-        timestamp: Seconds since 1970, of this attempt.
-        body: As it is sent.
+    """The headers that tell a receiver who sent a body, and when: seconds since 1970, of this attempt. The identifier
+    of a message is the same whenever it is sent again.
     """
     content = f"{identifier}.{timestamp}.".encode() + body
     signature = b64encode(hmac.digest(_bytes_of(secret), content, "sha256")).decode()

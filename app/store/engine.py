@@ -273,7 +273,7 @@ def create_engine(
 
     Args:
         url: With the scheme `postgresql+asyncpg`.
-        pool_size: Connections at most; there is no overflow. The write path keeps one more of its own.
+        pool_size: Connections at most. The write path keeps one more of its own.
         statement_timeout: Seconds after which Postgres cancels a statement.
         connect_timeout: Seconds to wait for a connection, from the server as from the pool.
         disk: Where the database lies: `writing` and `require_room` ask it.
@@ -380,17 +380,9 @@ async def read_page(
     *,
     latest_first: bool = True,
 ) -> Page[Item, Any]:
-    """Read one page of rows, in the order of a key. Raises as `reading` does.
-
-    Args:
-        engine: The database.
-        statement: All rows.
-        key: A column; what is made of a row has its value under its name.
-        limit: Rows of a page.
-        beyond: The key that the page before ended with; None for the first.
-        kind: What is made of a row: a dataclass with fields called after columns.
-        others: Its fields that are not.
-        latest_first: The keys fall, or else rise.
+    """Read one page of rows, in the order of a key, ``beyond`` that which the page before ended with. Of a row a
+    dataclass is made, which has the key too; ``others`` gives its fields that are not called after columns. Raises as
+    `reading` does.
     """
     ordered = statement.order_by(key.desc() if latest_first else key).limit(limit + 1)
     if beyond is not None:
@@ -508,16 +500,14 @@ async def revision_at(connection: AsyncConnection) -> str | None:
     return revision
 
 
-class SchemaReadiness(OnEngine):
-    """The port `app.services.ports.Readiness` for Postgres."""
-
-    async def check(self) -> StoreState:
-        expected = expected_revision()
-        try:
-            with watch_of(self._engine).use("read"), translated():
-                async with self._engine.connect() as connection:
-                    revision = await revision_at(connection)
-                newer = revision is not None and revision not in known_revisions()
-                return StoreState(reachable=True, revision=revision, expected=expected, newer=newer)
-        except StoreUnavailableError:
-            return StoreState(reachable=False, revision=None, expected=expected)
+async def schema_state(engine: AsyncEngine) -> StoreState:
+    """Ask the database now; an unreachable one is an answer, not an error."""
+    expected = expected_revision()
+    try:
+        with watch_of(engine).use("read"), translated():
+            async with engine.connect() as connection:
+                revision = await revision_at(connection)
+    except StoreUnavailableError:
+        return StoreState(reachable=False, revision=None, expected=expected)
+    newer = revision is not None and revision not in known_revisions()
+    return StoreState(reachable=True, revision=revision, expected=expected, newer=newer)

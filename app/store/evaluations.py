@@ -89,7 +89,9 @@ def encode_record(
     project: str, record: EvaluationRecord, *, ids: Mapping[str, int], slots: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return the row of a record, keyed by column, JSON columns as text, and who makes it."""
-    stored = _type_to_store(record)
+    # The narrowest type that holds every entry exactly: entries of folds are parts of those of their sum.
+    whole = record.content is Content.counts
+    stored = np.min_scalar_type(int(record.counts.max(initial=0))) if whole else np.dtype("<f8")
     return {
         **{name: getattr(record, name) for name in _AS_THEY_ARE},
         **ids,
@@ -145,7 +147,7 @@ def decode_alike(row: RowMapping) -> AlikeEvaluations:
 
 def decode_summary(row: RowMapping, keys: Mapping[int, str]) -> EvaluationSummary:
     """Return the summary of a row that has the names of its model and dataset; see `lists.SUMMARY`."""
-    content, labels, positive = row["content"], row["labels"], row["positive"]
+    content, labels, positive, total = row["content"], row["labels"], row["positive"], row["n_samples"]
     return EvaluationSummary(
         id=row["id"],
         created_at=time_of(row["id"]),
@@ -155,22 +157,13 @@ def decode_summary(row: RowMapping, keys: Mapping[int, str]) -> EvaluationSummar
         input=SummarisedInput(
             kind=row["kind"],
             content=content,
-            n_samples=_size(content, row["n_samples"]),
+            n_samples=None if content is Content.rates else int(total) if content is Content.counts else total,
             n_classes=row["n_classes"],
             labels=labels,
             positive=None if positive is None else labels[positive],
         ),
         metrics=decode_values(row["metric_values"], keys),
     )
-
-
-def _size(content: Content, total: float) -> float | None:
-    match content:
-        case Content.counts:
-            return int(total)
-        case Content.weights:
-            return total
-    return None
 
 
 def encode_values(values: Mapping[str, float | None], slots: Mapping[str, int]) -> str:
@@ -192,14 +185,6 @@ def decode_values(encoded: Sequence[float | None], keys: Mapping[int, str]) -> d
         for slot, value in enumerate(encoded, start=1)
         if value is not None
     }
-
-
-def _type_to_store(record: EvaluationRecord) -> np.dtype[Any]:
-    """Return the narrowest type that holds every entry exactly: one byte for most counts in place of eight."""
-    if record.content is not Content.counts:
-        return np.dtype("<f8")
-    # Entries of folds are parts of those of their sum.
-    return np.min_scalar_type(int(record.counts.max(initial=0)))
 
 
 def _to_bytes(array: NDArray[Any], stored: np.dtype[Any]) -> bytes:
@@ -251,8 +236,7 @@ class PostgresInventory(OnEngine):
         return {row.id: decode_record(row._mapping, keys) for row in rows}
 
     async def model(self, project: str, name: str) -> ModelFacts:
-        async with reading(self._engine) as connection:
-            rows = await _fetch(connection, _select_used(models, evaluations.c.model_id, project, name))
+        rows = await read_rows(self._engine, _select_used(models, evaluations.c.model_id, project, name))
         NotFound.unless(bool(rows), f"model {name!r}")
         return ModelFacts(name=name, **_facts(ModelVersionFacts, rows))
 
@@ -407,11 +391,6 @@ class PostgresEvaluationStore(PostgresInventory):
             NotFound.unless(await self.get(project, identifier), f"evaluation {identifier}")
         return found
 
-    async def read_packed(self, project: str, identifier: UUID) -> Callable[[], Samples] | None:
-        async with reading(self._engine) as connection:
-            found = await find_samples(connection, project, [identifier])
-        return found.alone if found.rows else None
-
     async def kept(self, project: str, identifier: UUID) -> tuple[bool, bool]:
         async with reading(self._engine) as connection:
             rows = await find_digests(connection, project, [identifier], ["attributes"])
@@ -421,13 +400,13 @@ class PostgresEvaluationStore(PostgresInventory):
         columns = ("truth", "predicted", "ids", "groups", "weights")
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers, columns)
-        samples = await asyncio.to_thread(found.samples)
+        samples = await asyncio.to_thread(found)
         return {identifier: labels for identifier, one in samples.items() if (labels := one.labels) is not None}
 
     async def read_outputs(self, project: str, identifiers: Sequence[UUID]) -> Mapping[UUID, Samples]:
         async with reading(self._engine) as connection:
             found = await find_samples(connection, project, identifiers)
-        return await asyncio.to_thread(found.samples)
+        return await asyncio.to_thread(found)
 
     async def read_part(self, project: str, identifier: UUID) -> Mapping[str, Any] | None:
         async with reading(self._engine) as connection:

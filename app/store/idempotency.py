@@ -97,7 +97,7 @@ async def keep_result(connection: AsyncConnection, kind: Kind, kept: UUID | str,
     added = await connection.execute(insert(idempotency_results).values(row).on_conflict_do_nothing())
     if added.rowcount != 1:
         raise KeyTakenError(f"expected a key under which nothing was saved, got {mark.key!r}")
-    if mark.ends_claim:
+    if mark.item == WHOLE:
         own = same(idempotency_claims, project=mark.project, key=mark.key, claim=mark.claim)
         await connection.execute(delete(idempotency_claims).where(*own))
 
@@ -147,7 +147,7 @@ def mark_values(mark: Mark) -> dict[str, Any]:
     """The parameters that `beside_evaluation` adds to a statement."""
     values = {f"mark_{name}": getattr(mark, name) for name in _PARAMETERS}
     # NULL is nobody's claim.
-    return values | {"mark_claim": mark.claim if mark.ends_claim else None}
+    return values | {"mark_claim": mark.claim if mark.item == WHOLE else None}
 
 
 def beside_evaluation(identifier: ColumnElement[UUID]) -> tuple[CTE, CTE]:

@@ -55,10 +55,8 @@ _COMPARED: dict[Bound, Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """Scope of a search: ids of models, of datasets and of one name of a model; None is every one of the project.
-
-    Attributes:
-        where: What values have to satisfy; NULL, which an undefined value is, satisfies nothing.
+    """Scope of a search: ids of models, of datasets and of one name of a model; None is every one of the project. An
+    undefined value is NULL, which satisfies no condition in ``where``.
     """
 
     project: str

@@ -55,9 +55,7 @@ class NameTable(Generic[Ref]):
                 .on_conflict_do_nothing()
                 .returning(columns.id)
             )
-            identifier = await connection.scalar(add) or await connection.scalar(find)
-        if identifier is None:
-            raise RuntimeError(f"expected {ref} in {self._table.name} after adding it")
+            identifier = await connection.scalar(add) or (await connection.scalars(find)).one()
         return int(identifier)
 
     def remember(self, project: str, ref: Ref, identifier: int) -> None:

@@ -1,8 +1,9 @@
 """Columns of samples in the database, each stored once."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -184,29 +185,17 @@ async def remove_samples(connection: AsyncConnection, project: str, identifiers:
     await connection.execute(reports)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredSamples:
-    """Samples as they were read: the digests of each evaluation, and the columns they name."""
-
-    rows: Sequence[Mapping[str, Any]]
-    contents: Mapping[bytes, bytes]
-
-    def samples(self) -> dict[UUID, Samples]:
-        """Samples by evaluation; takes a while for many. A column that several have is unpacked once."""
-        columns = {digest: unpack(content) for digest, content in self.contents.items()}
-        found = {}
-        for row in self.rows:
-            parts: dict[str, Any] = {name: columns.get(row[name]) for name in COLUMN_NAMES if name in row}
-            if parts.get("attributes") is not None:
-                parts["attributes"] = Attributes.of_column(parts["attributes"])
-            sizes = row["fold_sizes"]
-            found[row["evaluation_id"]] = Samples(**parts, fold_sizes=None if sizes is None else tuple(sizes))
-        return found
-
-    def alone(self) -> Samples:
-        """Return the samples of the one evaluation that was read."""
-        (samples,) = self.samples().values()
-        return samples
+def _unpacked(rows: Sequence[Mapping[str, Any]], contents: Mapping[bytes, bytes]) -> dict[UUID, Samples]:
+    """Samples by evaluation, of the digests of their columns. A column that several have is unpacked once."""
+    columns = {digest: unpack(content) for digest, content in contents.items()}
+    found = {}
+    for row in rows:
+        parts: dict[str, Any] = {name: columns.get(row[name]) for name in COLUMN_NAMES if name in row}
+        if parts.get("attributes") is not None:
+            parts["attributes"] = Attributes.of_column(parts["attributes"])
+        sizes = row["fold_sizes"]
+        found[row["evaluation_id"]] = Samples(**parts, fold_sizes=None if sizes is None else tuple(sizes))
+    return found
 
 
 async def find_digests(
@@ -221,10 +210,10 @@ async def find_digests(
 
 async def find_samples(
     connection: AsyncConnection, project: str, identifiers: Iterable[UUID], names: Sequence[str] = COLUMN_NAMES
-) -> StoredSamples:
-    """Read some columns of the samples of some evaluations."""
+) -> Callable[[], dict[UUID, Samples]]:
+    """Read some columns of the samples of some evaluations; what is returned unpacks them, which can take a while."""
     rows = await find_digests(connection, project, identifiers, names)
     digests = {row[name] for row in rows for name in names if row[name] is not None}
     columns = sample_columns.c
     wanted = select(columns.digest, columns.content).where(columns.project == project, among(columns.digest, digests))
-    return StoredSamples(rows, {row.digest: row.content for row in await connection.execute(wanted)})
+    return partial(_unpacked, rows, {row.digest: row.content for row in await connection.execute(wanted)})

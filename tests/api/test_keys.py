@@ -11,9 +11,9 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
+from app.commands import RefusedAtService, add_key_arguments, run_keys, run_keys_at
 from app.domain.errors import Faulty
 from app.domain.operations import KeyFacts, KeyMade
-from app.key_commands import RefusedAtService, add_key_arguments, run, run_at
 from app.settings import Authentication, Settings
 from app.store.engine import create_engine
 from tests.api.answers import check_json, check_problem, check_shape, evaluation
@@ -115,7 +115,7 @@ def test_the_command_refuses_what_a_service_would(arguments: str, pointer: str) 
     add_key_arguments(parser)
     nowhere = create_engine("postgresql+asyncpg://nobody@127.0.0.1:9/none")
     with pytest.raises(Faulty) as refused:
-        asyncio.run(run(parser.parse_args(arguments.split(" ")), nowhere))
+        asyncio.run(run_keys(parser.parse_args(arguments.split(" ")), nowhere))
     assert [fault.pointer for fault in refused.value.faults] == [pointer]
 
 
@@ -146,7 +146,7 @@ def test_what_is_no_answer_of_a_service_is_told_in_a_sentence(
     parser = argparse.ArgumentParser()
     add_key_arguments(parser)
     with pytest.raises(RefusedAtService, match=said):
-        run_at("http://prevail.example", None, parser.parse_args(["list"]))
+        run_keys_at("http://prevail.example", None, parser.parse_args(["list"]))
 
 
 def test_a_rotated_key_has_another_secret(client: httpx.Client) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from app.cli import upgrade
+from app.commands import recompute
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.content import Content
@@ -21,7 +22,6 @@ from app.domain.options import Options
 from app.embedded import EmbeddedPostgres
 from app.embedded.installation import Installation
 from app.kernel.metrics.catalogue import catalogue
-from app.project_commands import recompute
 from app.services.evaluate.reports import evaluate
 from app.services.transfer import Checker, Discrepancy
 from app.settings import normalize_database_url

@@ -107,11 +107,6 @@ def test_printed_numbers() -> None:
         cut = printed_range(text, Printed.TRUNCATED)
         assert (cut.low, cut.high) == (Fraction(-1, 10), Fraction(1, 10))
     assert printed_range("1").high == Fraction(3, 2)
-    for text in ("abc", "nan", "inf"):
-        with pytest.raises(ValueError, match="number"):
-            printed_range(text)
-    with pytest.raises(ValueError, match="both classes"):
-        feasible(0, 5, accuracy="0.5")
 
 
 def witnessed(score: Score, tp: int, tn: int, p: int, n: int) -> Any:
@@ -325,8 +320,6 @@ def test_classes() -> None:
     assert check_classes(actual, of_classes({"accuracy": "0.7750"})).consistent is False
     with pytest.raises(NotLinearError):
         check_classes(actual, of_classes({"macro_precision": "0.7"}))
-    with pytest.raises(ValueError, match="needs items"):
-        check_classes([3, 0], [])
 
 
 # Each text is the score of some matrix with these row sums; the first, of [[18, 27, 37], [16, 37, 3], [11, 132, 12]].
@@ -451,5 +444,3 @@ def test_folds() -> None:
     assert check_folds(folds, both).consistent is False
     with pytest.raises(NotLinearError):
         check_folds(folds, ranges({"f1": "0.5"}))
-    with pytest.raises(ValueError, match="both classes"):
-        check_folds([(0, 5)], [])

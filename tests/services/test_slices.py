@@ -727,7 +727,7 @@ def test_a_search_adds_up_losses_of_probabilities() -> None:
     weights = random.gamma(2.0, size=samples.size)
     weighted = classified(samples.truth, samples.predicted, attributes_of(CLINIC), weights=weights, outputs=outputs)
     (estimand,) = parse_estimands(("log_loss",), weighted.labels, 1, inputs=INPUTS_OF_CLASSES)
-    lost = Whole(weighted, 0.95).mean_of_samples(estimand, Side(np.arange(samples.size), samples.size, weighted))
+    lost = Whole(weighted, 0.95).mean_of_samples(estimand, Side(np.arange(samples.size), weighted))
     losses = -np.log(outputs[np.arange(samples.size), samples.truth])
     assert lost == pytest.approx(losses - np.average(losses, weights=weights), rel=1e-3)
     # Another metric is no sum over the samples.

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.domain.evaluation import DatasetRef, EvaluationQuery, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id, time_of
 from app.domain.inputs.content import Content
-from app.services.ports import EvaluationStore, Readiness
-from app.store.engine import SchemaReadiness, create_engine
+from app.services.ports import EvaluationStore
+from app.store.engine import create_engine, schema_state
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.writer import EvaluationWriter
 from tests.store.conftest import MakeRecord
@@ -31,8 +31,7 @@ def assert_same(found: EvaluationRecord | None, expected: EvaluationRecord) -> N
 
 async def test_store_and_readiness_are_what_the_services_expect(engine: AsyncEngine) -> None:
     store: EvaluationStore = PostgresEvaluationStore(engine, EvaluationWriter(engine))
-    readiness: Readiness = SchemaReadiness(engine)
-    state = await readiness.check()
+    state = await schema_state(engine)
     assert state.current
     assert await store.get("nobody", new_id()) is None
 

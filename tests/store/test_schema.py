@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from app import MIGRATIONS, cli
 from app.domain.named_metrics import HEADLINE
-from app.store.engine import SchemaReadiness, create_engine, expected_revision, known_revisions
+from app.store.engine import create_engine, expected_revision, known_revisions, schema_state
 from app.store.evaluations import PostgresEvaluationStore
 from app.store.tables import metadata
 from tests.store.conftest import MakeRecord
@@ -51,7 +51,7 @@ async def test_migrations_go_up_from_nothing_down_one_and_up_again(engine: Async
     command.downgrade(config, "0011_project_usage")
     kept_before = {"extreme_scopes", "extreme_values"}
     assert await read_tables(engine) == (tables - {"former_models"}) | {"alembic_version"} | kept_before
-    assert not (await SchemaReadiness(engine).check()).current
+    assert not (await schema_state(engine)).current
     command.upgrade(config, "head")
     assert await read_tables(engine) == tables | {"alembic_version"}
     command.check(config)
@@ -253,10 +253,9 @@ def test_migrations_have_dated_names() -> None:
 
 
 async def test_an_outdated_schema_is_not_current(engine: AsyncEngine, config: Config) -> None:
-    readiness = SchemaReadiness(engine)
-    assert (await readiness.check()).current
+    assert (await schema_state(engine)).current
     command.downgrade(config, "-1")
-    state = await readiness.check()
+    state = await schema_state(engine)
     assert (state.reachable, state.current, state.expected) == (True, False, expected_revision())
 
 
@@ -264,13 +263,13 @@ async def test_an_empty_database_is_not_current(engine: AsyncEngine, config: Con
     command.downgrade(config, "base")
     async with engine.begin() as connection:
         await connection.execute(text("DROP TABLE alembic_version"))
-    state = await SchemaReadiness(engine).check()
+    state = await schema_state(engine)
     assert (state.reachable, state.revision, state.current) == (True, None, False)
 
 
 async def test_an_unreachable_database_is_an_answer() -> None:
     engine = create_engine("postgresql+asyncpg://nobody:x@127.0.0.1:1/none")
-    state = await SchemaReadiness(engine).check()
+    state = await schema_state(engine)
     assert (state.reachable, state.revision, state.current) == (False, None, False)
     await engine.dispose()
 

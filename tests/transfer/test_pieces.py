@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from app.commands import recompute
 from app.domain.evaluation import DatasetRef, EvaluationRecord, ModelRef
 from app.domain.identifiers import new_id
 from app.domain.inputs.clustering import Clustering
@@ -22,7 +23,6 @@ from app.domain.inputs.content import Content
 from app.domain.inputs.samples import Samples
 from app.domain.operations import Actor
 from app.kernel.metrics.catalogue import catalogue
-from app.project_commands import recompute
 from app.services import transfer
 from app.services.ports import Archived, ArchiveKind
 from app.services.present import act_as

@@ -138,6 +138,11 @@ class MatrixInput:
         return GROUPS_FACT in self.facts and not (known and self.facts[GROUPS_FACT] == self.n_rows)
 
     @property
+    def counts_independent(self) -> bool:
+        """Entries are numbers of independent samples, from which their sampling error follows."""
+        return self.content is Content.counts and not self.is_grouped
+
+    @property
     def groups(self) -> NDArray[Any] | None:
         """Groups (n) that its samples are in; None where they are independent, or groups are not known."""
         return self.samples.groups if self.is_grouped and self.samples is not None else None

@@ -241,21 +241,14 @@ class Programme:
 
 
 def check_classes(actual: Sequence[int], reported: Reported) -> Feasibility:
-    """Search for a matrix with these row sums and scores. The example is the matrix (K, K).
+    """Search for a matrix with these positive row sums and scores. The example is the matrix (K, K).
 
     Implied are ranges of ``accuracy``, ``balanced_accuracy`` and, as ``recall@<class index>``, of the recalls.
 
-    Args:
-        actual: Items of each class, positive.
-        reported: Scores and printed texts.
-
     Raises:
         NotLinearError: a score is neither linear in the counts nor a quotient of two linear forms.
-        ValueError: a class without items.
     """
     size = len(actual)
-    if min(actual) < 1:
-        raise ValueError("every class needs items")
     confusion = _of_classes(actual)
     programme = Programme(
         [Statement(LinearForm.of(score.in_terms_of(confusion)), wanted) for score, wanted in reported],
@@ -286,22 +279,15 @@ def _of_classes(actual: Sequence[int]) -> Confusion:
 
 
 def check_folds(folds: Sequence[tuple[int, int]], reported: Reported) -> Feasibility:
-    """Search for counts of cross-validation folds of these sizes whose binary scores have these means. The example is
-    tp and tn of each fold (F, 2).
+    """Search for counts of cross-validation folds of these sizes (p, n) whose binary scores have these means. The
+    example is tp and tn of each fold (F, 2).
 
     These are means of scores over folds; a score of the pooled counts is a binary check of the sums. Implied are the
     ranges of the means of accuracy, recall, specificity and balanced accuracy.
 
-    Args:
-        folds: (positive, negative) items of each fold, positive numbers.
-        reported: Scores and printed texts of their means.
-
     Raises:
         NotLinearError: the mean of a score is not linear in the counts.
-        ValueError: a fold lacks a class, or there is none.
     """
-    if not folds or min(min(fold) for fold in folds) < 1:
-        raise ValueError("every fold needs items of both classes")
     parts = [
         Confusion.of_two(LinearForm.count(2 * fold), LinearForm.count(2 * fold + 1), LinearForm.of(p), LinearForm.of(n))
         for fold, (p, n) in enumerate(folds)

@@ -50,18 +50,9 @@ class ScoreRange:
 def printed_range(text: str, printed: Printed = Printed.NEAREST) -> ScoreRange:
     """Range of the values behind a printed number such as ``0.9567``. All digits after the point count, trailing zeros
     too.
-
-    Raises:
-        ValueError: it is not a finite number.
     """
-    try:
-        number = Decimal(text)
-    except ArithmeticError:
-        raise ValueError(f"{text!r} is not a number") from None
-    exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int):
-        raise ValueError(f"{text!r} is not a finite number")
-    value, unit = Fraction(number), Fraction(10) ** min(exponent, 0)
+    number = Decimal(text)
+    value, unit = Fraction(number), Fraction(10) ** min(int(number.as_tuple().exponent), 0)
     if printed is Printed.NEAREST:
         return ScoreRange(value - unit / 2, value + unit / 2)
     if printed is Printed.ANY:

@@ -47,19 +47,10 @@ def implied_scores() -> Mapping[str, Score]:
 def feasible_matrices(
     positives: int, negatives: int, reported: Reported, *, undefined_as_zero: bool = False
 ) -> "Feasible":
-    """Every matrix with p positive and n negative items whose scores all lie in their ranges.
+    """Every matrix with p >= 1 positive and n >= 1 negative items whose scores all lie in their ranges.
 
-    Args:
-        positives: p >= 1.
-        negatives: n >= 1.
-        reported: Scores and printed texts; a score may come twice.
-        undefined_as_zero: Read a printed score that would be 0/0 as 0; otherwise it fits nothing.
-
-    Raises:
-        ValueError: a class is empty.
+    With ``undefined_as_zero`` a printed score that would be 0/0 is read as 0; otherwise it fits nothing.
     """
-    if positives < 1 or negatives < 1:
-        raise ValueError("both classes need items")
     rows = Feasible.of([(positives, negatives)]).narrowed(reported, undefined_as_zero=undefined_as_zero)
     low, high = rows.low.copy(), rows.high.copy()
     for row in range(low.size):
@@ -85,12 +76,7 @@ def fitting_sizes(
 ) -> list[Fitting]:
     """Class sizes (p, n) for which a matrix fits, for reports that do not state them.
 
-    All are searched together; ``search_rows`` gives the cost.
-
-    Args:
-        sizes: p >= 1 and n >= 1.
-        reported: Scores and printed texts.
-        undefined_as_zero: As for ``feasible_matrices``.
+    All are searched together; ``search_rows`` gives the cost. Arguments are as of ``feasible_matrices``.
     """
     portions = np.cumsum([min(size) + 1 for size in sizes]) // _ROWS_AT_ONCE
     parts = groupby(zip(sizes, portions.tolist(), strict=True), key=itemgetter(1))

@@ -303,15 +303,10 @@ OVERALL_CURVES: dict[CurveName, Callable[[Scores], Curve]] = {
 
 
 def thin(curve: Curve, max_points: int) -> Curve:
-    """Curve with at most ``max_points`` points, chosen by their visible effect; the area stays that of the full curve.
-
-    Points on straight lines are dropped without loss. Beyond that the curve is split, again and again, at the point
-    furthest from the line that would replace it (Ramer 1972, Douglas & Peucker 1973), in units of the extent of the
-    curve. It has two points or more.
+    """Curve with at most ``max_points`` points, chosen by their visible effect; the area stays that of the full
+    curve.
     """
-    if curve.x.size <= max_points:
-        return curve
-    return curve.at(_outstanding(_unit(curve.x), _unit(curve.y), max_points))
+    return curve.at(outstanding(curve.x, curve.y, max_points))
 
 
 def _unit(values: Array) -> Array:
@@ -319,8 +314,15 @@ def _unit(values: Array) -> Array:
     return (values - low) / (high - low) if high > low else np.zeros(values.size)
 
 
-def _outstanding(x: Array, y: Array, count: int) -> Codes:
-    """Rising indices of the ``count`` points that a polygon needs most."""
+def outstanding(x: Array, y: Array, most: int) -> Codes:
+    """Rising indices of the points, ``most`` of them at most, that a polygon needs most; two or more.
+
+    Points on straight lines are dropped without loss. Beyond that the polygon is split, again and again, at the point
+    furthest from the line that would replace it (Ramer 1972, Douglas & Peucker 1973), in units of its extent.
+    """
+    if x.size <= most:
+        return np.arange(x.size)
+    x, y = _unit(x), _unit(y)
     kept = [0, x.size - 1]
     waiting: list[tuple[float, int, int, int]] = []
 
@@ -338,7 +340,7 @@ def _outstanding(x: Array, y: Array, count: int) -> Codes:
             heappush(waiting, (-float(apart[furthest]), first, first + 1 + furthest, last))
 
     consider(0, x.size - 1)
-    while waiting and len(kept) < count:
+    while waiting and len(kept) < most:
         _, first, middle, last = heappop(waiting)
         kept.append(middle)
         consider(first, middle)

@@ -334,11 +334,7 @@ def has_band(source: MatrixInput) -> bool:
 
 
 def _refuse_beyond_kept(question: CurveQuestion, source: StreamedInput) -> None:
-    """Refuse what needs the samples where these were streamed.
-
-    Raises:
-        NoSamples: it does.
-    """
+    """Raise NoSamples for what needs the samples, which were streamed."""
     beyond = [
         what
         for what, is_asked in (

@@ -40,11 +40,7 @@ class Histogram:
 
 
 def histogram_of(source: MatrixInput, place: int, bins: int) -> Histogram:
-    """The histogram of the scores of a class, by its place.
-
-    Raises:
-        ValueError: there are no probabilities or scores.
-    """
+    """The histogram of the scores of a class, by its place. Raises ValueError without probabilities or scores."""
     scores = scores_of(source)
     values: Array = scores.probabilities[:, place]
     weights: Array = np.ones(len(values)) if scores.weights is None else scores.weights

@@ -321,12 +321,8 @@ def bounds_of_weak_classes(
 
 
 def recalls_swept(recalls: Sequence[float], varied: Sequence[int], sweep: RecallGrid) -> RecallSweep:
-    """Means of the recalls (K) with some classes at each step of a range.
-
-    Args:
-        recalls: Of every class, in [0, 1].
-        varied: Indices of the classes that go through the range where the sweep names none.
-        sweep: The range.
+    """Means of the recalls (K), in [0, 1], with some classes at each step of a range: ``varied``, by index, where the
+    sweep names none.
     """
     classes = varied if sweep.classes is None else sorted(set(sweep.classes))
     grid = np.linspace(sweep.start, sweep.end, sweep.steps)

@@ -13,7 +13,6 @@ from app.domain.asked import ExpressionText, Limits, PointsAtMost, Seed
 from app.domain.division import divided
 from app.domain.errors import InvalidExpression, InvalidInput, NoRule, NotComparable
 from app.domain.expressions.expressions import parse, refuse_about_sample
-from app.domain.inputs.content import Content
 from app.domain.inputs.kinds import inputs_of
 from app.domain.inputs.matrices import MatrixInput
 from app.domain.inputs.multilabel import as_classes
@@ -43,7 +42,7 @@ from app.kernel.metrics.expression import (
     of_probabilities,
 )
 from app.kernel.numerics.arrays import Array
-from app.kernel.samples.curves import Curve, thin
+from app.kernel.samples.curves import outstanding
 from app.kernel.samples.scores import Scores
 from app.services.estimands import Better, preference
 from app.services.estimates.estimate import NoLimits
@@ -316,7 +315,7 @@ def _check_guarantee(source: MatrixInput, question: RuleQuestion, limits: Sequen
         raise InvalidInput.at("/guarantee", "no_constraints", "expected constraints that are to be guaranteed")
     if len(source.labels) != 2:
         raise InvalidInput.at("/guarantee", "two_classes_only", "expected two classes: class weights have no guarantee")
-    if not _independent(source):
+    if not source.counts_independent:
         raise InvalidInput.at("/guarantee", "needs_independent_samples", "expected samples without weights and groups")
     if any(one.minimum is not None and one.maximum is not None for one in question.limits):
         raise InvalidInput.at("/guarantee", "needs_one_limit", "expected constraints of min or max, one for each limit")
@@ -358,10 +357,6 @@ def _check_surface(source: MatrixInput, question: RuleQuestion) -> None:
         )
 
 
-def _independent(source: MatrixInput) -> bool:
-    return source.content is Content.counts and not source.is_grouped
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
     identifier: UUID | None
@@ -384,28 +379,14 @@ class _Search:
             guarantee=question.guarantee,
         )
         low, high = found.limits
-        answer = self._answer(found, DecidedBy.THRESHOLD, found.required if question.guarantee is not None else ())
-        return replace(
-            answer,
-            threshold=found.threshold,
-            low=low,
-            high=high,
-            default_threshold=default,
-            curve=self._curve(found),
-        )
+        required = found.required if question.guarantee is not None else ()
+        own = {"threshold": found.threshold, "low": low, "high": high, "default_threshold": default}
+        return self._answer(found, DecidedBy.THRESHOLD, required, **own, curve=self._curve(found))
 
     def _curve(self, found: ThresholdRule) -> RuleCurve:
-        defined = np.isfinite(found.objectives)
-        whole = Curve(
-            found.thresholds[defined],
-            found.objectives[defined],
-            found.thresholds[defined],
-            None,
-            ("threshold", self.question.objective),
-            (("feasible", found.feasible[defined].astype(np.float64)),),
-        )
-        curve = thin(whole, self.question.max_points)
-        return RuleCurve(curve.x, curve.y, curve.references[0][1] > 0)
+        known = np.flatnonzero(np.isfinite(found.objectives))
+        shown = known[outstanding(found.thresholds[known], found.objectives[known], self.question.max_points)]
+        return RuleCurve(found.thresholds[shown], found.objectives[shown], found.feasible[shown])
 
     def by_weights(self) -> DecisionRule:
         question, scores = self.question, scores_of(self.source)
@@ -425,7 +406,7 @@ class _Search:
         starts, sweeps = (_STARTS, 20) if small else (_FEW_STARTS, 5)
         found = search_weights(scores, wanted, starts=starts, sweeps=sweeps)
         weights = dict(zip(self.source.labels, found.weights.tolist(), strict=True))
-        return replace(self._answer(found, DecidedBy.ARGMAX), weights=weights, surface=self._surface(scores))
+        return self._answer(found, DecidedBy.ARGMAX, weights=weights, surface=self._surface(scores))
 
     def _surface(self, scores: Scores) -> RuleSurface | None:
         if self.question.surface is None:
@@ -443,8 +424,10 @@ class _Search:
             best_index=self.wanted.best(values),
         )
 
-    def _answer(self, found: FoundRule[Any], rule: DecidedBy, required: Sequence[Constraint] = ()) -> DecisionRule:
-        """Return what every rule has, of either kind."""
+    def _answer(
+        self, found: FoundRule[Any], rule: DecidedBy, required: Sequence[Constraint] = (), **own: Any
+    ) -> DecisionRule:
+        """Return what every rule has, of either kind, and what it has of its ``own``."""
         question, wanted, run = self.question, self.wanted, RunData(self.source)
         (value, *held), (default, *others) = (
             numbers(np.array(values)) for values in (found.values, [run.of(one)[0] for one in self.expressions])
@@ -478,13 +461,14 @@ class _Search:
             confusion_matrix=found.counts,
             default_confusion_matrix=self.source.counts,
             note=" ".join(self._notes(found, corrected, together)),
+            **own,
         )
 
     def _chances(self, found: FoundRule[Any]) -> tuple[Sequence[float | None], float | None]:
         """Return the probabilities that the population meets each constraint, and all of them."""
         constraints, again = self.wanted.constraints, found.again
         sliced = any(map(is_of_slices, self.expressions[1:]))
-        if not constraints or sliced or again is None or not _independent(self.source):
+        if not constraints or sliced or again is None or not self.source.counts_independent:
             return [None] * len(constraints), None
         return constraint_probabilities(found.counts, constraints, again.optimism, self.question.seed)
 

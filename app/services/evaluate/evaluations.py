@@ -455,7 +455,7 @@ class EvaluationService:
         if not _needs_samples(record, options):
             return None
         if options.retain is Retain.FULL:
-            return _found(await self._store.read_packed(project, record.id), record.id)
+            return _found(await self._store.read_samples(project, record.id), record.id)
         return sections_from_json(_found(await self._store.read_part(project, record.id), record.id))
 
     async def change_tags(self, project: str, identifier: UUID, tags: Mapping[str, str | None]) -> None:

@@ -159,8 +159,8 @@ def evaluate(source: MatrixInput, options: Options) -> Report:
     return report_alone(ask(source, options))
 
 
-# What is kept of the samples where the input is without them: what was said of them, or what unpacks them; else None.
-Kept = Mapping[SectionName, Section] | Callable[[], Samples] | None
+# What is kept of the samples where the input is without them: what was said of them, or they; else None.
+Kept = Mapping[SectionName, Section] | Samples | None
 
 
 def report_alone(question: Question, kept: Kept = None, run: RunData | None = None) -> Report:
@@ -171,8 +171,8 @@ def report_alone(question: Question, kept: Kept = None, run: RunData | None = No
         kept: Of its samples.
         run: What limits are made from, where that is more than the source.
     """
-    if callable(kept):
-        question, kept = replace(question, source=replace(question.source, samples=kept())), None
+    if isinstance(kept, Samples):
+        question, kept = replace(question, source=replace(question.source, samples=kept)), None
     source, run = question.source, run or RunData(question.source)
     of_matrix = None if source.task is not None else sections(batch_values([question]))[0]
     if of_matrix is not None and question.has_slow_intervals:

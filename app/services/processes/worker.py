@@ -115,9 +115,6 @@ _CONTEXT.set_forkserver_preload([FORKED])
 # Objects made until the garbage collector looks at the youngest. A body may be millions of lists, none of them garbage:
 # at the usual 700 half of the time of reading goes into looking for it.
 _GARBAGE_THRESHOLD = 100_000
-# Between two words of how far the work is.
-_TELL_SECONDS = 0.25
-
 
 _NAME: Final = "prevail-compute"
 BLAS_THREADS: Final = "OPENBLAS_NUM_THREADS"
@@ -284,7 +281,7 @@ def _serve(line: "Connection[Any, Any]", limits: Limits) -> None:
             return
         # Should the service be gone by then, nobody else ends this.
         signal.alarm(int(limits.seconds) + 2)
-        tell_progress(_Teller(line) if watched else None)
+        tell_progress(line.send if watched else None)
         with file or contextlib.nullcontext():
             answer = _called(task, file)
         signal.alarm(0)
@@ -297,19 +294,6 @@ def _serve(line: "Connection[Any, Any]", limits: Limits) -> None:
         del answer
         if last:
             return
-
-
-class _Teller:
-    """Tells the service how far the work is, not more often than anybody would look."""
-
-    def __init__(self, line: "Connection[Any, Any]") -> None:
-        self._line = line
-        self._next = 0.0
-
-    def __call__(self, share: float) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + _TELL_SECONDS
-            self._line.send(share)
 
 
 def _follow(line: int) -> None:

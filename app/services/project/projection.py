@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from math import nan
 from typing import Annotated
@@ -265,21 +265,13 @@ class ClassSizes:
         return cls(source.labels, source.counts.sum(axis=1).astype(np.float64))
 
     def index(self, label: str, pointer: str) -> int:
-        """Place of a class.
-
-        Raises:
-            InvalidInput: there is none of that name.
-        """
+        """Place of a class. Raises InvalidInput if there is none of that name."""
         if label not in self.labels:
             raise unknown_label(pointer, label, self.labels)
         return self.labels.index(label)
 
     def refuse_shares_of_nothing(self, wanted: Mask, pointer: str) -> None:
-        """No share (K) for a class without samples.
-
-        Raises:
-            InvalidInput: one has a share.
-        """
+        """Raise InvalidInput if a class without samples is to have a share (K)."""
         for index in np.flatnonzero(wanted & (self.actual == 0)):
             label = self.labels[int(index)]
             raise InvalidInput.at(
@@ -434,11 +426,7 @@ class ProjectedRun:
         return ClassShares(points, self.scenario.prevalence_samples, self._calibrated_to, in_all)
 
     def values(self, estimand: Estimand, points: Array) -> Array:
-        """Values (G, V) at shares (G, K).
-
-        Raises:
-            OutOfReach: too many samples for so many points.
-        """
+        """Values (G, V) at shares (G, K). Raises OutOfReach of too many samples for so many points."""
         shares = self.shares(points)
         self._refuse_too_many([estimand], shares)
         return values_at_shares(estimand, self.data, shares)
@@ -661,9 +649,12 @@ def within_ranges(run: ProjectedRun, named: Mapping[str, Sequence[float]]) -> Pr
     found: dict[str, ExtremeValues] = {}
     settled = True
     for estimand in run.estimands:
-        at = run.values(estimand, ranges.shares(points))
+
+        def values(points: Array, estimand: Estimand = estimand) -> Array:
+            return run.values(estimand, ranges.shares(points))
+
         most = (run.most_points(estimand) - len(points)) // len(run.sharing_time_with(estimand))
-        reached = extremes(ranges.bounds, partial(_values, run, estimand, ranges), points, at, most=most)
+        reached = extremes(ranges.bounds, values, points, values(points), most=most)
         settled &= reached.settled
         found |= _answered(run, estimand, ranges, reached, in_all)
     note = (
@@ -679,11 +670,6 @@ def within_ranges(run: ProjectedRun, named: Mapping[str, Sequence[float]]) -> Pr
         design=run.design("range"),
         notes=[note, *run.notes(searched)],
     )
-
-
-def _values(run: ProjectedRun, estimand: Estimand, ranges: NamedRanges, points: Array) -> Array:
-    """Values (G, V) of one estimand at points (G, d) of the ranges."""
-    return run.values(estimand, ranges.shares(points))
 
 
 def _answered(

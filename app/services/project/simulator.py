@@ -8,7 +8,6 @@ from math import hypot
 
 import numpy as np
 
-from app.domain.inputs.content import Content
 from app.domain.inputs.matrices import MatrixInput
 from app.kernel.numerics.arrays import Array
 from app.kernel.uncertainty.intervals import clopper_pearson, ratio_limits, wilson
@@ -103,7 +102,7 @@ def simulated(source: MatrixInput, place: int, *, samples: bool) -> Simulated:
     counts = np.asarray(source.counts, dtype=np.float64)
     sizes = counts.sum(axis=1)
     n, others = float(sizes[place]), float(sizes.sum() - sizes[place])
-    counted = source.content is Content.counts and not source.is_weighted and not source.is_grouped
+    counted = source.counts_independent and not source.is_weighted
     thresholds, start = None, 0
     hits, false = counts[place, place][None], (counts[:, place].sum() - counts[place, place])[None]
     if samples:

@@ -199,11 +199,7 @@ class WhatIfService:
 
     async def simulate(self, project: str, identifier: UUID, label: str | None) -> tuple[Sequence[str], int, Simulated]:
         """Return all classes, the place of one, and its rates at every threshold, or by decisions as they were made.
-
-        Args:
-            project: Of the evaluation.
-            identifier: Of it.
-            label: The class; the positive one when None, or the one with the lowest recall.
+        Without a label it is the positive class, or the one with the lowest recall.
 
         Raises:
             NotFound: there is no such evaluation.

@@ -67,25 +67,16 @@ class Side:
 
     Attributes:
         places: Which of all entries they are, rising.
-        total: Number of all entries.
         source: They alone, as an input of their own.
     """
 
     places: Places
-    total: int
     source: MatrixInput
 
     @cached_property
     def size(self) -> int:
         """Number of samples."""
         return samples_at(self.source, np.arange(self.places.size))
-
-    @property
-    def mask(self) -> Mask:
-        """True (n) for these of all entries."""
-        mask = np.zeros(self.total, dtype=np.bool_)
-        mask[self.places] = True
-        return mask
 
     @cached_property
     def run(self) -> RunData:
@@ -101,17 +92,16 @@ class Held:
         where: The slice.
         own: Its samples.
         other: What it is held against.
-        rest: What of that is outside of the slice, where the slice is a part of it; else the other side.
-        disjoint: Has it no samples in common with the other side?
-        contained: Is all of it a part of the other side?
+        rest: What of that is outside of the slice, where all of the slice is a part of it; else the other side. Rates
+            are held against it.
+        apart: Has it no samples in common with these?
     """
 
     where: Where
     own: Side
     other: Side
     rest: Side
-    disjoint: bool
-    contained: bool
+    apart: bool
 
     @property
     def is_reference(self) -> bool:
@@ -119,14 +109,9 @@ class Held:
         return np.array_equal(self.own.places, self.other.places)
 
     @property
-    def against(self) -> Side:
-        """The side that rates are held against: of all samples those outside of the slice."""
-        return self.rest if self.contained else self.other
-
-    @property
-    def apart(self) -> bool:
-        """Are none of these in the slice?"""
-        return self.disjoint or self.contained
+    def contained(self) -> bool:
+        """Is all of it a part of the other side?"""
+        return self.rest is not self.other
 
 
 class RateFacts(NamedTuple):
@@ -189,7 +174,7 @@ class Whole:
     def rate_facts(self, rate: Rate, held: Held) -> RateFacts:
         """Facts of a rate of one slice, of which its difference is made."""
         with silently():
-            counts = [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, held.against)]
+            counts = [side.run.design.counts(rate, _USUAL_LEVEL) for side in (held.own, held.rest)]
             (hits, own), (other_hits, whole) = (rate.counts(side.run.table) for side in (held.own, held.other))
             gap = rate.line.slope * float(hits / own - other_hits / whole)
             # That of the slice in the denominator of all samples.
@@ -221,7 +206,7 @@ class Whole:
         """Correlation of the rates of both sides, by samples or groups that both have."""
         if self.grouping is None and held.apart:
             return 0.0
-        first, second = (self._of_rate(rate, side) for side in (held.own, held.against))
+        first, second = (self._of_rate(rate, side) for side in (held.own, held.rest))
         size = float(np.sqrt((first @ first) * (second @ second)))
         return float(first @ second) / size if size > 0.0 else 0.0
 
@@ -235,7 +220,7 @@ class Whole:
 
     def _added(self, influences: Array, side: Side) -> Array:
         """Return what entries of the whole, or groups of them, add to values (..., n), by the influences of a side."""
-        placed, grouping = np.zeros((*influences.shape[:-1], side.total)), self.grouping
+        placed, grouping = np.zeros((*influences.shape[:-1], self.size)), self.grouping
         placed[..., side.places] = influences
         if grouping is None:
             return placed
@@ -329,7 +314,7 @@ class Whole:
 
     def _drawn(self, held: Held) -> bool:
         """Are there few members of a class, and samples whose draws are known?"""
-        if self.grouping is not None or not (held.disjoint or held.contained):
+        if self.grouping is not None or not held.apart:
             return False
         if _DRAWS * held.own.run.counts.size > _MOST_DRAWN:
             return False
@@ -347,7 +332,7 @@ class Whole:
         # Roots of sums of squared weights, and which side has them.
         parts = [(halves[0], (1.0, 0.0)), (halves[1], (0.0, 1.0))]
         if self.grouping is None:
-            own, other = (side.mask for side in sides)
+            own, other = (np.bincount(side.places, minlength=self.size) > 0 for side in sides)
             some = ((own & ~other, (1.0, 0.0)), (own & other, (1.0, 1.0)), (other & ~own, (0.0, 1.0)))
             parts = [*((np.sqrt(self._squares(mask)), of) for mask, of in some if mask.any()), *parts]
         roots = np.stack([np.multiply.outer(of, root) for root, of in parts], axis=1)

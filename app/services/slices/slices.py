@@ -191,7 +191,7 @@ class _Judgement:
     def _look_at(self, source: MatrixInput) -> None:
         self.source, self.whole = source, Whole(source, self.asked.level)
         self.total = self.whole.size
-        self.overall = Side(np.arange(self.total), self.total, source)
+        self.overall = Side(np.arange(self.total), source)
 
     def _understood(self, texts: Sequence[str], pointer: str) -> tuple[Estimand, ...]:
         source = self.source
@@ -273,16 +273,14 @@ class _Judgement:
         own = self._side(part.places)
         if named is None:
             rest = self._side(np.setdiff1d(np.arange(self.total), part.places, assume_unique=True))
-            against = rest if self.asked.reference == REST else self.overall
-            return Held(part.where, own, against, rest, disjoint=against is rest, contained=against is not rest)
+            return Held(part.where, own, rest if self.asked.reference == REST else self.overall, rest, apart=True)
         outside = np.setdiff1d(named.places, own.places, assume_unique=True)
         shared = named.places.size - outside.size
         contained = shared == own.places.size and outside.size > 0
-        rest = self._side(outside) if contained else named
-        return Held(part.where, own, named, rest, disjoint=shared == 0, contained=contained)
+        return Held(part.where, own, named, self._side(outside) if contained else named, contained or shared == 0)
 
     def _side(self, places: Places) -> Side:
-        return Side(places, self.total, restricted(self.source, places))
+        return Side(places, restricted(self.source, places))
 
     # --- values ------------------------------------------------------------------------------------------------------
 
@@ -306,8 +304,7 @@ class _Judgement:
         measured: list[_Measured] = []
         left_out: list[SliceLeftOut] = []
         for held in (self._one_held(part, named) for part in parts):
-            sides = held.own, held.rest if held.contained else held.other
-            if any(side.run.uncounted is NoLimits.ONE_GROUP for side in sides):
+            if any(side.run.uncounted is NoLimits.ONE_GROUP for side in (held.own, held.rest)):
                 left_out.append(SliceLeftOut(held.where, held.own.size, IN_ONE_GROUP))
             else:
                 measured.append(self._measured(held, explained))
