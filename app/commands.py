@@ -87,13 +87,12 @@ async def run_keys(chosen: argparse.Namespace, engine: AsyncEngine) -> str:
         case "revoke":
             await keys.store.revoke(chosen.project, chosen.id)
             return _revoked(chosen)
-    found: list[dict[str, Any]] = []
     page = await keys.store.page(chosen.project, _PAGE)
-    found += as_json(page.items)
+    found = [*page.items]
     while page.next_position is not None:
         page = await keys.store.page(chosen.project, _PAGE, page.next_position)
-        found += as_json(page.items)
-    return _listed(found)
+        found += page.items
+    return _listed(as_json(found))
 
 
 class RefusedAtService(DomainError):

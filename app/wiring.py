@@ -22,9 +22,8 @@ from app.kernel.metrics.card import Scope
 from app.kernel.metrics.catalogue import catalogue
 from app.outbound.addresses import can_be_reached
 from app.outbound.data import DataPlaces
-from app.outbound.duckdb_rows import DuckEngine
+from app.outbound.duckdb_rows import DuckEngine, spill_folder
 from app.outbound.spark_rows import SparkEngine
-from app.outbound.spilling import spill_folder
 from app.services.access import Guard, KeyService, Quotas
 from app.services.admission import Admission
 from app.services.beside import beside

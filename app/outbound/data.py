@@ -308,10 +308,8 @@ class DataPlaces:
         return delta_listing(whole, reference.version, fs.SubTreeFileSystem(address.path, filesystem), options, check)
 
     def _of_same_place(self, scheme: str, location: str) -> str:
-        """The path of a file that a table names.
-
-        Raises:
-            DataNotAllowed: it lies elsewhere than the table, below no prefix, or behind a link that leads outside.
+        """The path of a file that a table names. Raises DataNotAllowed: it lies elsewhere than the table, below no
+        prefix, or behind a link that leads outside.
         """
         address = allowed_address(_OF_HADOOP.sub("s3://", location), self._below, written_by_table=True)
         if address.scheme != scheme:
@@ -423,10 +421,8 @@ def _listed(filesystem: Any, address: Address) -> Iterator[DataFile]:
 
 
 def _local_files(base: str, *, deep: bool) -> Iterator[DataFile]:
-    """Files of a folder and, if asked for, of those below it; a link to a folder above itself is not followed.
-
-    Raises:
-        InvalidInput: there is too much to look at.
+    """Files of a folder and, if asked for, of those below it; a link to a folder above itself is not followed. Raises
+    InvalidInput: there is too much to look at.
     """
     seen = 0
     waiting: list[tuple[str, frozenset[tuple[int, int]]]] = [(base, frozenset())]

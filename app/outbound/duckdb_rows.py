@@ -5,14 +5,16 @@ locked: it reads no file but its own, loads no extension, and takes no setting. 
 only.
 """
 
+import fcntl
 import os
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pyarrow as pa
@@ -79,7 +81,7 @@ class DuckEngine:
         folder.mkdir(parents=True, exist_ok=True)
         memory = max(self.memory_bytes, _LEAST)
         threads = self.threads or max(min(os.cpu_count() or 1, memory // _LEAST), 1)
-        with TemporaryDirectory(prefix="rows-", dir=folder, ignore_cleanup_errors=True) as name:
+        with tempfile.TemporaryDirectory(prefix="rows-", dir=folder, ignore_cleanup_errors=True) as name:
             own = Path(name)
             settings: dict[str, Any] = {
                 "memory_limit": f"{memory}B",
@@ -182,3 +184,35 @@ class DuckDB:
         with _told():
             answers = (self.connection.cursor().sql(query).to_arrow_reader(BATCH_ROWS) for query in queries)
             yield from even_batches(chain.from_iterable(answers))
+
+
+# --- folders for the files: one for each process of the service, gone when it is, however it ended -------------------
+
+_PREFIX: Final = "prevail-"
+# Held by whoever the folder belongs to: the system lets go of it when the process ends, also when it is killed.
+_LOCK: Final = "lock"
+
+
+@contextmanager
+def spill_folder(root: Path) -> Iterator[Path]:
+    """A folder of this process below another one, in which those of processes that have ended are removed.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (root / _LOCK).open("a") as starting:
+        # One at a time: a folder that was just made is not locked yet.
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        for folder in root.glob(f"{_PREFIX}*"):
+            with suppress(OSError), (folder / _LOCK).open("a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        own = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
+        held = (own / _LOCK).open("w")
+        fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        yield own
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+        held.close()

@@ -500,10 +500,8 @@ def _of_unknown_sizes(report: ReportedScores) -> ConsistencyAnswer:
 
 
 def _sizes(report: ReportedScores) -> tuple[Folds, dict[str, Any], str]:
-    """Sizes (p, n) to be searched, what the answer has of that, and what is said of it.
-
-    Raises:
-        InvalidInput: they are too many.
+    """Sizes (p, n) to be searched, what the answer has of that, and what is said of it. Raises InvalidInput: they are
+    too many.
     """
     given = report.positives if report.negatives is None else report.negatives
     searched: dict[str, Any]

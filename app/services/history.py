@@ -537,10 +537,8 @@ class _MetricSeries:
 
 def _measured(metric: str, known: _Known) -> _MetricSeries:
     """Measure a metric: of matrices of independent samples all at once where its limits have a closed form, of others
-    one by one; what several metrics need of these is computed once.
-
-    Raises:
-        OutOfReach: too many are measured one by one, or it takes too long.
+    one by one; what several metrics need of these is computed once. Raises OutOfReach: too many are measured one by
+    one, or it takes too long.
     """
     whole, shown = known.whole, known.shown
     values, low, high, sizes = np.full((4, len(whole)), np.nan)

@@ -445,10 +445,8 @@ _ANY_METRIC = HEADLINE[0]
 
 
 def _ranked_by(query: LeaderboardQuery) -> tuple[Expression, Preference, str | None]:
-    """Return the metric, what is better, and the key that it is stored under, if it is.
-
-    Raises:
-        InvalidExpression: the metric is none, or cannot say what is better.
+    """Return the metric, what is better, and the key that it is stored under, if it is. Raises InvalidExpression: the
+    metric is none, or cannot say what is better.
     """
     expression = parse_for_any_classes(query.metric, inputs=frozenset(Inputs))
     refuse_about_sample(expression, query.metric)

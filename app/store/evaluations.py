@@ -437,7 +437,6 @@ class PostgresEvaluationStore(PostgresInventory):
             return await _remove(connection, project, [identifier]) == 1
 
     async def former_models(self, project: str, dataset: DatasetRef) -> int:
-        """Return how many model versions had an evaluation on a dataset and have none there since."""
         these = self._names.datasets.select_ids(
             project, name=dataset.name, version=dataset.version, split=dataset.split
         )

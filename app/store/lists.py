@@ -66,11 +66,6 @@ class SearchScope:
     where: tuple[ColumnElement[bool], ...] = ()
 
     @property
-    def is_whole_project(self) -> bool:
-        """True if names leave out no evaluation of the project; values may."""
-        return self.model_ids is None and self.dataset_ids is None and self.model_name_id is None
-
-    @property
     def is_of_model(self) -> bool:
         """True if it is limited to one model, or to one version of it."""
         return self.model_ids is not None or self.model_name_id is not None
@@ -228,8 +223,9 @@ def count_former(project: str, dataset_ids: Select[tuple[int]]) -> Select[Any]:
 
 def select_count(scope: SearchScope, query: EvaluationQuery) -> Select[Any]:
     """Select how many evaluations pass."""
-    here = [evaluations.c.project == scope.project] if scope.is_whole_project else []
-    passing = (*here, *scope.conditions(), *_conditions(scope, query))
+    # Names leave out evaluations of other projects too.
+    here = scope.conditions() or [evaluations.c.project == scope.project]
+    passing = (*here, *_conditions(scope, query))
     return select(func.count()).select_from(evaluations).where(*passing)
 
 

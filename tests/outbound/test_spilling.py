@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from app.domain.errors import InvalidInput, SpillFull
-from app.outbound.duckdb_rows import DuckEngine
-from app.outbound.spilling import spill_folder
+from app.outbound.duckdb_rows import DuckEngine, spill_folder
 from app.services.processes.worker import progressed, tell_progress
 
 SCHEMA = pa.schema([("p", pa.float64()), ("q", pa.float64())])
@@ -78,7 +77,7 @@ def test_progress_of_making_the_rows_is_heard(tmp_path: Path) -> None:
 OWNER = """
 import sys, time
 from pathlib import Path
-from app.outbound.spilling import spill_folder
+from app.outbound.duckdb_rows import spill_folder
 with spill_folder(Path(sys.argv[1])) as own:
     (own / "rows").write_text("rows")
     print(own, flush=True)

@@ -132,27 +132,21 @@ class ComputePool:
 
     def _work(self, job: "_Job") -> Any:
         task = pickle.dumps(job.function, protocol=5)
-        worker = self._take()
+        try:
+            worker = self._idle.get_nowait()
+        except queue.Empty:
+            worker = Worker(self._limits)
         try:
             if not job.begin(worker):
                 return None
             return worker.call(task, job.file, job.tell)
         finally:
             job.end()
-            self._give_back(worker)
-
-    def _take(self) -> Worker:
-        try:
-            return self._idle.get_nowait()
-        except queue.Empty:
-            return Worker(self._limits)
-
-    def _give_back(self, worker: Worker) -> None:
-        # Of those that came beside a piece one goes again.
-        if worker.usable and not self._closed and self._idle.qsize() < self._processes:
-            self._idle.put(worker)
-        else:
-            worker.close()
+            # Of those that came beside a piece one goes again.
+            if worker.usable and not self._closed and self._idle.qsize() < self._processes:
+                self._idle.put(worker)
+            else:
+                worker.close()
 
     def warm_up(self, first: Callable[[], object]) -> None:
         """Start a process in the background and have it do something, so that the first large request finds one."""

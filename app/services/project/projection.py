@@ -403,10 +403,8 @@ class ProjectedRun:
 
     @cached_property
     def _calibrated_to(self) -> Array | None:
-        """The shares that probabilities are fitted from.
-
-        Raises:
-            InvalidInput: the old shares make no sense, or scores are to be re-calibrated.
+        """The shares that probabilities are fitted from. Raises InvalidInput: the old shares make no sense, or scores
+        are to be re-calibrated.
         """
         if not self.scenario.recalibrate:
             return None

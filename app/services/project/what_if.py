@@ -260,10 +260,8 @@ def _class_to_simulate(source: MatrixInput, label: str | None) -> int:
 
 
 def _check_projectable(metrics: Sequence[str], estimands: Sequence[Estimand]) -> None:
-    """Another class prevalence leaves no real numbers of samples, so what depends on these cannot be projected.
-
-    Raises:
-        InvalidInput: such a metric is asked for.
+    """Another class prevalence leaves no real numbers of samples, so what depends on these cannot be projected. Raises
+    InvalidInput: such a metric is asked for.
     """
     faults = [
         Fault(

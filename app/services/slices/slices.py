@@ -287,10 +287,8 @@ class _Judgement:
     def _slices(
         self, parts: Sequence[Part], reference: Places | None
     ) -> tuple[list[SliceOfRun], list[SliceRange], list[SliceLeftOut]]:
-        """The slices, the ranges of their values, and what is left out since it is in one group.
-
-        Raises:
-            OutOfReach: they are too many for so many metrics.
+        """The slices, the ranges of their values, and what is left out since it is in one group. Raises OutOfReach:
+        they are too many for so many metrics.
         """
         asked = self.asked
         if len(parts) * len(self.values) > MOST_VALUES:
@@ -539,10 +537,8 @@ class _Judgement:
         return self._answer(slices, [], left_out, SlicesSearched(sum(looked_at), search.depth))
 
     def _losses(self) -> tuple[_Value, Mask, SampleLosses]:
-        """The value of a search, the samples that it is of, and what is lost to it in each.
-
-        Raises:
-            InvalidInput: the metric is no mean over samples that says what is better, or samples are not at hand.
+        """The value of a search, the samples that it is of, and what is lost to it in each. Raises InvalidInput: the
+        metric is no mean over samples that says what is better, or samples are not at hand.
         """
         value, samples, whole = self.values[0], self.source.samples, self.whole
         rate, better = value.rate, value.estimand.preference
