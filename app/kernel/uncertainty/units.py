@@ -97,7 +97,7 @@ class Units(ABC):
 
     @property
     def content(self) -> Sequence[NDArray[Any]]:
-        """What tells units apart, as columns (n) of numbers; none of units whose order is always the same."""
+        """Columns (n) of numbers that tell units apart; none where units have an order of their own."""
         return ()
 
     def order(self, weights: Array | None) -> Codes:
@@ -422,9 +422,12 @@ class ClusterUnits(Units):
 
     @property
     def content(self) -> Sequence[NDArray[Any]]:
-        """Features, cluster and class."""
-        features = () if self.features is None else self.features.T
-        return *features, self.clusters, *(() if self.classes is None else (self.classes,))
+        """Features, or distances by size, cluster and class."""
+        features = np.empty((self.n_units, 0)) if self.features is None else self.features
+        if self.distances:
+            # The first is the place.
+            features = np.sort(features[:, 1:], axis=1)
+        return *features.T, self.clusters, *(() if self.classes is None else (self.classes,))
 
     def part(self, chosen: Codes) -> "ClusterUnits":
         """Some of the samples."""
