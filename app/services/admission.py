@@ -9,7 +9,8 @@ from app.domain.errors import Overloaded
 class Admission:
     """At most ``limit`` holders at a time, each ``async with admission:``; others wait ``wait_seconds`` for a place.
 
-    They are Overloaded when none became free: too much of ``what`` is under way, to be tried after ``retry_after`` s.
+    Raises Overloaded where none became free: too many of ``what``, as the message says, and to be tried again after
+    ``retry_after`` seconds. ``held`` places are taken, and ``waiting`` tasks wait for one.
     """
 
     def __init__(self, *, limit: int, wait_seconds: float, what: str = "writes", retry_after: int = 1) -> None:

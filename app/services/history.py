@@ -478,7 +478,7 @@ class _Known:
         covariances = _covariances(found, looked_at) if shared else None
         # A metric that moves with the number of samples, of which some evaluations have more than others.
         moved = any(isinstance(one, Estimand) and grows(one.expression) for one in found.estimands)
-        moved &= len(np.unique(found.sizes[looked_at])) > 1
+        moved &= bool((found.sizes[looked_at] != found.sizes[looked_at[:1]]).any())
         # Claims as of independent evaluations, or of such of one size, would be too bold.
         why = _NOT_KNOWN if covariances is None and shared else OF_SIZES if moved else None
         if why is not None:

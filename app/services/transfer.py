@@ -388,7 +388,7 @@ _REMEMBERED: Final = 4
 
 
 class ColumnWriter:
-    """Writes columns, of so many bytes so far, into a file, which is made with the first of them."""
+    """Writes columns into a file, which is made with the first of them; ``size`` is their bytes so far."""
 
     def __init__(self, path: Path) -> None:
         self._path, self.size = path, 0

@@ -273,7 +273,7 @@ def create_engine(
 
     Args:
         url: With the scheme `postgresql+asyncpg`.
-        pool_size: Connections at most. The write path keeps one more of its own.
+        pool_size: Connections at most; there is no overflow. The write path keeps one more of its own.
         statement_timeout: Seconds after which Postgres cancels a statement.
         connect_timeout: Seconds to wait for a connection, from the server as from the pool.
         disk: Where the database lies: `writing` and `require_room` ask it.
@@ -380,8 +380,10 @@ async def read_page(
     *,
     latest_first: bool = True,
 ) -> Page[Item, Any]:
-    """Read one page of rows, in the order of a key, ``beyond`` that which the page before ended with. Of a row a
-    dataclass is made, which has the key too; ``others`` gives its fields that are not called after columns. Raises as
+    """Read one page of rows, at most ``limit``, in the order of a key column, after the key ``beyond`` of the last row
+    of the page before (None: the first page).
+
+    Every row becomes a dataclass of this kind, whose fields are called after columns, but for ``others``. Raises as
     `reading` does.
     """
     ordered = statement.order_by(key.desc() if latest_first else key).limit(limit + 1)
@@ -466,8 +468,10 @@ def changing_row(engine: AsyncEngine, table: Table, **named: Any) -> AbstractAsy
 def expected_revision() -> str:
     """Return the newest revision of this release's migrations."""
     followed = _migrations()
-    (newest,) = followed.keys() - followed.values()
-    return newest
+    heads = followed.keys() - followed.values()
+    if len(heads) != 1:
+        raise RuntimeError(f"expected one newest migration in {MIGRATIONS}, found {sorted(heads)}")
+    return heads.pop()
 
 
 @cache

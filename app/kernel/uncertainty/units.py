@@ -104,8 +104,10 @@ class Units(ABC):
         """The units (n) in an order that follows from their content and weights (n), whatever that of the rows: units
         are drawn in it.
         """
-        keys = np.zeros(self.n_units, dtype=np.uint64)
-        for column in (*self.content, *([] if weights is None else [weights])) if self.content else ():
+        columns, keys = self.content, np.zeros(self.n_units, dtype=np.uint64)
+        if columns and weights is not None:
+            columns = (*columns, weights)
+        for column in columns:
             bits = np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)
             keys = (keys ^ (keys >> _DOWN)) * _SPREAD + bits
         return np.argsort(keys, kind="stable")

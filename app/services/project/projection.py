@@ -282,7 +282,9 @@ class ClassSizes:
 
 
 def old_shares(classes: ClassSizes, named: Mapping[str, float] | None) -> Array:
-    """Shares (K) that probabilities were fitted to, which every class has; those not named as by ``named_shares``."""
+    """Shares (K) that probabilities were fitted to; those not named are as by ``named_shares``. Raises InvalidInput if
+    a class has none.
+    """
     shares = named_shares(classes, named or {}, "/old_prevalence")
     if (shares == 0).any():
         label = classes.labels[int(np.argmin(shares))]
